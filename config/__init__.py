@@ -1,0 +1,1 @@
+"""Settings: what they are called, which values they take, and where a value came from."""

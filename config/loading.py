@@ -1,0 +1,161 @@
+"""Loading: the sources of settings are laid over each other, their origins remembered.
+
+From the strongest to the weakest: command line, environment (``FRESHET_GROUP__KEY``), one
+file, ``defaults.toml``. A setting is taken whole from the strongest source that has it.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import TypeAlias
+
+from pydantic import ValidationError
+from pydantic_settings import EnvSettingsSource
+
+from config.settings import Settings
+
+#: For each setting (``group.key``) where its value came from: ``default``, ``file PATH``,
+#: ``environment NAME`` or ``command line``.
+Origins: TypeAlias = Mapping[str, str]
+
+_PREFIX = "FRESHET_"
+_LONGEST_VALUE = 60
+
+
+class ConfigError(ValueError):
+    """The configuration cannot be used; the message is one line, whatever it quotes."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A value as a source gives it."""
+
+    value: object
+    origin: str
+
+
+_Layer: TypeAlias = dict[str, _Given]
+
+
+def load(file: Path | None, overrides: Mapping[str, object]) -> tuple[Settings, Origins]:
+    """Read the settings from all their sources.
+
+    ``file`` is the one that was asked for; without it ``./freshet.toml`` is read where it
+    exists, else the user's own. ``overrides`` are the command line's values by dotted
+    name. Raises :class:`ConfigError`.
+    """
+    path = file if file is not None else _usual_file()
+    given = _defaults()
+    names = tuple(given)
+    for layer in (_file(path) if path else {}, _environment(), _command_line(overrides)):
+        _refuse_unknown(layer, names)
+        given |= layer
+    return _validated(given), {name: each.origin for name, each in given.items()}
+
+
+def _usual_file() -> Path | None:
+    """``./freshet.toml``, else the one in the user's XDG configuration directory."""
+    home = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    if not home.is_absolute():  # the XDG specification says to ignore it then
+        home = Path.home() / ".config"
+    usual = (Path("freshet.toml"), home / "freshet" / "config.toml")
+    return next((path for path in usual if path.is_file()), None)
+
+
+def _defaults() -> _Layer:
+    text = files("config").joinpath("defaults.toml").read_text(encoding="utf-8")
+    return _layer(tomllib.loads(text), "default")
+
+
+def _file(path: Path) -> _Layer:
+    origin = f"file {path}"
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{origin} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{origin} is not UTF-8 at byte {error.start}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{origin} is not TOML: {error}") from error
+    return _layer(tables, origin)
+
+
+def _environment() -> _Layer:
+    """The variables that name a group or a key: others of our prefix are no settings.
+
+    The library passes over variables of unknown groups; here they are kept, to be refused.
+    """
+    ours = [variable for variable in os.environ if variable.upper().startswith(_PREFIX)]
+    names = {v.lower()[len(_PREFIX) :].replace("__", ".", 1): v for v in ours}
+    read = _layer(EnvSettingsSource(Settings)(), "")
+    return {
+        name: _Given(read[name].value if name in read else None, f"environment {variable}")
+        for name, variable in names.items()
+        if "." in name or name in Settings.model_fields
+    }
+
+
+def _command_line(overrides: Mapping[str, object]) -> _Layer:
+    return {name: _Given(value, "command line") for name, value in overrides.items()}
+
+
+def _layer(tables: Mapping[str, object], origin: str) -> _Layer:
+    """Values by dotted name; what should be a table and is not keeps its bare name."""
+    values: dict[str, object] = {}
+    for group, table in tables.items():
+        if isinstance(table, Mapping):
+            values |= {f"{group}.{key}": value for key, value in table.items()}
+        else:
+            values[group] = table
+    return {name: _Given(value, origin) for name, value in values.items()}
+
+
+def _refuse_unknown(layer: _Layer, names: Collection[str]) -> None:
+    for name, given in layer.items():
+        if name not in names:
+            near = _nearest(name, names)
+            raise ConfigError(f"{given.origin}: {name} is not a setting; {near}")
+
+
+def _nearest(name: str, names: Collection[str]) -> str:
+    """Point to the setting that was probably meant."""
+    if inside := [valid for valid in names if valid.startswith(f"{name}.")]:
+        return f"it is a group, with settings such as {inside[0]}"
+    key = name.rpartition(".")[2]
+    by_key = {valid.partition(".")[2]: valid for valid in names}
+    elsewhere = [valid for valid in names if valid.endswith(f".{key}")]
+    near = elsewhere if len(elsewhere) == 1 else get_close_matches(name, names, n=1)
+    near = near or [by_key[close] for close in get_close_matches(key, by_key, n=1)]
+    return f"did you mean {near[0]}?" if near else "`freshet config show` lists all of them"
+
+
+def _validated(given: _Layer) -> Settings:
+    tables: dict[str, dict[str, object]] = {}
+    for name, each in given.items():
+        group, key = name.split(".", 1)
+        tables.setdefault(group, {})[key] = each.value
+    try:
+        return Settings.model_validate(tables)
+    except ValidationError as error:
+        raise ConfigError(_sentence(error, given)) from error
+
+
+def _sentence(error: ValidationError, given: _Layer) -> str:
+    """One line for the first of the errors: where it is, what is wrong, what is accepted."""
+    first, *others = error.errors(include_url=False)
+    name = ".".join(str(part) for part in first["loc"][:2])
+    shown = repr(given[name].value)
+    if len(shown) > _LONGEST_VALUE:
+        shown = shown[: _LONGEST_VALUE - 1] + "…"
+    message = first["msg"].removeprefix("Value error, ")
+    more = f" (and {len(others)} more)" if others else ""
+    return f"{given[name].origin}: {name} = {shown}: {message[0].lower()}{message[1:]}{more}"

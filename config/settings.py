@@ -1,0 +1,249 @@
+"""The settings: frozen, one group per concern, units in names, ranges checked.
+
+No default stands here: ``defaults.toml`` holds every value beside its reason, and a
+missing one is an error. Sizes are bytes, names end in their unit where there is one
+(``_s``, ``_days``, ``_bytes``).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import field_validator as check
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+_CONTACT = re.compile(r"(https?://|mailto:)[!-'*-~]+")
+_PRODUCT = re.compile(r"[A-Za-z_-]+")
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool):
+        # pydantic reports a ValueError only.
+        raise ValueError("input should be a number, not true or false")  # noqa: TRY004
+    return value
+
+
+def _from_text(value: object) -> object:
+    """Lists and tables in a text (environment, command line) are written as in TOML."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError('input should be written as in TOML: ["a", "b"] or {a = "b"}') from error
+
+
+def _address(value: str) -> str:
+    return str(ip_address(value))
+
+
+def _network(value: object) -> IPv4Network | IPv6Network:
+    return ip_network(str(value))
+
+
+def _header_text(value: str) -> str:
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError("input should be printable ASCII: it is sent in a header")
+    return value
+
+
+_Number = BeforeValidator(_number)
+_Text = BeforeValidator(_from_text)
+
+Count = Annotated[int, _Number, Field(ge=0)]
+Positive = Annotated[int, _Number, Field(ge=1)]
+Seconds = Annotated[float, _Number, Field(ge=0)]
+PositiveSeconds = Annotated[float, _Number, Field(gt=0)]
+Factor = Annotated[float, _Number, Field(ge=1)]
+Share = Annotated[float, _Number, Field(ge=0, le=1)]
+Endings = Annotated[tuple[Annotated[str, Field(pattern=r"^[a-z0-9]+$")], ...], _Text]
+Groups = Annotated[Mapping[str, Annotated[tuple[str, ...], Field(min_length=1)]], _Text]
+Networks = Annotated[
+    tuple[Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)], ...], _Text
+]
+Addresses = Annotated[Mapping[str, Annotated[str, AfterValidator(_address)]], _Text]
+
+
+class Group(BaseModel):
+    """A table of the configuration file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Crawl(Group):
+    """One run: who we are, how far it goes, and when it ends."""
+
+    product: str
+    contact: str
+    scope: Literal["host", "domain", "prefix", "list"]
+    max_pages: Count
+    max_depth: Count
+    time_limit_s: Seconds
+    patience_s: Seconds
+    max_redirects: Annotated[int, _Number, Field(ge=0, le=50)]
+    exchanges: Annotated[int, _Number, Field(ge=1, le=10_000)]
+    attempts: Positive
+    permanent_recheck_days: Seconds
+
+    @check("product")
+    @classmethod
+    def _is_token(cls, value: str) -> str:
+        if not _PRODUCT.fullmatch(value):
+            raise ValueError("input should consist of letters, _ and - (RFC 9309, section 2.2.1)")
+        return value
+
+    @check("contact")
+    @classmethod
+    def _is_contact(cls, value: str) -> str:
+        if value and not _CONTACT.fullmatch(value):
+            raise ValueError("input should be a URL: https://…, http://… or mailto:…")
+        return value
+
+
+class Politeness(Group):
+    """How a server is spared."""
+
+    key: Literal["host", "domain", "ip"]
+    groups: Groups
+    delay_s: Seconds
+    connections_per_host: Positive
+    crawl_delay_cap_s: Seconds
+    slow_factor: Annotated[float, _Number, Field(ge=0)]
+    slow_cap_s: Seconds
+    back_off_initial_s: PositiveSeconds
+    back_off_factor: Factor
+    back_off_max_s: PositiveSeconds
+    back_off_jitter: Share
+    failures_to_park: Positive
+    retry_after_cap_s: Seconds
+    forbidden_burst: Positive
+
+
+class Fetch(Group):
+    """The limits of one exchange."""
+
+    connect_timeout_s: PositiveSeconds
+    headers_timeout_s: PositiveSeconds
+    body_timeout_s: PositiveSeconds
+    min_rate_bytes_per_s: Count
+    rate_window_s: PositiveSeconds
+    max_headers: Positive
+    max_header_bytes: Positive
+    max_body_bytes: Positive
+    accept_language: Annotated[str, AfterValidator(_header_text)]
+    excluded_extensions: Endings
+
+
+class Network(Group):
+    """Which addresses may be contacted, and how names are resolved."""
+
+    allow_private_addresses: bool
+    allow_networks: Networks
+    resolve: Addresses
+    dns_min_ttl_s: Seconds
+    dns_max_ttl_s: Seconds
+    dns_negative_ttl_s: Seconds
+
+    @check("dns_max_ttl_s")
+    @classmethod
+    def _is_at_least_the_minimum(cls, value: float, info: ValidationInfo) -> float:
+        least = info.data.get("dns_min_ttl_s", 0.0)
+        if value < least:
+            raise ValueError(f"input should be at least dns_min_ttl_s, which is {least:g}")
+        return value
+
+
+class Robots(Group):
+    """robots.txt (RFC 9309); its bounds are the RFC's."""
+
+    max_age_s: Annotated[float, _Number, Field(ge=0, le=86_400)]
+    stale_max_age_s: Seconds
+    max_bytes: Annotated[int, _Number, Field(ge=512_000)]
+    max_redirects: Annotated[int, _Number, Field(ge=0, le=50)]
+    sitemaps: bool
+
+
+class Sitemaps(Group):
+    """How much of a sitemap is read."""
+
+    max_bytes: Positive
+    max_entries: Positive
+
+
+class Traps(Group):
+    """Bounds for URLs that a site makes up without end."""
+
+    max_url_length: Positive
+    max_path_segments: Positive
+    max_repeats: Positive
+    max_session_urls: Count
+    max_calendar_urls: Count
+    max_query_urls: Count
+
+
+class Change(Group):
+    """Which changes of a page's main text are significant."""
+
+    significant_below: Share
+
+
+class Parse(Group):
+    """How much work one page may cause."""
+
+    time_limit_s: PositiveSeconds
+    inline_bytes: Count
+    max_links: Positive
+
+
+class Store(Group):
+    """What the database keeps, and how it is written."""
+
+    bodies_per_page: Positive
+    body_age_days: Seconds
+    batch: Annotated[int, _Number, Field(ge=1, le=10_000)]
+    zstd_level: Annotated[int, _Number, Field(ge=1, le=22)]
+
+
+class Settings(BaseSettings):
+    """Every setting of Freshet; the order of the groups follows a page through it."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        env_prefix="FRESHET_",
+        env_nested_delimiter="__",
+        env_nested_max_split=1,
+        # The fields read text themselves, in the syntax of the file.
+        enable_decoding=False,
+    )
+
+    crawl: Crawl
+    politeness: Politeness
+    fetch: Fetch
+    network: Network
+    robots: Robots
+    sitemaps: Sitemaps
+    traps: Traps
+    change: Change
+    parse: Parse
+    store: Store
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments only: ``config.loading`` lays the sources over each other.
+
+        It remembers where each value came from, which the library does not.
+        """
+        return (init_settings,)

@@ -1,0 +1,1 @@
+"""The scheduler: from observations to what is fetched next."""

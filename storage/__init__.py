@@ -1,0 +1,1 @@
+"""The store: one SQLite file, its schema, and the nouns that cross packages."""

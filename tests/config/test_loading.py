@@ -1,0 +1,181 @@
+"""Loading: precedence, origins, and errors of one line that help."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.loading import ConfigError, load
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory and user, without settings in the environment."""
+    for variable in os.environ:
+        if variable.startswith("FRESHET_"):
+            monkeypatch.delenv(variable)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refusal(file: Path | None = None, **overrides: object) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(file, {name.replace("__", "."): value for name, value in overrides.items()})
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_without_any_source_every_setting_is_a_default() -> None:
+    settings, origins = load(None, {})
+    assert settings.crawl.product == "Freshet"
+    assert set(origins.values()) == {"default"}
+    assert "politeness.delay_s" in origins
+
+
+def test_each_source_gives_way_to_the_stronger_ones(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(
+        place / "my.toml", "[crawl]\nmax_pages = 1\nattempts = 1\n[politeness]\ndelay_s = 1.5\n"
+    )
+    monkeypatch.setenv("FRESHET_CRAWL__MAX_PAGES", "2")
+    monkeypatch.setenv("FRESHET_CRAWL__ATTEMPTS", "2")
+    settings, origins = load(file, {"crawl.max_pages": 3})
+    assert (settings.crawl.max_pages, origins["crawl.max_pages"]) == (3, "command line")
+    assert settings.crawl.attempts == 2
+    assert origins["crawl.attempts"] == "environment FRESHET_CRAWL__ATTEMPTS"
+    assert (settings.politeness.delay_s, origins["politeness.delay_s"]) == (1.5, f"file {file}")
+    assert (settings.politeness.slow_cap_s, origins["politeness.slow_cap_s"]) == (30.0, "default")
+
+
+def test_the_file_in_the_working_directory_comes_before_the_users_own(place: Path) -> None:
+    written(place / "xdg/freshet/config.toml", "[crawl]\nmax_pages = 1\n")
+    assert load(None, {})[0].crawl.max_pages == 1
+    written(place / "freshet.toml", "[crawl]\nmax_pages = 2\n")
+    settings, origins = load(None, {})
+    assert (settings.crawl.max_pages, origins["crawl.max_pages"]) == (2, "file freshet.toml")
+
+
+def test_a_file_that_was_named_is_the_only_one_that_is_read(place: Path) -> None:
+    written(place / "freshet.toml", "[crawl]\nattempts = 7\n")
+    named = written(place / "named.toml", "[crawl]\nmax_pages = 2\n")
+    settings, _ = load(named, {})
+    assert (settings.crawl.max_pages, settings.crawl.attempts) == (2, 3)
+
+
+def test_a_relative_xdg_directory_is_ignored(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(place / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", "xdg")
+    written(place / "xdg/freshet/config.toml", "[crawl]\nmax_pages = 1\n")
+    written(place / "home/.config/freshet/config.toml", "[crawl]\nmax_pages = 2\n")
+    assert load(None, {})[0].crawl.max_pages == 2
+
+
+def test_tables_are_replaced_and_not_merged(place: Path) -> None:
+    file = written(place / "a.toml", "[politeness.groups]\na = ['a.example']\n")
+    settings, _ = load(file, {"politeness.groups": '{ b = ["b.example"] }'})
+    assert settings.politeness.groups == {"b": ("b.example",)}
+
+
+def test_variables_that_are_not_settings_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRESHET_SOMETHING_ELSE", "1")
+    assert set(load(None, {})[1].values()) == {"default"}
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "meant"),
+    [
+        ("[crawl]\nmax_pagse = 1", "crawl.max_pagse", "crawl.max_pages"),
+        ("[crwl]\nmax_redirects = 1", "crwl.max_redirects", "crawl.max_redirects"),
+        ("[crawl]\ndelay_s = 1", "crawl.delay_s", "politeness.delay_s"),
+        ("max_pages = 1", "max_pages", "crawl.max_pages"),
+        ("[robots]\nmaxage = 1", "robots.maxage", "robots.max_age_s"),
+    ],
+)
+def test_an_unknown_key_in_a_file_names_the_nearest(
+    place: Path, text: str, wrong: str, meant: str
+) -> None:
+    file = written(place / "a.toml", text)
+    assert refusal(file) == f"file {file}: {wrong} is not a setting; did you mean {meant}?"
+
+
+def test_a_key_like_no_other_points_to_the_list(place: Path) -> None:
+    assert "`freshet config show`" in refusal(written(place / "a.toml", "[q]\nzzzz = 1"))
+
+
+def test_a_group_that_is_not_a_table_says_so(place: Path) -> None:
+    file = written(place / "a.toml", "crawl = 5")
+    assert refusal(file).endswith("it is a group, with settings such as crawl.product")
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("FRESHET_CRAWL__MAXPAGES", "did you mean crawl.max_pages?"),
+        ("FRESHET_CRWL__MAX_PAGES", "did you mean crawl.max_pages?"),
+        ("FRESHET_CRAWL", "it is a group"),
+    ],
+)
+def test_an_unknown_variable_is_named(
+    variable: str, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "5")
+    message = refusal()
+    assert message.startswith(f"environment {variable}: ")
+    assert meant in message
+
+
+def test_an_unknown_override_is_refused() -> None:
+    assert "did you mean crawl.max_pages?" in refusal(crawl__max_page=1)
+
+
+def test_a_wrong_value_says_where_what_and_what_is_accepted(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(place / "a.toml", "[crawl]\nscope = 'web'")
+    accepted = "input should be 'host', 'domain', 'prefix' or 'list'"
+    assert refusal(file) == f"file {file}: crawl.scope = 'web': {accepted}"
+    monkeypatch.setenv("FRESHET_POLITENESS__DELAY_S", "-1")
+    assert refusal() == (
+        "environment FRESHET_POLITENESS__DELAY_S: politeness.delay_s = '-1': "
+        "input should be greater than or equal to 0"
+    )
+    assert refusal(politeness__delay_s=-2).startswith("command line: politeness.delay_s = -2: ")
+
+
+def test_further_errors_are_counted(place: Path) -> None:
+    file = written(place / "a.toml", "[crawl]\nmax_pages = -1\nattempts = -1")
+    assert refusal(file).endswith("(and 1 more)")
+
+
+def test_a_long_value_is_cut_in_the_message() -> None:
+    assert len(refusal(crawl__product="a b" * 1000)) < 200
+
+
+def test_a_file_that_is_not_toml_is_refused_with_its_line(place: Path) -> None:
+    file = written(place / "a.toml", "[crawl]\nmax_pages = \n")
+    assert refusal(file).startswith(f"file {file} is not TOML: ")
+    assert "line 2" in refusal(file)
+
+
+def test_a_file_that_cannot_be_read_is_refused(place: Path) -> None:
+    assert refusal(place / "none.toml").endswith("cannot be read: No such file or directory")
+    (place / "latin.toml").write_bytes(b"# caf\xe9")
+    assert refusal(place / "latin.toml").endswith("is not UTF-8 at byte 5")
+
+
+@given(st.text(), st.text())
+def test_no_override_gets_past_as_another_error(name: str, value: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(None, {f"crawl.{name}": "-1", "crawl.max_pages": f"x{value}"})
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,119 @@
+"""Settings: the model and defaults.toml agree, and values out of range are refused."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from config.settings import Settings
+
+TEXT = files("config").joinpath("defaults.toml").read_text(encoding="utf-8")
+
+
+def modelled() -> Iterator[str]:
+    for group, field in Settings.model_fields.items():
+        assert isinstance(field.annotation, type)
+        assert issubclass(field.annotation, BaseModel)
+        yield from (f"{group}.{key}" for key in field.annotation.model_fields)
+
+
+def defaults(**changes: object) -> dict[str, dict[str, Any]]:
+    tables = tomllib.loads(TEXT)
+    for name, value in changes.items():
+        group, key = name.split("__")
+        tables[group][key] = value
+    return tables
+
+
+def test_defaults_and_model_have_the_same_keys_in_the_same_order() -> None:
+    written = [f"{group}.{key}" for group, table in defaults().items() for key in table]
+    assert written == list(modelled())
+
+
+def test_no_default_stands_in_python() -> None:
+    for field in Settings.model_fields.values():
+        assert field.is_required()
+        assert isinstance(field.annotation, type)
+        assert issubclass(field.annotation, BaseModel)
+        assert all(key.is_required() for key in field.annotation.model_fields.values())
+
+
+def test_every_default_has_a_comment_right_above_it() -> None:
+    lines = TEXT.splitlines()
+    keys = [n for n, line in enumerate(lines) if re.match(r"\w+ = ", line)]
+    assert len(keys) == len(list(modelled()))
+    assert all(lines[n - 1].startswith("# ") for n in keys)
+
+
+def test_the_defaults_are_valid() -> None:
+    settings = Settings.model_validate(defaults())
+    assert settings.politeness.delay_s == 1.0
+    assert "png" in settings.fetch.excluded_extensions
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings = Settings.model_validate(defaults())
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.politeness.delay_s = 0.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("crawl__product", "Fresh et"),
+        ("crawl__product", ""),
+        ("crawl__contact", "me@example.org"),
+        ("crawl__contact", "https://example.org/\r\nX-Injected: 1"),
+        ("crawl__contact", "https://example.org/(a"),
+        ("crawl__scope", "web"),
+        ("crawl__max_pages", -1),
+        ("crawl__max_pages", True),
+        ("crawl__max_pages", 1.5),
+        ("crawl__exchanges", 0),
+        ("politeness__key", "path"),
+        ("politeness__groups", {"wiki": []}),
+        ("politeness__delay_s", float("nan")),
+        ("politeness__delay_s", float("inf")),
+        ("politeness__back_off_jitter", 1.5),
+        ("politeness__back_off_factor", 0.5),
+        ("fetch__accept_language", "en\r\nX-Injected: 1"),
+        ("fetch__excluded_extensions", [".png"]),
+        ("network__allow_networks", ["10.0.0.1/8"]),
+        ("network__allow_networks", ["intranet"]),
+        ("network__resolve", {"example.org": "example.com"}),
+        ("network__dns_max_ttl_s", 1.0),
+        ("robots__max_bytes", 1000),
+        ("robots__max_age_s", 86_401),
+        ("store__zstd_level", 23),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused(name: str, value: object) -> None:
+    with pytest.raises(ValidationError, match="1 validation error"):
+        Settings.model_validate(defaults(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "meant"),
+    [
+        ("crawl__max_pages", "12", 12),
+        ("crawl__contact", "mailto:crawler@example.org", "mailto:crawler@example.org"),
+        ("network__allow_private_addresses", "true", True),
+        ("fetch__excluded_extensions", '["png"]', ("png",)),
+        ("network__resolve", '{ "a.example" = "127.0.0.2" }', {"a.example": "127.0.0.2"}),
+        ("politeness__groups", '{ wiki = ["*.example"] }', {"wiki": ("*.example",)}),
+    ],
+)
+def test_a_text_is_read_as_the_file_would_write_it(name: str, value: str, meant: object) -> None:
+    group, key = name.split("__")
+    settings = Settings.model_validate(defaults(**{name: value}))
+    assert getattr(getattr(settings, group), key) == meant
+
+
+def test_networks_of_both_families_are_read() -> None:
+    networks = ["10.1.0.0/16", "fd00:1::/64"]
+    settings = Settings.model_validate(defaults(network__allow_networks=networks))
+    assert [str(network) for network in settings.network.allow_networks] == networks
