@@ -1,0 +1,191 @@
+"""Opening the store: pragmas, migrations, and the lock that keeps it to one writer.
+
+Invariant: at most one process writes a store. Consequence: the writer may cache row ids
+and counters between its transactions.
+
+WAL mode with ``synchronous = FULL``: a transaction that has committed survives the death
+of the process and, on a disk that honours fsync, a power cut.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import aiosqlite
+
+from storage.errors import StoreError, store_errors
+from storage.migrations import Migration, migrations, newest
+
+#: ``PRAGMA application_id`` of every Freshet store: "FRSH" in ASCII.
+APPLICATION_ID = 0x46525348
+
+_BUSY_TIMEOUT_MS = 10_000
+_CACHE_KIB = 8_192
+
+
+@dataclass(slots=True)
+class Database:
+    """An open store: ``writer`` for the one writer task, ``reader`` for everything else."""
+
+    path: Path
+    writer: aiosqlite.Connection
+    reader: aiosqlite.Connection
+    lock: IO[bytes]
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[aiosqlite.Connection]:
+        """A write transaction: committed as a whole, or rolled back and :class:`StoreError`."""
+        with store_errors(self.path):
+            await self.writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.writer
+                await self.writer.execute("COMMIT")
+            except BaseException:
+                # COMMIT itself may have failed and ended the transaction (disk full).
+                if self.writer.in_transaction:
+                    await self.writer.execute("ROLLBACK")
+                raise
+
+    async def close(self) -> None:
+        """Close both connections and give up the lock."""
+        with store_errors(self.path):
+            await self.reader.close()
+            await self.writer.close()
+        self.lock.close()
+
+
+async def open_store(path: Path) -> Database:
+    """Open a store for writing, creating or migrating it where needed.
+
+    Raises:
+        StoreError: the file is foreign, damaged, newer than this program, not writable,
+            or written by another process.
+    """
+    with store_errors(path):
+        lock = _lock(path)
+        try:
+            _check_not_foreign(path)
+            writer = await _connect(path, write=True)
+            try:
+                await _prepare(path, writer)
+                reader = await _connect(path, write=False)
+            except BaseException:
+                await writer.close()
+                raise
+        except BaseException:
+            lock.close()
+            raise
+    return Database(path, writer, reader, lock)
+
+
+@asynccontextmanager
+async def reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
+    """A read-only connection to a store that may be being written at the same time.
+
+    Raises:
+        StoreError: there is no such file, or it is not a store of this schema.
+    """
+    if not path.exists():
+        raise StoreError(f"{path}: there is no such file; `freshet crawl --db {path}` makes one")
+    with store_errors(path):
+        _check_not_foreign(path)
+        connection = await _connect(path, write=False)
+        try:
+            await _check_version(path, connection, exact=True)
+            yield connection
+        finally:
+            await connection.close()
+
+
+def _lock(path: Path) -> IO[bytes]:
+    """Hold ``FILE.lock``; the kernel lets go of it however the process ends."""
+    lock = path.with_name(path.name + ".lock").open("a+b")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        owner = lock.read(20).decode("ascii", "replace").strip() or "unknown"
+        lock.close()
+        raise StoreError(f"{path}: another freshet (process {owner}) is writing it") from None
+    lock.truncate(0)
+    lock.write(str(os.getpid()).encode("ascii"))
+    lock.flush()
+    return lock
+
+
+def _check_not_foreign(path: Path) -> None:
+    """Refuse what SQLite would silently adopt: a file that is not ours, read untouched."""
+    if not path.exists():
+        return
+    if path.is_dir():
+        raise StoreError(f"{path}: it is a folder, not a file")
+    with path.open("rb") as file:
+        header = file.read(100)
+    if header and not header.startswith(b"SQLite format 3\x00"):
+        raise StoreError(f"{path}: it is not a Freshet store (not an SQLite file)")
+
+
+async def _connect(path: Path, *, write: bool) -> aiosqlite.Connection:
+    mode = "rwc" if write else "ro"
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    connection = await aiosqlite.connect(uri, uri=True, isolation_level=None)
+    try:
+        connection.row_factory = aiosqlite.Row
+        await connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+        await connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        if not write:
+            await connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+async def _prepare(path: Path, writer: aiosqlite.Connection) -> None:
+    version = await _check_version(path, writer, exact=False)
+    await writer.execute("PRAGMA journal_mode = WAL")
+    await writer.execute("PRAGMA synchronous = FULL")
+    for migration in migrations():
+        if migration.number > version:
+            await _migrate(writer, migration)
+
+
+async def _check_version(path: Path, connection: aiosqlite.Connection, *, exact: bool) -> int:
+    application = await _pragma(connection, "application_id")
+    version = await _pragma(connection, "user_version")
+    tables = await connection.execute_fetchall("SELECT count(*) FROM sqlite_master")
+    empty = not next(iter(tables))[0]
+    if application != APPLICATION_ID and not (empty and not exact):
+        raise StoreError(f"{path}: it is not a Freshet store (another program's SQLite file)")
+    if version > newest():
+        raise StoreError(
+            f"{path}: its schema {version} is newer than the {newest()} this Freshet knows; "
+            "upgrade Freshet"
+        )
+    if exact and version < newest():
+        raise StoreError(
+            f"{path}: its schema {version} is older than {newest()}; `freshet crawl` migrates it"
+        )
+    return version
+
+
+async def _pragma(connection: aiosqlite.Connection, name: str) -> int:
+    rows = await connection.execute_fetchall(f"PRAGMA {name}")
+    return int(next(iter(rows))[0])
+
+
+async def _migrate(writer: aiosqlite.Connection, migration: Migration) -> None:
+    """Apply one migration and record it, in one transaction."""
+    record = f"INSERT INTO migration VALUES ({migration.number}, '{migration.name}', {time.time()})"
+    await writer.executescript(
+        f"BEGIN IMMEDIATE;\n{migration.sql}\n{record};\n"
+        f"PRAGMA application_id = {APPLICATION_ID};\n"
+        f"PRAGMA user_version = {migration.number};\nCOMMIT;"
+    )

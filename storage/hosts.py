@@ -1,0 +1,91 @@
+"""Tables ``host`` and ``robots``: what politeness remembers across runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+import aiosqlite
+
+from storage.records import Host, HostState, RobotsRecord, RobotsStanding
+
+#: A host's state is that of its lane: the one saved last, whichever host it was saved for.
+_SELECT = """
+    SELECT h.id, h.origin, s.lane, s.last_exchange_at, s.delay_s, s.failures, s.parked_until,
+        s.parked_reason, r.standing, r.fetched_at, r.body, r.reason, r.stale_since
+    FROM host AS h
+    LEFT JOIN host AS s ON s.id = (
+        SELECT id FROM host WHERE lane = h.lane ORDER BY last_exchange_at DESC, id DESC LIMIT 1)
+    LEFT JOIN robots AS r ON r.host_id = h.id
+"""
+
+
+async def ensure(connection: aiosqlite.Connection, origins: Iterable[str]) -> dict[str, int]:
+    """The ids of these origins, each made where it is new."""
+    wanted = json.dumps(sorted(set(origins)))
+    await connection.execute(
+        "INSERT OR IGNORE INTO host (origin) SELECT value FROM json_each(?)", (wanted,)
+    )
+    rows = await connection.execute_fetchall(
+        "SELECT origin, id FROM host WHERE origin IN (SELECT value FROM json_each(?))", (wanted,)
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def load(connection: aiosqlite.Connection, host_ids: Sequence[int]) -> list[Host]:
+    """These hosts with their politeness state and robots.txt."""
+    rows = await connection.execute_fetchall(
+        f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(host_ids)),),
+    )
+    return [_host(row) for row in rows]
+
+
+async def find(connection: aiosqlite.Connection, origin: str) -> Host | None:
+    """The host with this origin, or None."""
+    rows = await connection.execute_fetchall(f"{_SELECT} WHERE h.origin = ?", (origin,))
+    return next((_host(row) for row in rows), None)
+
+
+async def save_states(
+    connection: aiosqlite.Connection, exchanged: Sequence[tuple[HostState, int]]
+) -> None:
+    """Record the states after the given numbers of further exchanges."""
+    await connection.executemany(
+        "UPDATE host SET lane = ?, exchanges = exchanges + ?, last_exchange_at = ?, delay_s = ?, "
+        "failures = ?, parked_until = ?, parked_reason = ? WHERE id = ?",
+        [
+            (s.lane, n, s.last_exchange_at, s.delay_s, s.failures, s.parked_until,
+             s.parked_reason, s.host_id)
+            for s, n in exchanged
+        ],
+    )  # fmt: skip
+
+
+async def save_robots(
+    connection: aiosqlite.Connection, records: Sequence[tuple[int, RobotsRecord]]
+) -> None:
+    """Replace what is known of these hosts' robots.txt."""
+    await connection.executemany(
+        "INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (host_id, r.standing, r.fetched_at, r.stale_since, r.reason, r.body)
+            for host_id, r in records
+        ],
+    )
+
+
+def _host(row: aiosqlite.Row) -> Host:
+    state = None
+    if row["lane"] is not None:
+        state = HostState(
+            row["id"], row["lane"], row["last_exchange_at"], row["delay_s"], row["failures"],
+            row["parked_until"], row["parked_reason"],
+        )  # fmt: skip
+    robots = None
+    if row["standing"] is not None:
+        robots = RobotsRecord(
+            RobotsStanding(row["standing"]), row["fetched_at"], row["body"], row["reason"],
+            row["stale_since"],
+        )  # fmt: skip
+    return Host(row["id"], row["origin"], state, robots)

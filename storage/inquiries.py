@@ -1,0 +1,284 @@
+"""What the store knows of one URL. Read-only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiosqlite
+
+from storage.database import reading
+from storage.records import AliasKind, Kind, Reason, Role, Rung, Validators
+
+_NEIGHBOURS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class AliasOf:
+    """The page that a URL is another name of."""
+
+    page_id: int
+    url: str
+    kind: AliasKind
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class OtherName:
+    """A URL that is another name of the page in question."""
+
+    url: str
+    kind: AliasKind
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class KnownUrl:
+    """A URL that the store knows: its identity, and how far it has come.
+
+    ``visited_at`` is the last visit of any kind. ``alias`` is None where the URL is a
+    page in its own right.
+    """
+
+    page_id: int
+    url: str
+    fetch_url: str
+    host_id: int
+    role: Role
+    depth: int
+    redirects: int
+    found_at: float
+    held_back: str | None
+    visited_at: float | None
+    validators: Validators
+    alias: AliasOf | None
+
+
+@dataclass(frozen=True, slots=True)
+class GoodCapture:
+    """A page's content as last seen.
+
+    ``checked_at`` is when the server last confirmed it, ``since`` when it was first seen
+    like this, byte for byte. ``size_bytes`` are decoded; ``body_kept`` says whether the
+    store still has them.
+    """
+
+    checked_at: float
+    since: float
+    size_bytes: int | None
+    content_type: str | None
+    encoding: str | None
+    title: str | None
+    language: str | None
+    canonical_url: str | None
+    noindex: bool
+    noarchive: bool
+    nofollow: bool
+    versions: int
+    body_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PastObservation:
+    """An observation as the store keeps it; the fields are those of ``Observation``."""
+
+    at: float
+    kind: Kind
+    rung: Rung | None
+    status: int | None
+    resemblance: float | None
+    resemblance_se: float | None
+    blocks_added: int | None
+    blocks_removed: int | None
+    size_bytes: int | None
+    duration_s: float
+    reason: str | None
+    detail: str | None
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierPlace:
+    """A URL's place in the frontier; ``attempt`` counts failed tries in this run."""
+
+    due_at: float
+    reason: Reason
+    attempt: int
+    deferred: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class InLink:
+    """A link to the URL in question, by the page that has it."""
+
+    url: str
+    role: Role
+    rel: str
+    anchor: str
+    first_seen_at: float
+    gone_at: float | None
+
+
+@asynccontextmanager
+async def snapshot(path: Path) -> AsyncIterator[aiosqlite.Connection]:
+    """A store as it is at one moment: several questions get answers that fit together.
+
+    Raises:
+        StoreError: there is no such file, or it is not a store of this schema.
+    """
+    async with reading(path) as connection:
+        await connection.execute("BEGIN")
+        yield connection
+
+
+async def find(connection: aiosqlite.Connection, urls: Sequence[str]) -> KnownUrl | None:
+    """The first of these canonical URLs that the store knows, or None."""
+    rows = await connection.execute_fetchall(
+        "SELECT p.id, p.url, p.fetch_url, p.host_id, p.role, p.depth, p.redirects, p.found_at, "
+        "       p.held_back, p.last_at, p.etag, p.last_modified, "
+        "       a.id, a.url, p.alias_kind, p.alias_at "
+        "FROM json_each(?) AS wanted CROSS JOIN page AS p ON p.url = wanted.value "
+        "LEFT JOIN page AS a ON a.id = p.alias_of ORDER BY wanted.key LIMIT 1",
+        (json.dumps(list(urls)),),
+    )
+    return next((_known_url(row) for row in rows), None)
+
+
+async def good_capture(connection: aiosqlite.Connection, page_id: int) -> GoodCapture | None:
+    """The content that a page had when it was last captured, or None."""
+    rows = await connection.execute_fetchall(
+        "SELECT p.checked_at, v.at, b.size_bytes, v.content_type, v.encoding, p.title, "
+        "       p.language, p.canonical_url, p.noindex, p.noarchive, p.nofollow, "
+        "       (SELECT count(*) FROM version WHERE page_id = p.id), b.digest IS NOT NULL, "
+        "       (SELECT o.size_bytes FROM observation AS o WHERE o.page_id = p.id "
+        "        AND o.version_id = v.id AND o.size_bytes IS NOT NULL ORDER BY o.id LIMIT 1) "
+        "FROM page AS p JOIN version AS v ON v.id = p.version_id "
+        "LEFT JOIN body AS b ON b.digest = v.body_digest "
+        "WHERE p.id = ? AND p.checked_at IS NOT NULL",
+        (page_id,),
+    )
+    return next((_good_capture(row) for row in rows), None)
+
+
+async def observations(
+    connection: aiosqlite.Connection, page_id: int, limit: int
+) -> list[PastObservation]:
+    """A page's last observations, newest first."""
+    rows = await connection.execute_fetchall(
+        "SELECT at, kind, rung, status, resemblance, resemblance_se, blocks_added, "
+        "       blocks_removed, size_bytes, duration_s, reason, detail, run_id "
+        "FROM observation WHERE page_id = ? ORDER BY at DESC, id DESC LIMIT ?",
+        (page_id, limit),
+    )
+    return [_past_observation(row) for row in rows]
+
+
+async def observation_count(connection: aiosqlite.Connection, page_id: int) -> int:
+    """How many observations of a page there are."""
+    rows = await connection.execute_fetchall(
+        "SELECT count(*) FROM observation WHERE page_id = ?", (page_id,)
+    )
+    return int(next(iter(rows))[0])
+
+
+async def frontier_place(connection: aiosqlite.Connection, page_id: int) -> FrontierPlace | None:
+    """Where a URL stands in the frontier, or None: it is not due in this run."""
+    rows = await connection.execute_fetchall(
+        "SELECT due_at, reason, attempt, deferred FROM frontier WHERE page_id = ?", (page_id,)
+    )
+    return next((FrontierPlace(r[0], Reason(r[1]), r[2], r[3]) for r in rows), None)
+
+
+async def first_link(connection: aiosqlite.Connection, page_id: int) -> InLink | None:
+    """The first link to a URL that a page, sitemap or feed had, or None."""
+    rows = await connection.execute_fetchall(
+        "SELECT s.url, s.role, l.rel, l.anchor, l.first_seen_at, l.gone_at "
+        "FROM link AS l JOIN page AS s ON s.id = l.src_id "
+        "WHERE l.dst_id = ?1 AND l.src_id <> ?1 ORDER BY l.first_seen_at, l.src_id LIMIT 1",
+        (page_id,),
+    )
+    return next((_in_link(row) for row in rows), None)
+
+
+async def first_link_out_of_scope(connection: aiosqlite.Connection, url: str) -> InLink | None:
+    """The first link that leads out of scope to this canonical URL, or None.
+
+    Reads the whole table: such links are kept for their pages, not for their targets.
+    """
+    rows = await connection.execute_fetchall(
+        "SELECT s.url, s.role, l.rel, l.anchor, l.first_seen_at, l.gone_at "
+        "FROM offsite_link AS l JOIN page AS s ON s.id = l.src_id "
+        "WHERE l.url = ? ORDER BY l.first_seen_at, l.src_id LIMIT 1",
+        (url,),
+    )
+    return next((_in_link(row) for row in rows), None)
+
+
+async def seed_text(connection: aiosqlite.Connection, known: KnownUrl) -> str | None:
+    """The line of the site list that named this URL, or whose scope stands at it."""
+    rows = await connection.execute_fetchall(
+        "SELECT text FROM seed WHERE page_id = ? OR url IN (?2, ?3) OR fallback_url IN (?2, ?3) "
+        "ORDER BY id LIMIT 1",
+        (known.page_id, known.url, known.fetch_url),
+    )
+    return next((str(row[0]) for row in rows), None)
+
+
+async def other_names(
+    connection: aiosqlite.Connection, page_id: int, limit: int
+) -> list[OtherName]:
+    """The URLs that are other names of a page, in the order in which they led to it."""
+    rows = await connection.execute_fetchall(
+        "SELECT url, kind, at FROM alias WHERE page_id = ? ORDER BY at, url LIMIT ?",
+        (page_id, limit),
+    )
+    return [OtherName(row[0], AliasKind(row[1]), row[2]) for row in rows]
+
+
+async def neighbours(connection: aiosqlite.Connection, origin: str, url: str) -> list[str]:
+    """Known URLs of an origin that stand next to ``url`` in alphabetical order.
+
+    They share the longest beginnings with it, and an index finds them at any size.
+    """
+    return [
+        row[0]
+        for compared, order in (("<", "DESC"), (">", "ASC"))
+        for row in await connection.execute_fetchall(
+            # "0" is the character after "/".
+            f"SELECT url FROM page WHERE url >= ?1 || '/' AND url < ?1 || '0' "
+            f"AND url {compared} ?2 ORDER BY url {order} LIMIT ?3",
+            (origin, url, _NEIGHBOURS),
+        )
+    ]
+
+
+def _known_url(row: aiosqlite.Row) -> KnownUrl:
+    alias = None
+    if row[12] is not None:
+        alias = AliasOf(row[12], row[13], AliasKind(row[14]), row[15])
+    return KnownUrl(
+        page_id=row[0], url=row[1], fetch_url=row[2], host_id=row[3], role=Role(row[4]),
+        depth=row[5], redirects=row[6], found_at=row[7], held_back=row[8], visited_at=row[9],
+        validators=Validators(row[10], row[11]), alias=alias,
+    )  # fmt: skip
+
+
+def _good_capture(row: aiosqlite.Row) -> GoodCapture:
+    return GoodCapture(
+        checked_at=row[0], since=row[1], size_bytes=row[2] if row[2] is not None else row[13],
+        content_type=row[3], encoding=row[4], title=row[5], language=row[6],
+        canonical_url=row[7], noindex=bool(row[8]), noarchive=bool(row[9]),
+        nofollow=bool(row[10]), versions=row[11], body_kept=bool(row[12]),
+    )  # fmt: skip
+
+
+def _past_observation(row: aiosqlite.Row) -> PastObservation:
+    at, kind, rung, *rest = row
+    return PastObservation(at, Kind(kind), Rung(rung) if rung else None, *rest)
+
+
+def _in_link(row: aiosqlite.Row) -> InLink:
+    return InLink(row[0], Role(row[1]), *row[2:])

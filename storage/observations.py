@@ -1,0 +1,30 @@
+"""Table ``observation``: what every visit found, append-only and kept for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aiosqlite
+
+from storage.records import Kind, Visit
+
+#: Kinds that saw the page's content and so refer to a version of it.
+_SAW_CONTENT = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
+
+
+async def append(connection: aiosqlite.Connection, run_id: int, visits: Sequence[Visit]) -> None:
+    """Append the observations of these visits, after their versions were written."""
+    await connection.executemany(
+        "INSERT INTO observation (page_id, run_id, at, kind, rung, status, reason, detail, "
+        "resemblance, resemblance_se, blocks_added, blocks_removed, duration_s, size_bytes, "
+        "version_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+        "(SELECT max(id) FROM version WHERE page_id = ? AND ?))",
+        [
+            (
+                o.page_id, run_id, o.at, o.kind, o.rung, o.status, o.reason, o.detail,
+                o.resemblance, o.resemblance_se, o.blocks_added, o.blocks_removed, o.duration_s,
+                o.size_bytes, o.page_id, o.kind in _SAW_CONTENT,
+            )
+            for o in (visit.observation for visit in visits)
+        ],
+    )  # fmt: skip

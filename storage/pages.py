@@ -1,0 +1,195 @@
+"""Table ``page`` (and its view ``alias``): every URL in scope, and its last good capture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import aiosqlite
+
+from storage.records import Alias, Kind, Targets, Visit
+
+#: Reasons to hold a URL back that a better link to it lifts.
+_LIFTED = ("nofollow", "depth")
+
+_GOOD = (Kind.NEW, Kind.CHANGED, Kind.UNCHANGED)
+
+#: Kinds that say nothing of where a URL leads.
+_SILENT = (Kind.FAILED, Kind.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A URL that has just become due; the pattern that bounds it, if it falls under one."""
+
+    page_id: int
+    url: str
+    host_id: int
+
+
+async def admit(
+    connection: aiosqlite.Connection,
+    targets: Targets,
+    host_ids: Mapping[str, int],
+    run_id: int,
+    now: float,
+) -> list[Admitted]:
+    """Make the pages that are new; those that are to be crawled and were not before.
+
+    This upsert is the seen-set: of all links to a URL, in this run or before, exactly one
+    returns it.
+    """
+    hosts = [host_ids[origin] for origin in targets.origins]
+    rows = json.dumps(
+        list(
+            zip(
+                targets.urls, targets.fetch_urls, hosts, targets.roles, targets.depths,
+                targets.redirects, targets.held_back, strict=True,
+            )
+        )
+    )  # fmt: skip
+    admitted = await connection.execute_fetchall(
+        "INSERT INTO page (url, fetch_url, host_id, role, depth, redirects, held_back, "
+        "                  found_at, found_run_id) "
+        "SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, "
+        "       value ->> 6, ?, ? FROM json_each(?) WHERE true "
+        "ON CONFLICT (url) DO UPDATE SET held_back = NULL, depth = excluded.depth, "
+        "                                redirects = excluded.redirects "
+        "WHERE excluded.held_back IS NULL AND page.held_back IN (?, ?) "
+        "RETURNING id, url, host_id, held_back",
+        (now, run_id, rows, *_LIFTED),
+    )
+    return [Admitted(r[0], r[1], r[2]) for r in admitted if r[3] is None]
+
+
+async def lift_depth(connection: aiosqlite.Connection, max_depth: int) -> None:
+    """Let the pages in that were held back by a smaller ``max_depth`` (0: no limit)."""
+    await connection.execute(
+        "UPDATE page SET held_back = NULL WHERE held_back = 'depth' AND (?1 = 0 OR depth <= ?1)",
+        (max_depth,),
+    )
+
+
+async def hold_back(connection: aiosqlite.Connection, page_ids: Sequence[int], why: str) -> None:
+    """Keep known pages out of the frontier, with the reason."""
+    await connection.execute(
+        "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))",
+        (why, json.dumps(list(page_ids))),
+    )
+
+
+async def record(connection: aiosqlite.Connection, visits: Sequence[Visit]) -> None:
+    """Bring the pages up to date with what these visits found."""
+    await _record_outcomes(connection, visits)
+    await _record_validators(connection, visits)
+    await _record_captures(connection, visits)
+    await _record_aliases(connection, visits)
+
+
+async def _record_outcomes(connection: aiosqlite.Connection, visits: Sequence[Visit]) -> None:
+    await connection.executemany(
+        "UPDATE page SET last_kind = ?, last_at = ?, status = ?, role = ?, "
+        "fetch_url = coalesce(?, fetch_url), checked_at = coalesce(?, checked_at) WHERE id = ?",
+        [
+            (
+                v.observation.kind, v.observation.at, v.observation.status, v.role, v.fetch_url,
+                v.observation.at if v.observation.kind in _GOOD else None, v.due.page_id,
+            )
+            for v in visits
+        ],
+    )  # fmt: skip
+
+
+async def _record_validators(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
+    await connection.executemany(
+        "UPDATE page SET etag = ?, last_modified = ? WHERE id = ?",
+        [
+            (v.validators.etag, v.validators.last_modified, v.due.page_id)
+            for v in visits
+            if v.validators is not None
+        ],
+    )
+
+
+async def _record_captures(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
+    await connection.executemany(
+        "UPDATE page SET body_digest = ?, text_digest = ?, title = ?, language = ?, "
+        "canonical_url = ?, noindex = ?, noarchive = ?, nofollow = ?, "
+        "version_id = (SELECT max(id) FROM version WHERE page_id = page.id) WHERE id = ?",
+        [
+            (
+                c.digests.body, c.digests.text, c.title, c.language, c.canonical_url, c.noindex,
+                c.noarchive, c.nofollow, v.due.page_id,
+            )
+            for v in visits
+            if (c := v.capture) is not None
+        ],
+    )  # fmt: skip
+
+
+async def _record_aliases(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
+    """Point redirecting URLs at their final page: an alias of an alias is resolved."""
+    await connection.executemany(
+        "UPDATE page SET alias_of = NULL, alias_kind = NULL, alias_at = NULL "
+        "WHERE id = ? AND alias_kind IS NOT NULL",
+        [(v.due.page_id,) for v in visits if v.alias is None and v.observation.kind not in _SILENT],
+    )
+    for visit in visits:
+        if visit.alias is not None:
+            await _point(connection, visit.due.page_id, visit.alias, visit.observation.at)
+
+
+async def _point(connection: aiosqlite.Connection, page_id: int, alias: Alias, at: float) -> None:
+    """Make a page an alias, and its own aliases with it; of a loop none is left."""
+    await connection.execute(
+        "UPDATE page SET alias_kind = ?, alias_at = ?, alias_of = nullif("
+        "  (SELECT coalesce(t.alias_of, t.id) FROM page AS t WHERE t.url = ?), page.id) "
+        "WHERE id = ?",
+        (alias.kind, at, alias.url, page_id),
+    )
+    await connection.execute(
+        "UPDATE page SET alias_of = (SELECT alias_of FROM page WHERE id = ?1) WHERE alias_of = ?1",
+        (page_id,),
+    )
+
+
+async def turned_round(
+    connection: aiosqlite.Connection, page_id: int, url: str, run_id: int
+) -> list[Admitted]:
+    """The page at ``url`` if it was an alias of the one that now redirects to it.
+
+    That redirect was taken as still standing, so that the page is not due in this run: now
+    it must be asked.
+    """
+    rows = await connection.execute_fetchall(
+        "SELECT id, url, host_id FROM page WHERE url = ? AND alias_of = ? AND held_back IS NULL "
+        "AND NOT EXISTS (SELECT 1 FROM frontier WHERE page_id = page.id) "
+        "AND NOT EXISTS (SELECT 1 FROM observation WHERE page_id = page.id AND run_id = ?)",
+        (url, page_id, run_id),
+    )
+    return [Admitted(*row) for row in rows]
+
+
+async def alias_target(connection: aiosqlite.Connection, url: str) -> int | None:
+    """The id of the page that the current run found ``url`` to be another name of.
+
+    Its own id if it is none, or was seen to be one in an earlier run only; None for an
+    unknown URL.
+    """
+    rows = await connection.execute_fetchall(
+        "SELECT iif(alias_at >= (SELECT max(started_at) FROM crawl_run), "
+        "           coalesce(alias_of, id), id) FROM page WHERE url = ?",
+        (url,),
+    )
+    return next((int(r[0]) for r in rows), None)
+
+
+async def last_sketch(connection: aiosqlite.Connection, page_id: int) -> bytes | None:
+    """The sketch of a page's last text, as versioned bytes."""
+    rows = await connection.execute_fetchall(
+        "SELECT sketch FROM version WHERE page_id = ? AND sketch IS NOT NULL "
+        "ORDER BY at DESC, id DESC LIMIT 1",
+        (page_id,),
+    )
+    return next((r[0] for r in rows), None)

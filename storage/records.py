@@ -1,0 +1,400 @@
+"""The nouns that cross packages. Pure values: this module imports nothing of ours.
+
+In order of travel: a :class:`DueUrl` leaves the frontier, becomes a :class:`FetchResult`, is
+reduced and compared into an :class:`Observation`, and is stored as part of a :class:`Visit`.
+Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+class Reason(StrEnum):
+    """Why a URL is due."""
+
+    REFRESH = "refresh"
+    DISCOVERY = "discovery"
+    SIGNAL = "signal"
+
+
+class Role(StrEnum):
+    """What a URL is to the crawl; only ``PAGE`` counts as a page."""
+
+    PAGE = "page"
+    SITEMAP = "sitemap"
+    FEED = "feed"
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """A server's own words for a version of a resource (RFC 9110, section 8.8)."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """What the last good capture of a page was reduced to; 16 bytes each (BLAKE2b)."""
+
+    body: bytes
+    text: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class DueUrl:
+    """A URL that leaves the frontier.
+
+    ``url`` is the canonical form and the page's identity; ``fetch_url`` is what goes
+    on the wire. ``attempt`` counts the failed tries in this run, ``redirects`` the hops
+    that led here. ``digests`` is None before the first good capture.
+    """
+
+    page_id: int
+    url: str
+    fetch_url: str
+    host_id: int
+    due_at: float
+    reason: Reason = Reason.DISCOVERY
+    role: Role = Role.PAGE
+    depth: int = 0
+    attempt: int = 0
+    redirects: int = 0
+    seed_id: int | None = None
+    validators: Validators = field(default_factory=Validators)
+    digests: Digests | None = None
+
+
+class Outcome(StrEnum):
+    """How an exchange with a server ended."""
+
+    FETCHED = "fetched"
+    NOT_MODIFIED = "not_modified"
+    REDIRECTED = "redirected"
+    GONE = "gone"
+    REFUSED = "refused"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResult:
+    """One exchange with a server, as a value: a failure is a result, never an exception.
+
+    ``reason`` is a short stable word for every outcome but ``FETCHED`` and
+    ``NOT_MODIFIED`` (``dns``, ``connect``, ``tls``, ``timeout``, ``too_slow``,
+    ``too_large``, ``headers_too_large``, ``protocol``, ``encoding``, ``address``,
+    ``http_500``, ``content_type`` …), ``detail`` the sentence for people. Headers are
+    raw and in order; ``wire_body`` is the body as it came, ``body`` decoded, so that an
+    archive can be written from the value. ``location`` is the redirect target, resolved.
+    """
+
+    url: str
+    outcome: Outcome
+    started_at: float
+    duration_s: float
+    status: int | None = None
+    reason: str | None = None
+    detail: str | None = None
+    request_headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    wire_body: bytes = b""
+    body: bytes = b""
+    peer: str | None = None
+    location: str | None = None
+    retry_after_s: float | None = None
+
+    def header(self, name: str) -> str | None:
+        """The first header of that name, decoded as Latin-1, or None."""
+        return next(iter(self.header_values(name)), None)
+
+    def header_values(self, name: str) -> list[str]:
+        """All headers of that name, in order, decoded as Latin-1."""
+        wanted = name.lower().encode("ascii")
+        return [v.decode("latin-1") for k, v in self.headers if k.lower() == wanted]
+
+
+class Kind(StrEnum):
+    """What an observation found; DESIGN: a failed fetch never erases history."""
+
+    NEW = "new"
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    REDIRECTED = "redirected"
+    GONE = "gone"
+    REFUSED = "refused"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+class Rung(StrEnum):
+    """The rung of the change-detection ladder that decided."""
+
+    NOT_MODIFIED = "304"
+    BODY = "body"
+    TEXT = "text"
+    BLOCKS = "blocks"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one visit found out about one page. Append-only.
+
+    ``resemblance`` (0 to 1) and its standard error are those of Broder's estimate from
+    MinHash values, present where a changed text was compared with the one before.
+    """
+
+    page_id: int
+    at: float
+    kind: Kind
+    rung: Rung | None = None
+    status: int | None = None
+    reason: str | None = None
+    detail: str | None = None
+    resemblance: float | None = None
+    resemblance_se: float | None = None
+    blocks_added: int | None = None
+    blocks_removed: int | None = None
+    duration_s: float = 0.0
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The links of one page in document order, as columns of equal length.
+
+    ``urls`` are canonical, ``fetch_urls`` the resolved form as found (without the
+    fragment), ``rels`` lower-case, space-separated and sorted, ``anchors`` the text.
+    """
+
+    urls: tuple[str, ...] = ()
+    fetch_urls: tuple[str, ...] = ()
+    rels: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+
+class RobotsStanding(StrEnum):
+    """What is known of an origin's robots.txt (RFC 9309, section 2.3.1)."""
+
+    PARSED = "parsed"
+    ALLOW_ALL = "allow_all"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsRecord:
+    """One origin's robots.txt as last fetched; ``body`` is already cut to the limit.
+
+    ``stale_since`` is set while an older copy is used because the file is unreachable.
+    """
+
+    standing: RobotsStanding
+    fetched_at: float
+    body: bytes = b""
+    reason: str | None = None
+    stale_since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """What politeness must remember of one host across runs."""
+
+    host_id: int
+    lane: str
+    last_exchange_at: float
+    delay_s: float
+    failures: int = 0
+    parked_until: float | None = None
+    parked_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host (scheme, name and port) as the frontier takes it from the store."""
+
+    host_id: int
+    origin: str
+    state: HostState | None = None
+    robots: RobotsRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """URLs for the frontier, as columns of equal length.
+
+    ``held_back`` says why a URL is known but not crawled (``nofollow``, ``depth`` …) or
+    is None; ``trap_shapes`` name the bounded pattern that a URL falls under, with its
+    kind in ``trap_kinds`` and the number of its URLs that are crawled in ``trap_caps``.
+    """
+
+    urls: list[str] = field(default_factory=list)
+    fetch_urls: list[str] = field(default_factory=list)
+    origins: list[str] = field(default_factory=list)
+    roles: list[Role] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
+    redirects: list[int] = field(default_factory=list)
+    held_back: list[str | None] = field(default_factory=list)
+    trap_shapes: list[str | None] = field(default_factory=list)
+    trap_kinds: list[str | None] = field(default_factory=list)
+    trap_caps: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+
+class AliasKind(StrEnum):
+    """How a URL turned out to be another name of a page."""
+
+    PERMANENT = "permanent"
+    TEMPORARY = "temporary"
+    REFRESH = "refresh"
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """The visited URL is another name of the page at ``url``."""
+
+    url: str
+    kind: AliasKind
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What a page's content was reduced to when its bytes were not those of before.
+
+    ``body`` is zstd-compressed, None where none is kept; ``sketch`` are versioned bytes,
+    None where the content has no text.
+    """
+
+    digests: Digests
+    size_bytes: int
+    content_type: str | None = None
+    encoding: str | None = None
+    sketch: bytes | None = None
+    body: bytes | None = None
+    title: str | None = None
+    language: str | None = None
+    canonical_url: str | None = None
+    noindex: bool = False
+    noarchive: bool = False
+    nofollow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """All that one visit changes in the store, in one transaction.
+
+    ``validators`` replace the page's own when not None; ``links`` replace its current
+    out-links when not None (``offsite`` marks the columns that lead out of scope);
+    ``retry_at`` keeps the URL in the frontier (``charged`` adds to its attempts) and
+    ``fetch_url`` replaces what is asked for. ``fetches`` counts requests made.
+    """
+
+    due: DueUrl
+    observation: Observation
+    role: Role = Role.PAGE
+    fetches: int = 1
+    validators: Validators | None = None
+    capture: Capture | None = None
+    links: Links | None = None
+    offsite: frozenset[int] = frozenset()
+    targets: Targets | None = None
+    alias: Alias | None = None
+    retry_at: float | None = None
+    charged: bool = True
+    fetch_url: str | None = None
+    host: HostState | None = None
+    new_root: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsVisit:
+    """A robots.txt fetch (all its hops): the record, and the sitemaps that it names."""
+
+    host_id: int
+    record: RobotsRecord
+    at: float
+    fetches: int = 1
+    targets: Targets | None = None
+    host: HostState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSeed:
+    """A line of the site list.
+
+    ``url`` is tried first, ``fallback_url`` where the line has no scheme and nothing
+    answers there; ``root_url`` is where its scope stands (None until one has answered).
+    """
+
+    seed_id: int
+    text: str
+    url: str
+    fallback_url: str | None
+    root_url: str | None
+    page_id: int | None
+    importance: float
+
+
+@dataclass(frozen=True, slots=True)
+class SeedsSettled:
+    """It is decided at which URLs some seeds are crawled: pairs of seed id and URL."""
+
+    seeds: tuple[tuple[int, str], ...]
+    at: float
+    targets: Targets
+    fetches: int = 0
+    host: HostState | None = None
+
+
+Entry = Visit | RobotsVisit | SeedsSettled
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """What the writer says once the transaction has committed.
+
+    ``supplied`` are the hosts whose frontier grew; ``admitted`` counts the new URLs.
+    """
+
+    entry: Entry
+    supplied: frozenset[int]
+    admitted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What a replenishment brought: hosts not seen before, and all that have URLs now."""
+
+    new_hosts: tuple[Host, ...] = ()
+    host_ids: tuple[int, ...] = ()
+
+
+class Agenda(Protocol):
+    """What is worth fetching next among the hosts that are ready; the scheduler says."""
+
+    def next(self, ready: Collection[int], now: float) -> DueUrl | None:
+        """Take the next due URL of one of the hosts in ``ready`` (longest ready first)."""
+
+    def waiting(self, host_id: int) -> bool:
+        """Whether a due URL of this host can be taken now."""
+
+    def done(self, acknowledged: Acknowledged) -> None:
+        """Learn from an entry whose transaction has committed."""
+
+    @property
+    def hungry(self) -> bool:
+        """Whether :meth:`replenish` would load something although nothing falls due."""
+
+    async def replenish(self, now: float) -> Supply:
+        """Load what :meth:`next` will want."""
+
+    def wakes_at(self) -> float | None:
+        """When the next URL that waits for its time (a retry) falls due, if any does."""

@@ -1,0 +1,102 @@
+"""What one batch of visits changes, table by table, inside one transaction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import aiosqlite
+
+from storage import bodies, frontier, hosts, links, observations, pages, runs, seeds, traps
+from storage.records import (
+    Acknowledged,
+    Entry,
+    HostState,
+    Reason,
+    RobotsVisit,
+    SeedsSettled,
+    Targets,
+    Visit,
+)
+
+
+class VisitTables:
+    """Applies batches for one run; holds what the one writer may cache between them."""
+
+    def __init__(self, run_id: int) -> None:
+        self._run_id = run_id
+        self._host_ids: dict[str, int] = {}
+
+    async def apply(
+        self, connection: aiosqlite.Connection, entries: Sequence[Entry]
+    ) -> list[Acknowledged]:
+        """Write a batch; what may be said of it once the transaction has committed."""
+        visits = [e for e in entries if isinstance(e, Visit)]
+        acknowledged = [await self._admit(connection, entry) for entry in entries]
+        await bodies.append(connection, visits)
+        await pages.record(connection, visits)
+        await observations.append(connection, self._run_id, visits)
+        await links.record(connection, visits)
+        await frontier.settle(connection, visits)
+        await self._record_hosts(connection, entries)
+        await self._record_seeds(connection, entries)
+        await runs.count_fetches(connection, self._run_id, sum(e.fetches for e in entries))
+        return acknowledged
+
+    def forget(self) -> None:
+        """Drop what was cached since the last commit: the transaction failed."""
+        self._host_ids.clear()
+
+    async def _admit(self, connection: aiosqlite.Connection, entry: Entry) -> Acknowledged:
+        """Make the targets of a visit pages, and due where they are new."""
+        targets = entry.targets
+        if targets is None or not len(targets):
+            return Acknowledged(entry, frozenset(), 0)
+        at = _time_of(entry)
+        await self._know_hosts(connection, targets)
+        admitted = await pages.admit(connection, targets, self._host_ids, self._run_id, at)
+        trapped = await traps.bound(connection, admitted, targets)
+        for kind in set(trapped.values()):
+            await pages.hold_back(connection, [p for p, k in trapped.items() if k == kind], kind)
+        due = [page for page in admitted if page.page_id not in trapped]
+        if isinstance(entry, Visit) and entry.alias is not None:
+            due += await pages.turned_round(
+                connection, entry.due.page_id, entry.alias.url, self._run_id
+            )
+        if due:
+            await frontier.add(connection, [p.page_id for p in due], at, Reason.DISCOVERY)
+        return Acknowledged(entry, frozenset(p.host_id for p in due), len(due))
+
+    async def _know_hosts(self, connection: aiosqlite.Connection, targets: Targets) -> None:
+        unknown = {origin for origin in targets.origins if origin not in self._host_ids}
+        if unknown:
+            self._host_ids |= await hosts.ensure(connection, unknown)
+
+    async def _record_hosts(
+        self, connection: aiosqlite.Connection, entries: Iterable[Entry]
+    ) -> None:
+        states: dict[int, HostState] = {}
+        exchanges: Counter[int] = Counter()
+        for entry in entries:
+            if entry.host is not None:
+                states[entry.host.host_id] = entry.host
+                exchanges[entry.host.host_id] += entry.fetches
+        await hosts.save_states(connection, [(s, exchanges[i]) for i, s in states.items()])
+        await hosts.save_robots(
+            connection,
+            [(e.host_id, e.record) for e in entries if isinstance(e, RobotsVisit)],
+        )
+
+    async def _record_seeds(
+        self, connection: aiosqlite.Connection, entries: Iterable[Entry]
+    ) -> None:
+        for entry in entries:
+            if isinstance(entry, SeedsSettled):
+                for seed_id, url in entry.seeds:
+                    await seeds.settle(connection, seed_id, url)
+            elif isinstance(entry, Visit) and entry.new_root is not None:
+                await seeds.move(connection, entry.due.page_id, entry.new_root)
+
+
+def _time_of(entry: Entry) -> float:
+    return entry.observation.at if isinstance(entry, Visit) else entry.at

@@ -1,0 +1,166 @@
+"""A store that is written as a crawl writes it: entries in, rows out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from storage import frontier, runs
+from storage.database import Database, open_store
+from storage.records import (
+    Acknowledged,
+    Alias,
+    AliasKind,
+    Capture,
+    Digests,
+    DueUrl,
+    Entry,
+    Kind,
+    Links,
+    Observation,
+    Role,
+    SeedsSettled,
+    Targets,
+    Visit,
+)
+from storage.visits import VisitTables
+
+SITE = "https://a.example"
+START = 1_800_000_000.0
+DAY_S = 86_400.0
+
+
+class CrawlStore:
+    """An open store with a run under way."""
+
+    def __init__(self, database: Database, run_id: int) -> None:
+        self.database = database
+        self.run_id = run_id
+        self.tables = VisitTables(run_id)
+
+    async def apply(self, *entries: Entry) -> list[Acknowledged]:
+        async with self.database.transaction() as connection:
+            return await self.tables.apply(connection, entries)
+
+    async def admit(self, *paths: str, at: float = START) -> list[Acknowledged]:
+        return await self.apply(SeedsSettled((), at, targets(*paths)))
+
+    async def new_run(self, at: float, recheck_before: float = 0.0) -> None:
+        async with self.database.transaction() as connection:
+            await runs.close(connection, self.run_id, runs.RunState.ENDED, at)
+            self.run_id = await runs.start(connection, at, "{}")
+            await frontier.begin_run(connection, at, recheck_before)
+        self.tables = VisitTables(self.run_id)
+
+    async def rows(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+        found = await self.database.reader.execute_fetchall(sql, parameters)
+        return [tuple(row) for row in found]
+
+    async def value(self, sql: str, *parameters: object) -> Any:
+        ((found,),) = await self.rows(sql, *parameters)
+        return found
+
+    async def page_id(self, path: str) -> int:
+        return int(await self.value("SELECT id FROM page WHERE url = ?", url_of(path)))
+
+    async def due(self, now: float = START, limit: int = 1_000) -> list[DueUrl]:
+        ids = [row[0] for row in await self.rows("SELECT id FROM host")]
+        return await frontier.load(self.database.reader, ids, now, limit)
+
+    async def due_paths(self, now: float = START) -> list[str]:
+        return [due.url.removeprefix(SITE) for due in await self.due(now)]
+
+    async def taken(self, path: str, now: float = START) -> DueUrl:
+        """The due URL at a path, as the frontier hands it out."""
+        return next(d for d in await self.due(now) if d.url == url_of(path))
+
+
+@asynccontextmanager
+async def crawl_store(path: Path, at: float = START) -> AsyncIterator[CrawlStore]:
+    """A store in its first run, checked for broken references when the test is done."""
+    database = await open_store(path)
+    try:
+        async with database.transaction() as connection:
+            run_id = await runs.start(connection, at, "{}")
+        store = CrawlStore(database, run_id)
+        yield store
+        assert await store.rows("PRAGMA foreign_key_check") == []
+    finally:
+        await database.close()
+
+
+def url_of(path: str) -> str:
+    return path if "://" in path else SITE + path
+
+
+def targets(
+    *paths: str,
+    depth: int = 0,
+    held_back: str | None = None,
+    trap: tuple[str, str, int] | None = None,
+    role: Role = Role.PAGE,
+) -> Targets:
+    shape, kind, cap = trap or (None, None, 0)
+    urls, n = [url_of(path) for path in paths], len(paths)
+    return Targets(
+        urls,
+        list(urls),
+        ["/".join(url.split("/", 3)[:3]) for url in urls],
+        [role] * n,
+        [depth] * n,
+        [0] * n,
+        [held_back] * n,
+        [shape] * n,
+        [kind] * n,
+        [cap] * n,
+    )
+
+
+def links(*paths: str) -> Links:
+    urls = tuple(url_of(path) for path in paths)
+    return Links(urls, urls, ("",) * len(urls), tuple(f"to {path}" for path in paths))
+
+
+def digest(text: str) -> bytes:
+    return text.encode().ljust(16, b"\0")
+
+
+def capture(text: str, body: bytes | None = b"packed", sketch: bytes | None = None) -> Capture:
+    return Capture(
+        Digests(digest(text), digest("text of " + text)), len(text), body=body, sketch=sketch
+    )
+
+
+def visit(due: DueUrl, kind: Kind = Kind.UNCHANGED, at: float = START) -> Visit:
+    return Visit(due, Observation(due.page_id, at, kind, status=200))
+
+
+def captured(
+    due: DueUrl,
+    text: str = "text",
+    *,
+    at: float = START,
+    to: Sequence[str] = (),
+    offsite: Sequence[str] = (),
+) -> Visit:
+    """A visit that saw new content, with links to these paths and out of scope."""
+    found = links(*to, *offsite)
+    kind = Kind.NEW if due.digests is None else Kind.CHANGED
+    return replace(
+        visit(due, kind, at),
+        capture=capture(text),
+        links=found,
+        targets=targets(*to, depth=due.depth + 1),
+        offsite=frozenset(range(len(to), len(found))),
+    )
+
+
+def redirected(
+    due: DueUrl, path: str, kind: AliasKind = AliasKind.PERMANENT, at: float = START
+) -> Visit:
+    return replace(
+        visit(due, Kind.REDIRECTED, at), targets=targets(path), alias=Alias(url_of(path), kind)
+    )

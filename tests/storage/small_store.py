@@ -1,0 +1,71 @@
+"""A store of a few rows, made with plain SQL: what the reading side is tested on."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from storage.database import open_store
+
+HOST = "http://one.example"
+
+
+@dataclass(frozen=True, slots=True)
+class SmallStore:
+    """Inserts rows; columns that a test does not care for have a plain value."""
+
+    path: Path
+
+    def insert(self, table: str, **columns: object) -> int:
+        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            cursor = connection.execute(
+                f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(columns.values())
+            )
+            return cursor.lastrowid or 0
+
+    def run(self, started_at: float, **columns: object) -> int:
+        return self.insert(
+            "crawl_run",
+            **{"started_at": started_at, "state": "running", "settings": "{}"} | columns,
+        )
+
+    def host(self, origin: str = HOST, **columns: object) -> int:
+        return self.insert("host", origin=origin, **columns)
+
+    def page(self, path: str = "/", *, host: int = 1, **columns: object) -> int:
+        url = path if "://" in path else HOST + path
+        plain: dict[str, object] = {
+            "url": url, "fetch_url": url, "host_id": host, "depth": 0, "found_at": 0.0,
+            "found_run_id": 1,
+        }  # fmt: skip
+        return self.insert("page", **plain | columns)
+
+    def observe(self, page: int, at: float, kind: str, **columns: object) -> int:
+        plain: dict[str, object] = {
+            "page_id": page, "run_id": 1, "at": at, "kind": kind, "duration_s": 0.1
+        }  # fmt: skip
+        return self.insert("observation", **plain | columns)
+
+    def due(self, page: int, at: float, *, host: int = 1, **columns: object) -> None:
+        plain: dict[str, object] = {
+            "page_id": page, "host_id": host, "priority": 1, "due_at": at, "reason": "discovery"
+        }  # fmt: skip
+        self.insert("frontier", **plain | columns)
+
+    def link(self, src: int, url_or_dst: int | str, at: float, **columns: object) -> None:
+        target = {"url": url_or_dst} if isinstance(url_or_dst, str) else {"dst_id": url_or_dst}
+        table = "offsite_link" if isinstance(url_or_dst, str) else "link"
+        plain: dict[str, object] = {
+            "src_id": src, "position": 0, "rel": "", "anchor": "", "first_seen_at": at,
+            "last_seen_at": at,
+        }  # fmt: skip
+        self.insert(table, **plain | target | columns)
+
+
+async def small_store(path: Path) -> SmallStore:
+    """A new store at ``path`` without any rows."""
+    await (await open_store(path)).close()
+    return SmallStore(path)

@@ -1,0 +1,154 @@
+"""The store opens what is its own, refuses what is not, and loses nothing on the way."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from storage.database import APPLICATION_ID, open_store, reading
+from storage.errors import StoreError
+from storage.migrations import newest
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+async def test_a_new_store_has_the_newest_schema_in_wal_mode(tmp_path: Path) -> None:
+    path = tmp_path / "crawl.db"
+    database = await open_store(path)
+    await database.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (newest(),)
+        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("SELECT count(*) FROM migration").fetchone() == (newest(),)
+
+
+async def test_a_second_writer_is_refused_with_the_first_ones_process_id(tmp_path: Path) -> None:
+    database = await open_store(tmp_path / "crawl.db")
+    try:
+        with pytest.raises(StoreError, match=r"another freshet \(process \d+\) is writing it"):
+            await open_store(tmp_path / "crawl.db")
+    finally:
+        await database.close()
+
+
+async def test_a_reader_works_while_a_writer_is_in_a_transaction(tmp_path: Path) -> None:
+    path = tmp_path / "crawl.db"
+    database = await open_store(path)
+    async with database.transaction() as connection:
+        await connection.execute("INSERT INTO host (origin) VALUES ('https://a.example')")
+        async with reading(path) as reader:
+            rows = await reader.execute_fetchall("SELECT count(*) FROM host")
+            assert [tuple(r) for r in rows] == [(0,)]
+    await database.close()
+
+
+async def test_a_failing_transaction_leaves_nothing_behind(tmp_path: Path) -> None:
+    database = await open_store(tmp_path / "crawl.db")
+
+    async def write_half() -> None:
+        async with database.transaction() as connection:
+            await connection.execute("INSERT INTO host (origin) VALUES ('https://a.example')")
+            await connection.execute("INSERT INTO nowhere VALUES (1)")
+
+    with pytest.raises(StoreError, match="no such table: nowhere"):
+        await write_half()
+    rows = await database.reader.execute_fetchall("SELECT count(*) FROM host")
+    assert [tuple(r) for r in rows] == [(0,)]
+    await database.close()
+
+
+async def test_observations_can_neither_be_changed_nor_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "crawl.db"
+    await (await open_store(path)).close()
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "INSERT INTO host (origin) VALUES ('https://a.example');"
+        "INSERT INTO crawl_run (started_at, state, settings) VALUES (0, 'running', '{}');"
+        "INSERT INTO page (url, fetch_url, host_id, depth, found_at, found_run_id)"
+        " VALUES ('https://a.example/', 'https://a.example/', 1, 0, 0, 1);"
+        "INSERT INTO observation (page_id, run_id, at, kind, duration_s)"
+        " VALUES (1, 1, 0, 'new', 0);"
+    )
+    for statement in ("UPDATE observation SET kind = 'changed'", "DELETE FROM observation"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize("content", [b"just a text file\n" * 20, b"\x89PNG" + bytes(200)])
+async def test_a_file_that_is_not_sqlite_is_refused_untouched(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "notes.db"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="not a Freshet store"):
+        await open_store(path)
+    assert path.read_bytes() == content
+
+
+async def test_another_programs_sqlite_file_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="another program's SQLite file"):
+        await open_store(path)
+    assert path.read_bytes() == before
+
+
+async def test_a_newer_schema_is_refused_with_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "crawl.db"
+    await (await open_store(path)).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"PRAGMA user_version = {newest() + 1}")
+    for open_it in (open_store(path), reading(path).__aenter__()):
+        with pytest.raises(StoreError, match=f"schema {newest() + 1} is newer") as caught:
+            await open_it
+        assert "\n" not in str(caught.value)
+
+
+async def test_a_damaged_file_is_one_clear_line(tmp_path: Path) -> None:
+    path = tmp_path / "crawl.db"
+    await (await open_store(path)).close()
+    with path.open("r+b") as file:
+        file.seek(100)
+        file.write(b"\xff" * 4000)
+    with pytest.raises(StoreError, match="damaged") as caught:
+        await open_store(path)
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_missing_folder_and_a_folder_are_clear_errors(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="No such file"):
+        await open_store(tmp_path / "missing" / "crawl.db")
+    with pytest.raises(StoreError, match="folder"):
+        await open_store(tmp_path)
+
+
+async def test_reading_a_store_that_does_not_exist_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="freshet crawl --db"):
+        async with reading(tmp_path / "none.db"):
+            pass
+
+
+@pytest.mark.parametrize("fixture", sorted(FIXTURES.glob("schema_*.sql")), ids=lambda p: p.name)
+async def test_every_released_schema_is_migrated_with_its_rows(
+    tmp_path: Path, fixture: Path
+) -> None:
+    path = tmp_path / "old.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(fixture.read_text("utf-8"))
+    await (await open_store(path)).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (newest(),)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        counts = re.findall(r"^-- expect (\w+) (\d+)$", fixture.read_text("utf-8"), re.M)
+        assert counts
+        for table, count in counts:
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (int(count),)

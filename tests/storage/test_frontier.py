@@ -1,0 +1,189 @@
+"""Table frontier: what is due, in which order, and what a new run makes due."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from storage import frontier
+from storage.records import (
+    AliasKind,
+    Digests,
+    Kind,
+    Reason,
+    Role,
+    SeedsSettled,
+    Validators,
+)
+from tests.storage.crawl_store import (
+    DAY_S,
+    START,
+    CrawlStore,
+    captured,
+    crawl_store,
+    digest,
+    redirected,
+    targets,
+    url_of,
+    visit,
+)
+
+LATER = START + 7 * DAY_S
+
+
+async def defer(store: CrawlStore, reasons: dict[int, str]) -> int:
+    async with store.database.transaction() as connection:
+        return await frontier.defer(connection, reasons)
+
+
+async def test_what_leaves_is_a_due_url_with_all_that_is_known_of_the_page(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/")
+        first = await store.taken("/")
+        assert (first.reason, first.digests, first.validators) == (
+            Reason.DISCOVERY,
+            None,
+            Validators(),
+        )
+        done = replace(captured(first), validators=Validators('"1"', "yesterday"))
+        await store.apply(done)
+        await store.new_run(LATER)
+        (again,) = await store.due(LATER)
+        assert again == replace(
+            first,
+            due_at=LATER,
+            reason=Reason.REFRESH,
+            validators=Validators('"1"', "yesterday"),
+            digests=Digests(digest("text"), digest("text of text")),
+        )
+
+
+async def test_shallow_pages_come_first_and_older_before_newer(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        for depth, path in ((2, "/deep"), (0, "/a"), (1, "/mid"), (0, "/b")):
+            await store.apply(SeedsSettled((), START, targets(path, depth=depth)))
+        assert await store.due_paths() == ["/a", "/b", "/mid", "/deep"]
+
+
+async def test_a_host_gives_no_more_than_the_limit_and_only_what_is_due(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit(*(f"/{i}" for i in range(9)), *(f"https://b.example/{i}" for i in "xy"))
+        first = await store.taken("/0")
+        await store.apply(replace(visit(first, Kind.FAILED), retry_at=START + 60))
+        loaded = await store.due(START, limit=3)
+        assert [due.url for due in loaded] == [
+            *(url_of(f"/{i}") for i in (1, 2, 3)),
+            "https://b.example/x",
+            "https://b.example/y",
+        ]
+        assert (await store.due(START + 60, limit=3))[0].url == url_of("/0")
+
+
+async def test_a_page_that_several_seeds_stand_at_is_handed_out_once(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/")
+        async with store.database.transaction() as connection:
+            for number in (1, 2):
+                await connection.execute(
+                    "INSERT INTO seed (text, url, page_id, added_at) VALUES ('', ?, 1, 0)",
+                    (str(number),),
+                )
+        assert [due.seed_id for due in await store.due()] == [1]
+
+
+async def test_a_settled_url_leaves_and_a_retry_waits_for_its_time(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/done", "/charged", "/free")
+        charged = replace(
+            visit(await store.taken("/charged"), Kind.FAILED),
+            retry_at=START + 5,
+            fetch_url=url_of("/charged?x"),
+        )
+        free = replace(
+            visit(await store.taken("/free"), Kind.FAILED), retry_at=START, charged=False
+        )
+        await store.apply(visit(await store.taken("/done")), charged, free)
+        assert [(d.url, d.attempt) for d in await store.due()] == [(url_of("/free"), 0)]
+        again = await store.taken("/charged", START + 5)
+        assert (again.attempt, again.fetch_url) == (1, url_of("/charged?x"))
+
+
+async def test_hosts_are_woken_for_their_first_url_and_for_every_retry(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/1", "/2", "/3", "https://b.example/")
+        for path, wait in (("/2", 60.0), ("/3", 600.0)):
+            failed = visit(await store.taken(path), Kind.FAILED)
+            await store.apply(replace(failed, retry_at=START + wait))
+        assert sorted(await frontier.wake_times(store.database.reader)) == [
+            (1, START),
+            (1, START + 60.0),
+            (1, START + 600.0),
+            (2, START),
+        ]
+
+
+async def test_a_new_run_makes_every_known_page_due(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/", "/gone")
+        await store.apply(SeedsSettled((), START, targets("/map.xml", role=Role.SITEMAP)))
+        await store.apply(SeedsSettled((), START, targets("/hidden", held_back="nofollow")))
+        await store.apply(
+            captured(await store.taken("/")),
+            visit(await store.taken("/gone"), Kind.GONE),
+            visit(await store.taken("/map.xml"), Kind.NEW),
+        )
+        assert await store.due() == []
+        await store.new_run(LATER)
+        again = await store.due(LATER)
+        assert [d.url for d in again] == [url_of(p) for p in ("/", "/gone", "/map.xml")]
+        assert [d.reason for d in again] == [Reason.REFRESH, Reason.DISCOVERY, Reason.REFRESH]
+
+
+async def test_what_a_run_deferred_is_due_first_in_the_next(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/a", "/b", "https://down.example/x")
+        await store.apply(SeedsSettled((), START, targets("/deep", depth=9)))
+        for path in ("/a", "/b"):
+            await store.apply(captured(await store.taken(path)))
+        failed = visit(await store.taken("/deep"), Kind.FAILED)
+        await store.apply(replace(failed, retry_at=START + 900))
+        assert await defer(store, {2: "http_503"}) == 2
+        assert await store.rows("SELECT host_id, deferred FROM frontier ORDER BY host_id") == [
+            (1, "retry is not due yet"),
+            (2, "http_503"),
+        ]
+        await store.new_run(START + 10)
+        due = await store.due(START + 10)
+        assert [d.url.rpartition("/")[2] for d in due] == ["deep", "a", "b", "x"]
+        assert [d.attempt for d in due] == [0, 0, 0, 0]
+        assert await store.value("SELECT count(*) FROM frontier WHERE deferred NOT NULL") == 0
+
+
+async def test_resuming_makes_the_deferred_due_again_and_leaves_the_others(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/waits", "/deferred")
+        for path in ("/waits", "/deferred"):
+            failed = visit(await store.taken(path), Kind.FAILED)
+            await store.apply(replace(failed, retry_at=START + 900))
+        async with store.database.transaction() as connection:
+            await connection.execute("UPDATE frontier SET deferred = 'dns' WHERE page_id = 2")
+            await frontier.resume_run(connection, START + 1)
+        assert [(d.url, d.attempt) for d in await store.due(START + 1)] == [
+            (url_of("/deferred"), 0)
+        ]
+        assert await store.due_paths(START + 900) == ["/deferred", "/waits"]
+
+
+async def test_a_fresh_permanent_alias_is_taken_as_still_standing(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/forever", "/today", "/looping")
+        await store.apply(
+            redirected(await store.taken("/forever"), "/page"),
+            redirected(await store.taken("/today"), "/page", AliasKind.TEMPORARY),
+            redirected(await store.taken("/looping"), "/looping"),
+        )
+        await store.apply(captured(await store.taken("/page")))
+        await store.new_run(LATER, recheck_before=START)
+        assert await store.due_paths(LATER) == ["/today", "/looping", "/page"]
+        await store.new_run(LATER, recheck_before=START + 1)
+        assert "/forever" in await store.due_paths(LATER)

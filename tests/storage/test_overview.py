@@ -1,0 +1,148 @@
+"""The overview counts what is there, and names the hosts that wait."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage import overview
+from storage.database import reading
+from storage.overview import (
+    BusyHost,
+    FrontierCounts,
+    Holdings,
+    ParkedHost,
+    UnreachableRobots,
+)
+from storage.records import RobotsStanding
+from tests.storage.small_store import HOST, SmallStore, small_store
+
+NOW = 1_000_000.0
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> SmallStore:
+    store = await small_store(tmp_path / "crawl.db")
+    store.run(NOW - 100)
+    store.host()
+    return store
+
+
+async def test_an_empty_store_holds_nothing(tmp_path: Path) -> None:
+    empty = await small_store(tmp_path / "empty.db")
+    async with reading(empty.path) as connection:
+        assert await overview.holdings(connection) == Holdings(*[0] * 11)
+        assert await overview.frontier_counts(connection, NOW) == FrontierCounts(0, 0, 0)
+
+
+async def test_pages_are_captured_urls_that_are_no_alias_sitemap_or_mere_link(
+    store: SmallStore,
+) -> None:
+    page = store.page("/", checked_at=NOW)
+    store.page("/old", alias_of=page, alias_kind="permanent", checked_at=NOW)
+    store.page("/sitemap.xml", role="sitemap", checked_at=NOW)
+    store.page("/never-asked")
+    async with reading(store.path) as connection:
+        held = await overview.holdings(connection)
+    assert (held.urls, held.pages, held.aliases, held.hosts) == (4, 1, 1, 1)
+
+
+async def test_only_current_links_count(store: SmallStore) -> None:
+    page, other, third = store.page("/"), store.page("/a"), store.page("/b")
+    store.link(page, other, NOW)
+    store.link(page, third, NOW - 10, gone_at=NOW)
+    store.link(page, "http://elsewhere.example/", NOW)
+    async with reading(store.path) as connection:
+        held = await overview.holdings(connection)
+    assert (held.links, held.offsite_links) == (1, 1)
+
+
+async def test_bodies_are_counted_with_their_size_before_and_after_compression(
+    store: SmallStore,
+) -> None:
+    store.insert("body", digest=b"a" * 16, stored_at=NOW, size_bytes=1_000, zstd=b"x" * 300)
+    store.insert("body", digest=b"b" * 16, stored_at=NOW, size_bytes=500, zstd=b"y" * 100)
+    async with reading(store.path) as connection:
+        held = await overview.holdings(connection)
+    assert (held.bodies, held.body_bytes, held.stored_bytes) == (2, 1_500, 400)
+
+
+async def test_the_frontier_is_split_into_due_waiting_and_deferred(store: SmallStore) -> None:
+    for i, (due_at, deferred) in enumerate(
+        [(NOW - 1, None), (NOW, None), (NOW + 1, None), (NOW - 1, "http_503")]
+    ):
+        store.due(store.page(f"/{i}"), due_at, deferred=deferred)
+    async with reading(store.path) as connection:
+        counts = await overview.frontier_counts(connection, NOW)
+    assert counts == FrontierCounts(due=2, waiting=1, deferred=1)
+
+
+async def test_the_busiest_hosts_come_first_and_waiting_urls_do_not_count(
+    store: SmallStore,
+) -> None:
+    two = store.host("http://two.example")
+    store.due(store.page("/"), NOW)
+    store.due(store.page("/later"), NOW + 1)
+    for path in ("a", "b"):
+        store.due(store.page(f"http://two.example/{path}", host=two), NOW, host=two)
+    async with reading(store.path) as connection:
+        busiest = await overview.busiest(connection, NOW, 9)
+        assert await overview.busiest(connection, NOW, 1) == busiest[:1]
+    assert busiest == [BusyHost("http://two.example", 2), BusyHost(HOST, 1)]
+
+
+async def test_hosts_are_parked_until_their_time_has_come(store: SmallStore) -> None:
+    store.host("http://free.example", parked_until=NOW, parked_reason="http_429")
+    store.host("http://later.example", parked_until=NOW + 60, parked_reason="http_503")
+    host = store.host("http://sooner.example", parked_until=NOW + 5, parked_reason="http_429")
+    store.due(store.page("http://sooner.example/", host=host), NOW, host=host)
+    async with reading(store.path) as connection:
+        assert await overview.parked(connection, NOW) == [
+            ParkedHost("http://sooner.example", NOW + 5, "http_429", 1),
+            ParkedHost("http://later.example", NOW + 60, "http_503", 0),
+        ]
+
+
+async def test_robots_that_cannot_be_reached_are_listed_with_and_without_a_copy(
+    store: SmallStore,
+) -> None:
+    rows = [
+        ("http://closed.example", "unreachable", None, "timeout"),
+        ("http://copied.example", "parsed", NOW - 50, "http_500"),
+        ("http://open.example", "allow_all", None, None),
+    ]
+    for origin, standing, stale_since, reason in rows:
+        store.insert(
+            "robots", host_id=store.host(origin), standing=standing, fetched_at=NOW - 99,
+            stale_since=stale_since, reason=reason, body=b"",
+        )  # fmt: skip
+    async with reading(store.path) as connection:
+        assert await overview.unreachable_robots(connection) == [
+            UnreachableRobots(
+                "http://closed.example", RobotsStanding.UNREACHABLE, NOW - 99, "timeout"
+            ),
+            UnreachableRobots("http://copied.example", RobotsStanding.PARSED, NOW - 50, "http_500"),
+        ]
+
+
+async def test_a_sign_of_life_is_the_newest_observation_of_that_very_run(
+    store: SmallStore,
+) -> None:
+    page = store.page("/")
+    second = store.run(NOW)
+    async with reading(store.path) as connection:
+        assert await overview.last_sign_of_life(connection, 1) is None
+    store.observe(page, NOW - 10, "new")
+    store.observe(page, NOW - 5, "unchanged")
+    async with reading(store.path) as connection:
+        assert await overview.last_sign_of_life(connection, 1) == NOW - 5
+        assert await overview.last_sign_of_life(connection, second) is None
+
+
+async def test_the_size_on_disk_includes_the_write_ahead_log(tmp_path: Path) -> None:
+    path = tmp_path / "crawl.db"
+    path.write_bytes(b"x" * 10)
+    assert overview.file_bytes(path) == 10
+    path.with_name("crawl.db-wal").write_bytes(b"x" * 5)
+    assert overview.file_bytes(path) == 15

@@ -1,0 +1,276 @@
+"""Table page: the seen-set, what visits leave on a page, and aliases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage import pages
+from storage.records import (
+    Alias,
+    AliasKind,
+    Kind,
+    Role,
+    SeedsSettled,
+    Validators,
+    Visit,
+)
+from tests.storage.crawl_store import (
+    DAY_S,
+    START,
+    CrawlStore,
+    capture,
+    captured,
+    crawl_store,
+    digest,
+    redirected,
+    targets,
+    url_of,
+    visit,
+)
+
+LATER = START + 7 * DAY_S
+
+
+async def test_a_url_is_admitted_once_however_often_it_is_found(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        (first,) = await store.admit("/a", "/b", "/a")
+        (second,) = await store.admit("/a", "/c")
+        assert (first.admitted, second.admitted) == (2, 1)
+        assert first.supplied == {1}
+        assert await store.due_paths() == ["/a", "/b", "/c"]
+
+
+async def test_a_page_that_was_crawled_is_not_due_again_when_it_is_linked(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/a")
+        await store.apply(captured(await store.taken("/a")))
+        (again,) = await store.admit("/a")
+        assert (again.admitted, again.supplied) == (0, frozenset())
+        assert await store.due() == []
+
+
+async def test_a_held_back_url_is_known_but_not_due(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        found = SeedsSettled((), START, targets("/a", held_back="nofollow"))
+        (acknowledged,) = await store.apply(found)
+        assert acknowledged.admitted == 0
+        assert await store.value("SELECT held_back FROM page") == "nofollow"
+        assert await store.due() == []
+
+
+@pytest.mark.parametrize("why", ["nofollow", "depth"])
+async def test_a_better_link_lifts_what_was_held_back_and_tells_the_depth(
+    tmp_path: Path, why: str
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.apply(SeedsSettled((), START, targets("/a", depth=9, held_back=why)))
+        (again,) = await store.apply(SeedsSettled((), START, targets("/a", depth=2)))
+        assert again.admitted == 1
+        (due,) = await store.due()
+        assert (due.url, due.depth) == (url_of("/a"), 2)
+        assert (await store.admit("/a"))[0].admitted == 0
+
+
+@pytest.mark.parametrize("why", ["extension", "trap: calendar"])
+async def test_other_reasons_are_not_lifted(tmp_path: Path, why: str) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.apply(SeedsSettled((), START, targets("/a", held_back=why)))
+        assert (await store.admit("/a"))[0].admitted == 0
+
+
+async def test_a_worse_link_does_not_hold_a_page_back(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/a")
+        await store.apply(SeedsSettled((), START, targets("/a", held_back="nofollow")))
+        assert await store.due_paths() == ["/a"]
+
+
+async def test_a_capture_replaces_what_the_page_says_of_itself(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/a")
+        seen = replace(
+            captured(await store.taken("/a"), "one"), validators=Validators('"1"'), role=Role.FEED
+        )
+        seen = replace(seen, capture=replace(capture("one"), title="One", noindex=True))
+        await store.apply(seen)
+        assert await store.rows(
+            "SELECT last_kind, last_at, checked_at, status, role, etag, title, noindex, "
+            "version_id, body_digest FROM page"
+        ) == [("new", START, START, 200, "feed", '"1"', "One", 1, 1, digest("one"))]
+
+
+async def test_a_failure_erases_nothing_that_is_known_of_the_content(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/a")
+        seen = replace(captured(await store.taken("/a"), "one"), validators=Validators('"1"'))
+        await store.apply(seen)
+        await store.new_run(LATER)
+        due = await store.taken("/a", LATER)
+        failed = visit(due, Kind.FAILED, LATER)
+        await store.apply(
+            replace(failed, observation=replace(failed.observation, status=None, reason="dns"))
+        )
+        assert await store.rows(
+            "SELECT last_kind, last_at, checked_at, etag, body_digest, text_digest FROM page"
+        ) == [("failed", LATER, START, '"1"', digest("one"), digest("text of one"))]
+
+
+async def test_an_unchanged_page_stays_with_its_version(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/a")
+        await store.apply(captured(await store.taken("/a"), "one"))
+        await store.new_run(LATER)
+        due = await store.taken("/a", LATER)
+        await store.apply(visit(due, Kind.UNCHANGED, LATER))
+        assert await store.rows("SELECT kind, version_id FROM observation") == [
+            ("new", 1),
+            ("unchanged", 1),
+        ]
+        await store.apply(captured(due, "two", at=LATER + 1))
+        assert await store.rows("SELECT version_id, checked_at FROM page") == [(2, LATER + 1)]
+
+
+async def test_the_last_sketch_is_that_of_the_last_text(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/a")
+        due = await store.taken("/a")
+        assert await pages.last_sketch(store.database.reader, due.page_id) is None
+        for i, sketch in enumerate((b"first", b"second", None)):
+            seen = replace(captured(due, at=START + i), capture=capture(str(i), sketch=sketch))
+            await store.apply(seen)
+        assert await pages.last_sketch(store.database.reader, due.page_id) == b"second"
+
+
+# -- aliases -------------------------------------------------------------------------
+
+
+async def aliases(store: CrawlStore) -> dict[str, str]:
+    rows = await store.rows("SELECT url, page_url FROM alias")
+    return {url.rpartition("/")[2]: page_url.rpartition("/")[2] for url, page_url in rows}
+
+
+async def test_a_redirecting_url_is_an_alias_of_its_target(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/old")
+        await store.apply(redirected(await store.taken("/old"), "/new"))
+        assert await store.rows("SELECT url, page_url, kind, at FROM alias") == [
+            (url_of("/old"), url_of("/new"), "permanent", START)
+        ]
+        assert await store.due_paths() == ["/new"]
+
+
+@pytest.mark.parametrize("order", ["abc", "acb", "bac", "bca", "cab", "cba"])
+async def test_a_chain_is_resolved_to_its_final_page_in_any_order(
+    tmp_path: Path, order: str
+) -> None:
+    steps = {"a": "b", "b": "c", "c": "d"}
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/a", "/b", "/c", "/d")
+        for name in order:
+            await store.apply(redirected(await store.taken(f"/{name}"), f"/{steps[name]}"))
+        assert await aliases(store) == {"a": "d", "b": "d", "c": "d"}
+
+
+@pytest.mark.parametrize("order", ["abc", "acb", "bac", "bca", "cab", "cba"])
+async def test_of_a_loop_no_alias_is_left(tmp_path: Path, order: str) -> None:
+    steps = {"a": "b", "b": "c", "c": "a"}
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/a", "/b", "/c", "/before")
+        await store.apply(redirected(await store.taken("/before"), "/a"))
+        visits = [redirected(await store.taken(f"/{name}"), f"/{steps[name]}") for name in order]
+        await store.apply(*visits)
+        assert await aliases(store) == {}
+        assert await store.value("SELECT count(*) FROM page WHERE alias_kind NOT NULL") == 4
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
+async def test_no_page_is_ever_an_alias_of_an_alias(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]]
+) -> None:
+    async with crawl_store(tmp_path_factory.mktemp("aliases") / "db") as store:
+        await store.admit(*(f"/{i}" for i in range(5)))
+        dues = await store.due()
+        for source, target in steps:
+            seen = visit(dues[source])
+            await store.apply(seen if source == target else redirected(dues[source], f"/{target}"))
+        assert (
+            await store.value(
+                "SELECT count(*) FROM page AS a JOIN page AS b ON b.id = a.alias_of "
+                "WHERE b.alias_of NOT NULL OR a.id = b.id"
+            )
+            == 0
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "left"),
+    [
+        (Kind.UNCHANGED, {}),
+        (Kind.NEW, {}),
+        (Kind.GONE, {}),
+        (Kind.SKIPPED, {}),
+        (Kind.REDIRECTED, {}),
+        (Kind.FAILED, {"old": "new"}),
+        (Kind.REFUSED, {"old": "new"}),
+    ],
+)
+async def test_an_alias_lasts_until_the_url_leads_elsewhere(
+    tmp_path: Path, kind: Kind, left: dict[str, str]
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/old")
+        due = await store.taken("/old")
+        await store.apply(redirected(due, "/new"))
+        await store.apply(visit(due, kind, LATER))
+        assert await aliases(store) == left
+
+
+async def test_the_page_behind_an_alias_is_told_for_this_run(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/old", "/new")
+        await store.apply(redirected(await store.taken("/old"), "/new"))
+        reader, new = store.database.reader, await store.page_id("/new")
+        assert await pages.alias_target(reader, url_of("/old")) == new
+        assert await pages.alias_target(reader, url_of("/new")) == new
+        assert await pages.alias_target(reader, url_of("/unknown")) is None
+        await store.new_run(LATER)
+        assert await pages.alias_target(reader, url_of("/old")) == await store.page_id("/old")
+
+
+async def turned_round(store: CrawlStore) -> Visit:
+    """/old led to /new for good; in a new run, /new leads back to /old."""
+    await store.admit("/old")
+    await store.apply(redirected(await store.taken("/old"), "/new"))
+    await store.apply(captured(await store.taken("/new")))
+    await store.new_run(LATER, recheck_before=START)
+    return redirected(await store.taken("/new", LATER), "/old", at=LATER)
+
+
+async def test_a_permanent_redirect_that_was_turned_round_makes_its_page_due(
+    tmp_path: Path,
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        back = await turned_round(store)
+        assert await store.due_paths(LATER) == ["/new"]
+        (acknowledged,) = await store.apply(back)
+        assert (acknowledged.admitted, acknowledged.supplied) == (1, frozenset({1}))
+        assert await store.due_paths(LATER) == ["/old"]
+        await store.apply(captured(await store.taken("/old", LATER), at=LATER))
+        again = replace(back, alias=Alias(url_of("/old"), AliasKind.PERMANENT))
+        (acknowledged,) = await store.apply(again)
+        assert acknowledged.admitted == 0
+        assert await aliases(store) == {"new": "old"}
+
+
+async def test_two_pages_that_lead_to_each_other_are_asked_once_a_run(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        back = await turned_round(store)
+        await store.apply(back)
+        await store.apply(redirected(await store.taken("/old", LATER), "/new", at=LATER))
+        assert await store.due_paths(LATER) == []

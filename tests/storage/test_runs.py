@@ -1,0 +1,62 @@
+"""Table crawl_run: one row a crawl, however many invocations it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from storage import runs
+from storage.database import Database, open_store
+from storage.runs import CrawlRun, RunState
+from tests.storage.crawl_store import START
+
+
+async def started(database: Database, at: float = START) -> int:
+    async with database.transaction() as connection:
+        return await runs.start(connection, at, "{}")
+
+
+async def test_a_new_store_has_no_run(tmp_path: Path) -> None:
+    database = await open_store(tmp_path / "db")
+    assert await runs.latest(database.reader) is None
+    await database.close()
+
+
+async def test_a_run_is_left_and_resumed_until_it_ends(tmp_path: Path) -> None:
+    database = await open_store(tmp_path / "db")
+    run_id = await started(database)
+    for state in (RunState.INTERRUPTED, RunState.LIMIT):
+        async with database.transaction() as connection:
+            await runs.close(connection, run_id, state, START + 60)
+        assert await runs.latest(database.reader) == CrawlRun(run_id, START, None, state, 0)
+        async with database.transaction() as connection:
+            await runs.reopen(connection, run_id)
+        latest = await runs.latest(database.reader)
+        assert latest == CrawlRun(run_id, START, None, RunState.RUNNING, 0)
+    async with database.transaction() as connection:
+        await runs.count_fetches(connection, run_id, 3)
+        await runs.count_fetches(connection, run_id, 4)
+        await runs.close(connection, run_id, RunState.ENDED, START + 99)
+    ended = CrawlRun(run_id, START, START + 99, RunState.ENDED, 7)
+    assert await runs.latest(database.reader) == ended
+    await database.close()
+
+
+async def test_a_run_that_was_killed_is_still_running_in_the_store(tmp_path: Path) -> None:
+    database = await open_store(tmp_path / "db")
+    run_id = await started(database)
+    await database.close()
+    database = await open_store(tmp_path / "db")
+    latest = await runs.latest(database.reader)
+    assert latest == CrawlRun(run_id, START, None, RunState.RUNNING, 0)
+    await database.close()
+
+
+async def test_the_first_run_is_known_as_such(tmp_path: Path) -> None:
+    database = await open_store(tmp_path / "db")
+    first, second = await started(database), await started(database, START + 60)
+    assert await runs.is_first(database.reader, first)
+    assert not await runs.is_first(database.reader, second)
+    latest = await runs.latest(database.reader)
+    assert latest is not None
+    assert latest.run_id == second
+    await database.close()

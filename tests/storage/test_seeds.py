@@ -1,0 +1,68 @@
+"""Table seed: the site list, and where each seed's scope stands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from storage import seeds
+from storage.records import SeedsSettled, StoredSeed
+from tests.storage.crawl_store import (
+    START,
+    CrawlStore,
+    crawl_store,
+    redirected,
+    targets,
+    url_of,
+)
+
+LINES = [
+    ("a.example", "https://a.example", "http://a.example", 1.0),
+    ("https://a.example/", "https://a.example/", None, 2.0),
+    ("https://b.example/x", "https://b.example/x", None, 0.5),
+]
+
+
+async def add(store: CrawlStore, lines: list[tuple[str, str, str | None, float]]) -> None:
+    async with store.database.transaction() as connection:
+        await seeds.add(connection, lines, START)
+
+
+async def test_seeds_come_back_in_the_order_of_the_list(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await add(store, LINES)
+        assert await seeds.load(store.database.reader) == [
+            StoredSeed(i, text, url, fallback, None, None, importance)
+            for i, (text, url, fallback, importance) in enumerate(LINES, start=1)
+        ]
+
+
+async def test_a_line_that_is_given_again_takes_its_new_importance(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await add(store, LINES)
+        await add(store, [(*LINES[2][:3], 7.0)])
+        assert [s.importance for s in await seeds.load(store.database.reader)] == [1.0, 2.0, 7.0]
+
+
+async def test_a_settled_seed_stands_at_its_page(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await add(store, LINES)
+        await store.apply(SeedsSettled(((1, url_of("/")),), START, targets("/")))
+        first, second, _ = await seeds.load(store.database.reader)
+        assert (first.root_url, first.page_id) == (url_of("/"), 1)
+        assert second.root_url is None
+        assert (await store.taken("/")).seed_id == 1
+
+
+async def test_all_seeds_of_a_page_move_with_its_redirect(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await add(store, LINES)
+        settled = ((1, url_of("/")), (2, url_of("/")), (3, "https://b.example/x"))
+        await store.apply(SeedsSettled(settled, START, targets("/", "https://b.example/x")))
+        moved = redirected(await store.taken("/"), "https://new.example/")
+        await store.apply(replace(moved, new_root="https://new.example/"))
+        assert [(s.root_url, s.page_id) for s in await seeds.load(store.database.reader)] == [
+            ("https://new.example/", 3),
+            ("https://new.example/", 3),
+            ("https://b.example/x", 2),
+        ]

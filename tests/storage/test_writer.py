@@ -1,0 +1,154 @@
+"""The writer acknowledges what has committed, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import aiosqlite
+import pytest
+
+from storage import observations
+from storage.errors import StoreError
+from storage.records import Acknowledged, Visit
+from storage.writer import Writer
+from tests.storage.crawl_store import CrawlStore, captured, crawl_store, visit
+
+
+def committed(store: CrawlStore) -> int:
+    """The observations that anybody else can see, read over a connection of its own."""
+    connection = sqlite3.connect(store.database.path)
+    try:
+        return int(connection.execute("SELECT count(*) FROM observation").fetchone()[0])
+    finally:
+        connection.close()
+
+
+async def visits(store: CrawlStore, n: int) -> list[Visit]:
+    await store.admit(*(f"/{i}" for i in range(n)))
+    return [visit(due) for due in await store.due()]
+
+
+class Ledger:
+    """What was acknowledged, and how much had been committed by then."""
+
+    def __init__(self, store: CrawlStore) -> None:
+        self._store = store
+        self.pages: list[int] = []
+        self.batches: list[int] = []
+
+    def __call__(self, batch: Sequence[Acknowledged]) -> None:
+        self.pages += [a.entry.due.page_id for a in batch if isinstance(a.entry, Visit)]
+        self.batches.append(len(batch))
+        assert committed(self._store) == len(self.pages)
+
+
+async def test_every_entry_is_acknowledged_in_order_after_its_commit(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        entries, ledger = await visits(store, 25), Ledger(store)
+        writer = Writer(store.database, store.tables, ledger, batch=4)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(writer.run())
+            for entry in entries:
+                await writer.submit(entry)
+            await writer.finish()
+        assert ledger.pages == [entry.due.page_id for entry in entries]
+        assert max(ledger.batches) <= 4
+        assert await store.due() == []
+
+
+async def test_what_has_come_in_meanwhile_is_one_transaction(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        entries, ledger = await visits(store, 9), Ledger(store)
+        writer = Writer(store.database, store.tables, ledger, batch=10)
+        for entry in entries:
+            await writer.submit(entry)
+        await writer.finish()
+        await writer.run()
+        assert ledger.batches == [9]
+
+
+async def test_a_full_queue_holds_its_senders_up(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        entries, ledger = await visits(store, 4), Ledger(store)
+        writer = Writer(store.database, store.tables, ledger, batch=3)
+        for entry in entries[:3]:
+            await writer.submit(entry)
+        fourth = asyncio.create_task(writer.submit(entries[3]))
+        await asyncio.sleep(0)
+        assert not fourth.done()
+        running = asyncio.create_task(writer.run())
+        await fourth
+        await writer.finish()
+        await running
+        assert len(ledger.pages) == 4
+
+
+async def test_a_store_that_fails_ends_the_writer_and_acknowledges_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        (entry,), ledger = await visits(store, 1), Ledger(store)
+        writer = Writer(store.database, store.tables, ledger, batch=4)
+
+        async def disk_full(*_: object) -> None:
+            raise aiosqlite.OperationalError("disk full")
+
+        monkeypatch.setattr(observations, "append", disk_full)
+        await writer.submit(entry)
+        with pytest.raises(StoreError):
+            await writer.run()
+        assert ledger.pages == []
+        assert committed(store) == 0
+
+
+async def test_after_a_failure_nothing_is_taken_for_known_that_did_not_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/")
+        seen, ledger = captured(await store.taken("/"), to=["https://new.example/"]), Ledger(store)
+        writer = Writer(store.database, store.tables, ledger, batch=4)
+
+        async def disk_full(*_: object) -> None:
+            raise aiosqlite.OperationalError("disk full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(observations, "append", disk_full)
+            await writer.submit(seen)
+            with pytest.raises(StoreError):
+                await writer.run()
+        await writer.submit(seen)
+        await writer.finish()
+        await writer.run()
+        assert ledger.pages == [seen.due.page_id]
+        assert await store.value("SELECT origin FROM host WHERE id = 2") == "https://new.example"
+
+
+async def test_a_writer_that_is_cancelled_in_a_transaction_rolls_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        (entry,), ledger = await visits(store, 1), Ledger(store)
+        writer = Writer(store.database, store.tables, ledger, batch=4)
+        reached = asyncio.Event()
+
+        async def hang(*_: object) -> None:
+            reached.set()
+            await asyncio.Event().wait()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(observations, "append", hang)
+            running = asyncio.create_task(writer.run())
+            await writer.submit(entry)
+            await reached.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        assert ledger.pages == []
+        assert [due.page_id for due in await store.due()] == [entry.due.page_id]
+        await store.apply(replace(entry))
+        assert committed(store) == 1
