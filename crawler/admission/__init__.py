@@ -1,0 +1,1 @@
+"""Admission: from seeds, links and redirects to the URLs that are crawled."""

@@ -1,0 +1,114 @@
+"""Admission: which links of a page lead into the frontier, and which are held back.
+
+Pure. Everything in scope becomes a known page; what is not crawled says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from crawler.admission.scope import Scope
+from crawler.admission.traps import TrapLimits, classify
+from crawler.urls import origin
+from storage.records import Links, Role, Targets
+
+#: Indexes of indexes: the protocol allows one level, sites use two, a trap has no end.
+_MAX_INDEX_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRules:
+    """``max_depth`` is in links from a seed, 0 for no limit; extensions have no dot."""
+
+    max_depth: int = 256
+    excluded_extensions: frozenset[str] = frozenset()
+
+
+class Admission:
+    """Judges URLs by scope, depth, ending and trap."""
+
+    def __init__(self, scope: Scope, rules: AdmissionRules, traps: TrapLimits) -> None:
+        self.scope = scope
+        self._rules = rules
+        self._traps = traps
+
+    def links(self, links: Links, depth: int, *, nofollow: bool) -> tuple[Targets, frozenset[int]]:
+        """The targets among a page's links, and the columns that lead out of scope.
+
+        ``depth`` is that of the page; ``nofollow`` holds for the page as a whole.
+        """
+        targets = Targets()
+        offsite = set()
+        for i, url in enumerate(links.urls):
+            if not self.scope.contains(url):
+                offsite.add(i)
+                continue
+            held = "nofollow" if nofollow or "nofollow" in links.rels[i].split() else None
+            self.add(targets, url, links.fetch_urls[i], depth=depth + 1, held_back=held)
+        return targets, frozenset(offsite)
+
+    def sitemap(self, urls: Iterable[tuple[str, str]], depth: int, *, index: bool) -> Targets:
+        """The targets among a sitemap's entries (canonical and as written)."""
+        targets = Targets()
+        for url, fetch_url in urls:
+            if index:
+                held = "depth" if depth >= _MAX_INDEX_DEPTH else None
+                self.add(
+                    targets, url, fetch_url, depth=depth + 1, role=Role.SITEMAP, held_back=held
+                )
+            elif self.scope.contains(url):
+                self.add(targets, url, fetch_url, depth=depth + 1)
+        return targets
+
+    def add(
+        self,
+        targets: Targets,
+        url: str,
+        fetch_url: str,
+        *,
+        depth: int,
+        role: Role = Role.PAGE,
+        redirects: int = 0,
+        held_back: str | None = None,
+    ) -> None:
+        """Append one URL; held back where a rule says so."""
+        shape, kind, cap = None, None, 0
+        if role is Role.PAGE and held_back is None:
+            held_back = self._held_back(url, depth)
+            if sign := classify(url, self._traps):
+                shape, kind, cap = sign.shape, f"trap: {sign.kind}", sign.cap
+        targets.urls.append(url)
+        targets.fetch_urls.append(fetch_url)
+        targets.origins.append(str(origin(url)))
+        targets.roles.append(role)
+        targets.depths.append(depth)
+        targets.redirects.append(redirects)
+        targets.held_back.append(held_back)
+        targets.trap_shapes.append(shape)
+        targets.trap_kinds.append(kind)
+        targets.trap_caps.append(cap)
+
+    def _held_back(self, url: str, depth: int) -> str | None:
+        if self._rules.max_depth and depth > self._rules.max_depth:
+            return "depth"
+        if _extension(url) in self._rules.excluded_extensions:
+            return "extension"
+        return None
+
+
+def _extension(url: str) -> str:
+    """The ending of the path's last segment, lower-case, without the dot."""
+    path = url.split("?", 1)[0]
+    name = path.rsplit("/", 1)[-1]
+    return name.rsplit(".", 1)[-1].lower() if "." in name and path.count("/") > 2 else ""
+
+
+def sitemap_links(urls: Collection[tuple[str, str]]) -> Links:
+    """A sitemap's entries as links."""
+    return Links(
+        tuple(u for u, _ in urls),
+        tuple(f for _, f in urls),
+        ("sitemap",) * len(urls),
+        ("",) * len(urls),
+    )

@@ -1,0 +1,264 @@
+"""Site lists: from a file or the command line to seeds. Pure.
+
+Text, CSV, OPML and sitemaps are told apart by their content. An entry that is no seed
+becomes a :class:`Problem` and the others stay: one bad line must not cost a list.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+# No DTD is read: the first sign of one ends the parsing, before an entity can be declared.
+from xml.parsers import expat
+
+from crawler.urls import canonical, origin, resolve
+
+MAX_BYTES = 50 * 1024 * 1024
+
+_BOM = b"\xef\xbb\xbf"
+_URL_COLUMNS = ("url", "site", "host", "link")
+_DELIMITERS = "\t;,"
+#: ``example.org:8443/path`` has a port and no scheme.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d+(?:[/?#]|$))")
+#: Elsewhere a WHATWG parser skips slashes in search of a host: "/etc/hosts" is no site.
+_ABSOLUTE = re.compile(r"https?://[^/\\]", re.IGNORECASE)
+#: Narrower than the WHATWG's hosts, which may hold commas and quotes: here they are typos.
+_HOST = re.compile(r"\[[0-9a-f:]+\]|[0-9a-z._-]+")
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_UNDECODED = re.compile("[\ud800-\udfff]")
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A URL that a crawl starts from, and the line (from 1) of ``source`` that gives it.
+
+    ``url`` is what is fetched. ``text`` without a scheme means https, and ``fallback_url``
+    is then the same with http; else it is None. ``importance`` is finite and at least 0.
+    """
+
+    line: int
+    text: str
+    url: str
+    fallback_url: str | None
+    importance: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A line that gives no seed: its beginning, and a sentence for people."""
+
+    line: int
+    text: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SiteList:
+    """The seeds of a list, each page once, and what could not be read, in the list's order."""
+
+    seeds: tuple[Seed, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What a format says of one site, unchecked."""
+
+    line: int
+    text: str
+    importance: str = ""
+
+
+def read_sites(data: bytes, name: str) -> SiteList:
+    """The seeds of a list: text, CSV with a header, OPML or a sitemap (as index, too).
+
+    ``name`` stands in the seeds as their source; an ending ``.csv`` or ``.tsv`` asks for a
+    header. Never raises for any data.
+    """
+    if len(data) > MAX_BYTES:
+        return _refused(f"larger than {MAX_BYTES // 1024**2} MiB: split the list")
+    data = data.removeprefix(_BOM)
+    if b"\0" in data:
+        return _refused("not a site list: binary data (a text must be in UTF-8)")
+    if data.lstrip().startswith(b"<"):
+        return _collect(_XmlReader().read(data), name)
+    # Bytes that are not UTF-8 stay recognisable, so that only their own line is lost.
+    text = data.decode("utf-8", "surrogateescape")
+    lines = list(io.StringIO(text, newline=None))
+    return _collect(_read_lines(lines, name.lower().endswith((".csv", ".tsv"))), name)
+
+
+def seeds_from_arguments(args: Sequence[str]) -> SiteList:
+    """The seeds named on a command line; a seed's line is its position, from 1."""
+    return _collect((_Entry(i, text) for i, text in enumerate(args, 1)), "arguments")
+
+
+def _refused(message: str) -> SiteList:
+    return SiteList((), (Problem(1, "", message),))
+
+
+def _collect(entries: Iterable[_Entry | Problem], source: str) -> SiteList:
+    """Check the entries; of those with one canonical URL the first stays."""
+    seeds: dict[str, Seed] = {}
+    problems: list[Problem] = []
+    for entry in entries:
+        if isinstance(entry, Problem):
+            problems.append(entry)
+            continue
+        try:
+            seed = _seed(entry, source)
+        except ValueError as error:
+            problems.append(Problem(entry.line, _shown(entry.text), str(error)))
+            continue
+        first = seeds.setdefault(canonical(seed.url), seed)
+        if first.importance < seed.importance:
+            seeds[canonical(seed.url)] = replace(first, importance=seed.importance)
+    return SiteList(tuple(seeds.values()), tuple(problems))
+
+
+def _shown(text: str) -> str:
+    return _UNDECODED.sub("\N{REPLACEMENT CHARACTER}", text.strip()[:_SHOWN])
+
+
+def _seed(entry: _Entry, source: str) -> Seed:
+    """The seed of an entry; raises ValueError with the sentence of the problem."""
+    text = entry.text.strip()
+    if _UNDECODED.search(text):
+        raise ValueError("not UTF-8")
+    if not text:
+        raise ValueError("no URL")
+    if len(text.split()) > 1:
+        raise ValueError("more than a URL or host (a blank in a URL is written %20)")
+    url, fallback_url = _urls(text)
+    return Seed(entry.line, text, url, fallback_url, _importance(entry.importance), source)
+
+
+def _urls(text: str) -> tuple[str, str | None]:
+    """The URL of a line, and where its scheme is a guess, the same with http."""
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return _url(f"https://{text}"), _url(f"http://{text}")
+    if scheme[1].lower() not in {"http", "https"}:
+        raise ValueError(f"the scheme {scheme[1]!r} is neither http nor https")
+    return _url(text), None
+
+
+def _url(text: str) -> str:
+    href = resolve("", text) if _ABSOLUTE.match(text) else None
+    if href is None or not _HOST.fullmatch(origin(href).host):
+        raise ValueError("not a URL or host name")
+    return href
+
+
+def _importance(text: str) -> float:
+    if not text.strip():
+        return 1.0
+    try:
+        importance = float(text)
+    except ValueError:
+        importance = math.nan
+    if not (math.isfinite(importance) and importance >= 0):
+        raise ValueError(f"importance {text.strip()[:40]!r} is not a number of at least 0")
+    return importance
+
+
+def _read_lines(lines: Sequence[str], header_expected: bool) -> Iterator[_Entry | Problem]:
+    start = next((i for i, line in enumerate(lines) if _COMMENT.sub("", line).strip()), None)
+    if start is None:
+        return
+    delimiter = max(_DELIMITERS, key=lines[start].count)
+    columns = [
+        cell.strip().lower() for cell in next(csv.reader([lines[start]], delimiter=delimiter))
+    ]
+    column = next((columns.index(name) for name in _URL_COLUMNS if name in columns), None)
+    if column is not None:
+        yield from _read_csv(lines, start + 1, delimiter, column, columns)
+    elif header_expected and len(columns) > 1:
+        yield Problem(start + 1, _shown(lines[start]), f"no column {' or '.join(_URL_COLUMNS)}")
+    else:
+        yield from _read_text(lines)
+
+
+def _read_text(lines: Iterable[str]) -> Iterator[_Entry]:
+    for number, line in enumerate(lines, 1):
+        if text := _COMMENT.sub("", line).strip():
+            yield _Entry(number, text)
+
+
+def _read_csv(
+    lines: Sequence[str], start: int, delimiter: str, column: int, columns: Sequence[str]
+) -> Iterator[_Entry | Problem]:
+    """The rows below a header, which are the lines from index ``start``."""
+    weight = columns.index("importance") if "importance" in columns else len(columns)
+    rows = csv.reader(lines[start:], delimiter=delimiter, strict=True)
+    while True:
+        # A row may stand on several lines; it is named by its first.
+        first = start + rows.line_num
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            yield Problem(first + 1, _shown(lines[first]), f"not CSV: {error}")
+            continue
+        if row is None:
+            return
+        if any(cell.strip() for cell in row) and not row[0].startswith("#"):
+            cells = dict(enumerate(row))
+            yield _Entry(first + 1, cells.get(column, ""), cells.get(weight, ""))
+
+
+class _XmlReader:
+    """Finds the sites of an OPML outline or a sitemap, in the order of the document."""
+
+    def __init__(self) -> None:
+        self._found: list[_Entry | Problem] = []
+        self._open: list[str] = []
+        self._loc: list[str] = []
+        self._parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.StartElementHandler = self._start
+        self._parser.CharacterDataHandler = self._data
+        self._parser.EndElementHandler = self._end
+
+    def read(self, data: bytes) -> list[_Entry | Problem]:
+        """What was found, up to the first error, which comes last as a problem."""
+        try:
+            self._parser.Parse(data, True)
+        except expat.ExpatError as error:
+            self._fail(f"not well-formed XML: {expat.ErrorString(error.code)}")
+        except (LookupError, ValueError) as error:
+            # From below, and from expat about the encoding that the document declares.
+            self._fail(f"not read: {error}")
+        return self._found
+
+    def _fail(self, message: str) -> None:
+        self._found.append(Problem(self._parser.CurrentLineNumber, "", message))
+
+    def _doctype(self, name: str, *_: object) -> None:
+        raise ValueError(f"XML with a document type declaration ({name[:40]})")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        element = name.rpartition(" ")[2].lower()
+        if not self._open and element not in {"opml", "urlset", "sitemapindex"}:
+            raise ValueError(f"XML, but neither OPML nor a sitemap: <{element[:40]}>")
+        self._open.append(element)
+        self._loc.clear()
+        if element == "outline":
+            values = {key.lower(): value for key, value in attributes.items()}
+            if url := values.get("htmlurl") or values.get("xmlurl"):
+                self._found.append(_Entry(self._parser.CurrentLineNumber, url))
+
+    def _data(self, text: str) -> None:
+        if self._open[-1] == "loc":
+            self._loc.append(text)
+
+    def _end(self, _: str) -> None:
+        # An image's or video's loc is of another vocabulary, and no page.
+        if self._open.pop() == "loc" and self._open[-1:] in (["url"], ["sitemap"]):
+            self._found.append(_Entry(self._parser.CurrentLineNumber, "".join(self._loc)))

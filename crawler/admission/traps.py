@@ -1,0 +1,238 @@
+"""Crawler traps: what session ids, calendars and endless depth look like. Pure.
+
+One URL never proves a trap; many of one shape do. So a sign names the *shape* that a URL
+has in common with its kin, and how many URLs of that shape are crawled on a host. A shape
+leaves out what a trap varies, hence a trap has few of them. It is
+counted and not refused outright, because a calendar and a forum that hands out session ids
+have content too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import unquote_plus
+
+from crawler.urls import without_fragment
+
+_Parameters = Sequence[tuple[str, str]]
+
+
+class TrapKind(StrEnum):
+    """What makes the URLs endless."""
+
+    SESSION = "session"
+    CALENDAR = "calendar"
+    QUERY = "query"
+    PATH = "path"
+
+
+@dataclass(frozen=True, slots=True)
+class TrapLimits:
+    """What is endless, and how many URLs of a bounded shape are crawled on one host.
+
+    ``max_url_length`` is in characters; a sequence of segments that stands ``max_repeats``
+    times in a row, or a segment that occurs more often than that, is endless depth. The
+    other numbers are URLs of one shape.
+    """
+
+    max_url_length: int = 2048
+    max_path_segments: int = 32
+    max_repeats: int = 3
+    max_session_urls: int = 50
+    max_calendar_urls: int = 400
+    max_query_urls: int = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class TrapSign:
+    """A URL's bounded shape: its first ``cap`` URLs on a host are crawled, 0 for none."""
+
+    kind: TrapKind
+    shape: str
+    cap: int
+
+
+def classify(url: str, limits: TrapLimits) -> TrapSign | None:
+    """The sign that an http or https URL bears, None for an ordinary one.
+
+    ``url`` is resolved; the shape starts with its path. A session id beside a calendar or
+    another query takes the shape and the cap of these, so that both together are bounded.
+    """
+    path, _, query = _path_and_query(url)
+    segments = path.removeprefix("/").removesuffix("/").split("/")
+    if why := _endless(url, segments, limits):
+        return TrapSign(TrapKind.PATH, f"/{segments[0][:40]}/… ({why})", 0)
+    plain, parameters, session = _without_session(path, _parameters(query))
+    sign = _calendar(plain, parameters, limits) or _query(plain, parameters, limits)
+    if not session:
+        return sign
+    shape, cap = (sign.shape, sign.cap) if sign else (plain, limits.max_session_urls)
+    return TrapSign(TrapKind.SESSION, f"{shape} ({session})", cap)
+
+
+def _path_and_query(url: str) -> tuple[str, str, str]:
+    rest = without_fragment(url).partition("://")[2]
+    start = rest.find("/")
+    return rest[start:].partition("?") if start >= 0 else ("/", "", "")
+
+
+def _parameters(query: str) -> _Parameters:
+    """Names and values, decoded; what has no '=' is the value of the empty name."""
+    if not query:
+        return []
+    pairs = (unquote_plus(p).partition("=") for p in query.split("&"))
+    return [(name, value) if equals else ("", name) for name, equals, value in pairs]
+
+
+def _endless(url: str, segments: Sequence[str], limits: TrapLimits) -> str | None:
+    if len(url) > limits.max_url_length:
+        return f"longer than {limits.max_url_length} characters"
+    if len(segments) > limits.max_path_segments:
+        return f"more than {limits.max_path_segments} segments"
+    if _repeats(segments, limits.max_repeats):
+        return "repeated segments"
+    return None
+
+
+def _repeats(segments: Sequence[str], times: int) -> bool:
+    """Whether segments repeat as they do where a relative link leads ever deeper.
+
+    Numbers may: ``/000/000/012/`` is how many sites partition their files.
+    """
+    if len(segments) - len(set(segments)) < times - 1:
+        return False
+    counts = Counter(s for s in segments if not s.isdecimal())
+    if counts and max(counts.values()) > times:
+        return True
+    return any(_in_a_row(segments, n, times) for n in range(1, len(segments) // times + 1))
+
+
+def _in_a_row(segments: Sequence[str], length: int, times: int) -> bool:
+    """Whether some sequence of ``length`` segments stands ``times`` times in a row."""
+    equal, words = 0, False
+    for one, next_one in zip(segments, segments[length:], strict=False):
+        equal, words = (equal + 1, words or not one.isdecimal()) if one == next_one else (0, False)
+        if words and equal >= length * (times - 1):
+            return True
+    return False
+
+
+#: Names that frameworks give to nothing but sessions.
+_SESSION_NAME = re.compile(
+    r"phpsessid|jsessionid|aspsessionid\w*|asp\.net_sessionid|cfid|cftoken|oscsid|zenid|xtcsid",
+    re.IGNORECASE,
+)
+#: Names that may mean a session, a story or a conference: the value decides.
+_MAYBE_SESSION_NAME = re.compile(r"s|sid|sess|sessid|session|session[-_]?(?:id|key)", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"(?=[^/]*\d)[0-9A-Za-z]{16,}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+)
+
+_PATH_PARAMETER = re.compile(r";([^;=/]+)=([^;/]+)")
+#: ASP.NET without cookies: ``/(S(lit3py55t21z5v55vlm25s55))/page.aspx``.
+_ASP_SEGMENT = re.compile(r"/\((?:[A-Z]\([^()/]+\))+\)(?=/|$)")
+
+
+def _is_session(name: str, value: str) -> bool:
+    if not value:
+        return False
+    if _SESSION_NAME.fullmatch(name):
+        return True
+    return bool(_MAYBE_SESSION_NAME.fullmatch(name) and _TOKEN.fullmatch(value))
+
+
+def _without_session(path: str, parameters: _Parameters) -> tuple[str, _Parameters, str]:
+    """The URL as it would be without a session id, and the id's name, empty if it has none."""
+    names = [name for name, value in parameters if _is_session(name, value)]
+    if names:
+        parameters = [p for p in parameters if not _is_session(*p)]
+    if ";" in path:
+        found = [m for m in _PATH_PARAMETER.finditer(path) if _is_session(m[1], m[2])]
+        names += [m[1] for m in found]
+        for match in found:
+            path = path.replace(match[0], "")
+    if "(" in path and _ASP_SEGMENT.search(path):
+        path = _ASP_SEGMENT.sub("", path)
+        names.append("asp.net_sessionid")
+    return path, parameters, names[0].lower() if names else ""
+
+
+#: A calendar's cap is used up long before it leaves these years; identifiers do leave them.
+_YEAR, _MONTH, _DAY = r"(?:19|2[01])\d\d", r"(?:0?[1-9]|1[0-2])", r"(?:0?[1-9]|[12]\d|3[01])"
+_PATH_DATE = re.compile(rf"/{_YEAR}(?:/{_MONTH}(?:/{_DAY})?|-{_MONTH}(?:-{_DAY})?)/?$")
+_DATE = re.compile(rf"{_YEAR}([-/]?){_MONTH}(?:\1{_DAY})?(?:[T ]\d.*)?")
+_UNIX_TIME = re.compile(r"\d{9,10}")
+_SMALL_NUMBER = re.compile(r"\d{1,2}")
+_WORD = re.compile(r"[A-Za-z_]{0,16}")
+
+
+def _name(*long: str, short: str) -> re.Pattern[str]:
+    """A parameter's name: one that ends so, or a short one by itself or after a separator."""
+    return re.compile(rf"(?:.*(?:{'|'.join(long)})|(?:.*[-_.\[])?(?:{short}))\]?", re.IGNORECASE)
+
+
+_DATE_NAME = _name("date", "month", "day", "week", "time", short="d|m|ym|ymd|cal")
+_YEAR_NAME = _name("year", short="y|yr|yyyy")
+_PART_NAME = _name("month", "day", "week", short="m|mo|mon|mm|d|dd|w|wk")
+
+
+def _calendar(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSign | None:
+    """A sign where nothing but a date tells the URL from its kin.
+
+    A date in the path ends it: what follows in ``/2026/11/21/title`` is an article. Beside
+    a date in the query stand at most words, such as the choice of a view.
+    """
+    dated_path = _PATH_DATE.search(path)
+    if not dated_path and not _is_date(parameters):
+        return None
+    dates = {name for name, value in parameters if _is_date_part(name, value)}
+    if not all(name in dates or _WORD.fullmatch(value) for name, value in parameters):
+        return None
+    if dated_path:
+        path = path[: dated_path.start()] + re.sub(r"\d+", "#", dated_path[0])
+    names = {f"{name}=#" if name in dates else name for name, _ in parameters}
+    return TrapSign(TrapKind.CALENDAR, _shape(path, names), limits.max_calendar_urls)
+
+
+def _is_date(parameters: _Parameters) -> bool:
+    """Whether the parameters say at least a month: in one value, or a year and a part."""
+    whole = any(_is_whole_date(name, value) for name, value in parameters)
+    return whole or (
+        any(_is_year(name, value) for name, value in parameters)
+        and any(_is_part(name, value) for name, value in parameters)
+    )
+
+
+def _is_date_part(name: str, value: str) -> bool:
+    return _is_whole_date(name, value) or _is_year(name, value) or _is_part(name, value)
+
+
+def _is_whole_date(name: str, value: str) -> bool:
+    if found := _DATE.fullmatch(value):
+        # Digits alone may be an identifier; the name decides.
+        return bool(found[1]) or bool(_DATE_NAME.fullmatch(name))
+    return bool(_UNIX_TIME.fullmatch(value) and _DATE_NAME.fullmatch(name))
+
+
+def _is_year(name: str, value: str) -> bool:
+    return bool(_YEAR_NAME.fullmatch(name) and re.fullmatch(_YEAR, value))
+
+
+def _is_part(name: str, value: str) -> bool:
+    return bool(_PART_NAME.fullmatch(name) and _SMALL_NUMBER.fullmatch(value))
+
+
+def _query(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSign | None:
+    """A sign for any query: the set of its names, with the numbers in them left out."""
+    if not parameters:
+        return None
+    names = {re.sub(r"\d+", "#", name) for name, _ in parameters}
+    return TrapSign(TrapKind.QUERY, _shape(path, names), limits.max_query_urls)
+
+
+def _shape(path: str, names: Collection[str]) -> str:
+    return f"{path}?{'&'.join(sorted(names))}" if names else path

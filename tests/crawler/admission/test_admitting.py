@@ -1,0 +1,134 @@
+"""Which links lead into the frontier, and what is said of the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.admission.admitting import Admission, AdmissionRules, sitemap_links
+from crawler.admission.scope import Scope, ScopeKind
+from crawler.admission.traps import TrapLimits
+from storage.records import Links, Role, Targets
+
+SITE = "https://a.example"
+
+
+def admission(max_depth: int = 256, extensions: frozenset[str] = frozenset()) -> Admission:
+    scope = Scope(ScopeKind.HOST, [f"{SITE}/"])
+    return Admission(scope, AdmissionRules(max_depth, extensions), TrapLimits())
+
+
+def links(*urls: str, rels: tuple[str, ...] | None = None) -> Links:
+    return Links(urls, urls, rels or ("",) * len(urls), ("",) * len(urls))
+
+
+def test_links_in_scope_become_targets_and_the_others_are_offsite_columns() -> None:
+    found = links(f"{SITE}/1", "https://b.example/", f"{SITE}/2")
+    targets, offsite = admission().links(found, 3, nofollow=False)
+    assert targets.urls == [f"{SITE}/1", f"{SITE}/2"]
+    assert targets.origins == [SITE, SITE]
+    assert targets.depths == [4, 4]
+    assert targets.roles == [Role.PAGE, Role.PAGE]
+    assert targets.held_back == [None, None]
+    assert offsite == {1}
+
+
+def test_what_goes_on_the_wire_is_kept_beside_the_canonical_url() -> None:
+    found = Links((f"{SITE}/1",), (f"{SITE}/1?utm_source=x",), ("",), ("",))
+    targets, _ = admission().links(found, 0, nofollow=False)
+    assert targets.fetch_urls == [f"{SITE}/1?utm_source=x"]
+
+
+def test_nofollow_links_are_known_but_held_back() -> None:
+    found = links(f"{SITE}/1", f"{SITE}/2", f"{SITE}/3", rels=("nofollow", "next", "a nofollow"))
+    targets, _ = admission().links(found, 0, nofollow=False)
+    assert targets.held_back == ["nofollow", None, "nofollow"]
+
+
+def test_all_links_of_a_nofollow_page_are_held_back() -> None:
+    targets, _ = admission().links(links(f"{SITE}/1", f"{SITE}/2"), 0, nofollow=True)
+    assert targets.held_back == ["nofollow", "nofollow"]
+
+
+@pytest.mark.parametrize(
+    ("max_depth", "depth", "held"), [(2, 1, None), (2, 2, "depth"), (0, 9_999, None)]
+)
+def test_depth_is_limited_unless_the_limit_is_0(
+    max_depth: int, depth: int, held: str | None
+) -> None:
+    targets, _ = admission(max_depth).links(links(f"{SITE}/1"), depth, nofollow=False)
+    assert targets.held_back == [held]
+
+
+@pytest.mark.parametrize(
+    ("path", "held"),
+    [
+        ("/film.MP4", "extension"),
+        ("/film.mp4?download=1", "extension"),
+        ("/mp4", None),
+        ("/film.mp4/", None),
+        ("/?file=film.mp4", None),
+        ("/film.html", None),
+    ],
+)
+def test_excluded_endings_of_the_path_are_held_back(path: str, held: str | None) -> None:
+    found = links(f"{SITE}{path}")
+    targets, _ = admission(extensions=frozenset({"mp4", "example"})).links(found, 0, nofollow=False)
+    assert targets.held_back == [held]
+
+
+def test_a_host_name_has_no_ending() -> None:
+    targets, _ = admission(extensions=frozenset({"example"})).links(
+        links(f"{SITE}/"), 0, nofollow=False
+    )
+    assert targets.held_back == [None]
+
+
+def test_a_bounded_pattern_is_named_with_its_kind_and_cap() -> None:
+    found = links(f"{SITE}/list?page=7", f"{SITE}/plain", f"{SITE}/a/a/a/a/a/a")
+    targets, _ = admission().links(found, 0, nofollow=False)
+    assert targets.trap_shapes[0] == "/list?page"
+    assert targets.trap_kinds == ["trap: query", None, "trap: path"]
+    assert targets.trap_caps == [TrapLimits().max_query_urls, 0, 0]
+
+
+def test_what_is_held_back_already_counts_towards_no_pattern() -> None:
+    found = links(f"{SITE}/list?page=7", rels=("nofollow",))
+    targets, _ = admission().links(found, 0, nofollow=False)
+    assert targets.trap_shapes == [None]
+
+
+def test_a_sitemaps_entries_are_targets_in_scope_one_link_deeper() -> None:
+    entries = [(f"{SITE}/1", f"{SITE}/1"), ("https://b.example/", "https://b.example/")]
+    targets = admission().sitemap(entries, 0, index=False)
+    assert (targets.urls, targets.depths) == ([f"{SITE}/1"], [1])
+
+
+def test_an_indexs_entries_are_sitemaps_wherever_they_lie() -> None:
+    entries = [("https://cdn.example/1.xml", "https://cdn.example/1.xml")]
+    targets = admission(extensions=frozenset({"xml"})).sitemap(entries, 0, index=True)
+    assert targets.roles == [Role.SITEMAP]
+    assert targets.held_back == [None]
+
+
+def test_indexes_of_indexes_are_followed_down_to_a_depth() -> None:
+    depth, held = 0, None
+    while held is None:
+        entries = [(f"{SITE}/{depth}.xml", f"{SITE}/{depth}.xml")]
+        targets = admission().sitemap(entries, depth, index=True)
+        depth, (held,) = targets.depths[0], targets.held_back
+    assert (depth, held) == (5, "depth")
+
+
+def test_columns_have_equal_length_whatever_was_added() -> None:
+    targets = Targets()
+    judge = admission()
+    judge.add(targets, f"{SITE}/", f"{SITE}/", depth=0)
+    judge.add(targets, f"{SITE}/x", f"{SITE}/x", depth=1, role=Role.FEED, redirects=2)
+    judge.add(targets, f"{SITE}/y", f"{SITE}/y", depth=1, held_back="nofollow")
+    columns = [getattr(targets, name) for name in Targets.__slots__]
+    assert {len(column) for column in columns} == {3}
+
+
+def test_sitemap_entries_as_links_say_that_they_are() -> None:
+    found = sitemap_links([(f"{SITE}/1", f"{SITE}/1?utm_source=x")])
+    assert found == Links((f"{SITE}/1",), (f"{SITE}/1?utm_source=x",), ("sitemap",), ("",))

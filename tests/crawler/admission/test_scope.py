@@ -1,0 +1,115 @@
+"""Scope: what belongs to a crawl, by kind, and how it moves with a seed's redirect."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.admission.scope import Scope, ScopeKind
+
+SEED = "https://www.example.org/docs/start.html"
+PAGES = st.sampled_from(
+    [
+        f"{scheme}://{host}{path}"
+        for scheme in ("http", "https")
+        for host in ("example.org", "www.example.org", "a.example.org", "example.net:8443")
+        for path in ("/", "/docs/", "/docs/a?x=1", "/docs/deep/b", "/other")
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "inside"),
+    [
+        (ScopeKind.HOST, "http://example.org/elsewhere", True),
+        (ScopeKind.HOST, "https://news.example.org/", False),
+        (ScopeKind.HOST, "https://example.org:8443/", False),
+        (ScopeKind.DOMAIN, "https://news.example.org:8443/", True),
+        (ScopeKind.DOMAIN, "https://example.net/", False),
+        (ScopeKind.PREFIX, "http://example.org/docs/", True),
+        (ScopeKind.PREFIX, "https://example.org/docs/a/b?c", True),
+        (ScopeKind.PREFIX, "https://example.org/docs", False),
+        (ScopeKind.PREFIX, "https://example.org/docs-old/a", False),
+        (ScopeKind.PREFIX, "https://example.org/?x=/docs/a", False),
+        (ScopeKind.PREFIX, "https://example.net/docs/a", False),
+        (ScopeKind.LIST, f"{SEED}?utm_source=mail#part", True),
+        (ScopeKind.LIST, "https://www.example.org/docs/", False),
+        (ScopeKind.LIST, "https://example.org/docs/start.html", False),
+    ],
+)
+def test_each_kind_of_scope_reaches_so_far(kind: ScopeKind, url: str, inside: bool) -> None:
+    assert Scope(kind, [SEED]).contains(url) is inside
+
+
+def test_a_prefix_without_a_closing_slash_is_the_directory_that_holds_it() -> None:
+    scope = Scope(ScopeKind.PREFIX, ["https://example.org/docs"])
+    assert scope.contains("https://example.org/anything")
+
+
+@pytest.mark.parametrize("kind", ScopeKind)
+def test_a_moved_seed_takes_its_scope_along(kind: ScopeKind) -> None:
+    scope = Scope(kind, ["https://example.org/"])
+    scope.move_seed("https://example.org/", "https://example.net/home/")
+    assert scope.contains("https://example.net/home/")
+    assert not scope.contains("https://example.org/")
+    assert scope.roots() == ["https://example.net/home/"]
+
+
+@pytest.mark.parametrize("kind", ScopeKind)
+def test_a_site_stays_in_scope_while_another_seed_is_on_it(kind: ScopeKind) -> None:
+    scope = Scope(kind, ["https://example.org/a", "https://example.org/b"])
+    scope.move_seed("https://example.org/a", "https://example.net/")
+    assert scope.contains("https://example.org/b")
+    assert scope.contains("https://example.net/")
+
+
+def test_a_seed_that_moves_to_another_name_of_itself_stays() -> None:
+    scope = Scope(ScopeKind.LIST, ["https://example.org/"])
+    scope.move_seed("https://example.org/", "https://example.org/#top")
+    assert scope.roots() == ["https://example.org/"]
+    assert scope.contains("https://example.org/")
+
+
+def test_a_move_told_twice_is_one_move() -> None:
+    scope = Scope(ScopeKind.HOST, ["https://a.test/", "https://a.test/b"])
+    for _ in range(2):
+        scope.move_seed("https://a.test/", "https://c.test/")
+    assert scope.roots() == ["https://a.test/b", "https://c.test/"]
+    assert scope.contains("https://a.test/")
+
+
+def test_a_move_to_no_url_changes_nothing() -> None:
+    scope = Scope(ScopeKind.HOST, ["https://a.test/"])
+    with pytest.raises(ValueError, match="not an absolute"):
+        scope.move_seed("https://a.test/", "mailto:me@a.test")
+    assert scope.roots() == ["https://a.test/"]
+
+
+def test_a_scope_without_seeds_holds_nothing() -> None:
+    assert not Scope(ScopeKind.DOMAIN).contains("https://example.org/")
+
+
+@given(
+    st.sampled_from(ScopeKind),
+    st.lists(PAGES, min_size=1, max_size=4),
+    st.lists(st.tuples(PAGES, PAGES), max_size=4),
+    PAGES,
+)
+def test_a_scope_is_its_kind_and_roots_however_they_came(
+    kind: ScopeKind, seeds: list[str], moves: list[tuple[str, str]], page: str
+) -> None:
+    scope = Scope(kind, seeds)
+    for old, new in moves:
+        scope.move_seed(old, new)
+    again = Scope(kind, scope.roots())
+    assert again.roots() == scope.roots()
+    assert again.contains(page) is scope.contains(page)
+    assert all(scope.contains(root) for root in scope.roots())
+
+
+@given(st.lists(PAGES, min_size=1, max_size=3), PAGES)
+def test_the_kinds_are_nested_from_list_to_domain(seeds: list[str], page: str) -> None:
+    kinds = (ScopeKind.LIST, ScopeKind.PREFIX, ScopeKind.HOST, ScopeKind.DOMAIN)
+    inside = [Scope(kind, seeds).contains(page) for kind in kinds]
+    assert inside == sorted(inside)

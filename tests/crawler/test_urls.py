@@ -1,0 +1,259 @@
+"""URLs: resolution by the WHATWG standard, and one canonical form a page."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.urls import (
+    TRACKING_PARAMETERS,
+    Origin,
+    canonical,
+    is_http,
+    origin,
+    registrable_domain,
+    resolve,
+    resolve_all,
+    robots_url,
+    site_key,
+    split_fragment,
+    without_fragment,
+)
+
+BASE = "https://example.org/docs/guide/page.html?v=2#top"
+
+#: What URLs are made of, and what breaks parsers: delimiters, blanks, escapes, dots.
+PIECES = st.sampled_from(
+    [
+        *"/?#&=.:;@[]\\ %+~|\t\n",
+        *("..", "//", "%2e", "%41", "http:", "https://", "javascript:", "mailto:", "tel:"),
+        *("a", "b.html", "utm_source=x", "gclid=1", "q=", "example.org", "www.", ":443", ":8080"),
+        *("user:pw@", "é", "日本", "ß", "\x00", "\x1f", "127.1", "[::1]"),
+    ]
+)
+REFERENCES = st.lists(PIECES, max_size=9).map("".join)
+BASES = st.sampled_from(
+    [BASE, "http://example.org", "https://h.test:8443/a/b/?q", "http://[::1]/x", "https://u:p@h/a/"]
+)
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("next.html", "https://example.org/docs/guide/next.html"),
+        ("../a/./b", "https://example.org/docs/a/b"),
+        ("/", "https://example.org/"),
+        ("//cdn.example.net/x", "https://cdn.example.net/x"),
+        ("?page=2", "https://example.org/docs/guide/page.html?page=2"),
+        ("#part", "https://example.org/docs/guide/page.html?v=2#part"),
+        ("", "https://example.org/docs/guide/page.html?v=2"),
+        ("https:?x", "https://example.org/docs/guide/page.html?x"),
+        (" \n next.html\t ", "https://example.org/docs/guide/next.html"),
+        ("a b", "https://example.org/docs/guide/a%20b"),
+        ("\\windows\\path", "https://example.org/windows/path"),
+        ("HTTP://EXAMPLE.org:80/%7Ea", "http://example.org/%7Ea"),
+        ("http://2130706433/", "http://127.0.0.1/"),
+        ("https://bücher.example/", "https://xn--bcher-kva.example/"),
+        ("mailto:me@example.org", "mailto:me@example.org"),
+    ],
+)
+def test_a_reference_resolves_as_in_a_browser(reference: str, expected: str) -> None:
+    assert resolve(reference, BASE) == expected
+
+
+@pytest.mark.parametrize("reference", ["http://", "https://a b/", "http://[::1", "http://x:99999/"])
+def test_what_a_browser_cannot_parse_resolves_to_none(reference: str) -> None:
+    assert resolve(reference, BASE) is None
+
+
+def test_a_base_that_is_no_url_resolves_nothing() -> None:
+    assert resolve("https://example.org/", "no base") is None
+
+
+def test_a_lone_surrogate_resolves_to_none() -> None:
+    assert resolve("/\ud800", BASE) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("HTTPS://Example.ORG:443", "https://example.org/"),
+        ("https://example.org/a#part", "https://example.org/a"),
+        ("https://example.org/a/../b/", "https://example.org/b/"),
+        ("https://example.org/?utm_source=x&UTM_Medium=y", "https://example.org/"),
+        ("https://example.org/?a=1&gclid=z&b=2", "https://example.org/?a=1&b=2"),
+        ("https://example.org/?fbclid=1#?x", "https://example.org/"),
+        ("https://example.org/?", "https://example.org/"),
+        ("https://user:secret@example.org/a", "https://example.org/a"),
+        ("https://u:p%40@example.org:8443/@me", "https://example.org:8443/@me"),
+    ],
+)
+def test_canonical_drops_what_does_not_select_content(url: str, expected: str) -> None:
+    assert canonical(url) == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["b=2&a=1", "a=1&a=1", "a=&b", "&a=1&", "a=%7e&b=+", "q=utm_source", "utm=1", "gclid2=1", "&"],
+)
+def test_canonical_keeps_other_parameters_byte_for_byte(query: str) -> None:
+    assert canonical(f"https://example.org/p?{query}") == f"https://example.org/p?{query}"
+
+
+@pytest.mark.parametrize("name", sorted(TRACKING_PARAMETERS))
+def test_each_listed_tracking_parameter_is_dropped_with_or_without_a_value(name: str) -> None:
+    assert canonical(f"https://example.org/?{name}=1&x=1&{name}") == "https://example.org/?x=1"
+
+
+@pytest.mark.parametrize(
+    "url", ["", "/a", "example.org", "ftp://example.org/", "http://a b/", "\ud800"]
+)
+def test_canonical_refuses_what_is_no_absolute_http_url_in_one_line(url: str) -> None:
+    with pytest.raises(ValueError, match="not an absolute http or https URL") as caught:
+        canonical(url)
+    assert "\n" not in str(caught.value)
+
+
+@given(REFERENCES, BASES)
+def test_canonical_accepts_what_resolves_to_http_and_is_idempotent(
+    reference: str, base: str
+) -> None:
+    url = resolve(reference, base)
+    if url is None or not is_http(url):
+        return
+    once = canonical(url)
+    assert canonical(once) == once
+    assert resolve(once, base) == once
+    assert canonical(without_fragment(url)) == once
+    assert origin(once) == origin(url)
+
+
+@given(REFERENCES, BASES)
+def test_resolution_is_stable(reference: str, base: str) -> None:
+    url = resolve(reference, base)
+    assert url is None or resolve(url, base) == url
+
+
+@given(st.lists(REFERENCES, max_size=6), BASES)
+def test_a_page_resolved_at_once_equals_its_references_resolved_one_by_one(
+    references: list[str], base: str
+) -> None:
+    expected = []
+    for reference in references:
+        url = resolve(reference, base)
+        expected.append(without_fragment(url) if url and is_http(url) else None)
+    assert resolve_all(references, base) == expected
+
+
+def test_pages_in_one_directory_share_no_wrong_answer() -> None:
+    first = resolve_all(["x", "?q", "", "/x"], "https://example.org/a/one")
+    second = resolve_all(["x", "?q", "", "/x"], "https://example.org/a/two?q=1")
+    assert first == [f"https://example.org{p}" for p in ("/a/x", "/a/one?q", "/a/one", "/x")]
+    assert second == [f"https://example.org{p}" for p in ("/a/x", "/a/two?q", "/a/two?q=1", "/x")]
+
+
+@pytest.mark.parametrize(
+    "href", ["javascript:void(0)", " JavaScript:x", "mailto:a@b", "tel:1", "data:,x"]
+)
+def test_hrefs_that_lead_to_no_page_give_none(href: str) -> None:
+    assert resolve_all([href], BASE) == [None]
+
+
+def test_a_fragment_protects_the_blank_before_it() -> None:
+    assert resolve_all(["a #b", "a "], BASE) == [
+        "https://example.org/docs/guide/a%20",
+        "https://example.org/docs/guide/a",
+    ]
+
+
+def test_a_base_that_is_no_url_gives_none_for_every_href() -> None:
+    assert resolve_all(["a", "https://example.org/", "#x"], "no base") == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("url", "parts"),
+    [
+        ("https://a/#x#y", ("https://a/", "x#y")),
+        ("https://a/#", ("https://a/", "")),
+        ("https://a/", ("https://a/", "")),
+    ],
+)
+def test_the_fragment_starts_at_the_first_number_sign(url: str, parts: tuple[str, str]) -> None:
+    assert split_fragment(url) == parts
+    assert without_fragment(url) == parts[0]
+
+
+@pytest.mark.parametrize(
+    ("url", "place", "text"),
+    [
+        ("http://Example.org", Origin("http", "example.org", 80), "http://example.org"),
+        ("https://example.org:443/a", Origin("https", "example.org", 443), "https://example.org"),
+        ("http://example.org:443/", Origin("http", "example.org", 443), "http://example.org:443"),
+        ("https://u:p@h.test:8443/?#", Origin("https", "h.test", 8443), "https://h.test:8443"),
+        ("http://[::1]:8080/", Origin("http", "[::1]", 8080), "http://[::1]:8080"),
+        ("https:///example.org/a", Origin("https", "example.org", 443), "https://example.org"),
+        ("https://example.org?a/b", Origin("https", "example.org", 443), "https://example.org"),
+        ("https:\\\\example.org\\a", Origin("https", "example.org", 443), "https://example.org"),
+    ],
+)
+def test_an_origin_has_its_port_and_prints_without_the_default_one(
+    url: str, place: Origin, text: str
+) -> None:
+    assert origin(url) == place
+    assert str(place) == text
+    assert robots_url(place) == f"{text}/robots.txt"
+
+
+@pytest.mark.parametrize("url", ["ftp://example.org/", "//example.org/", "about:blank", ""])
+def test_only_http_urls_have_an_origin_here(url: str) -> None:
+    with pytest.raises(ValueError, match="not an absolute http or https URL"):
+        origin(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.org/",
+        "https://example.org/a",
+        "http://www.example.org:80",
+        "https://WWW.example.org",
+    ],
+)
+def test_http_https_and_www_count_as_one_site(url: str) -> None:
+    assert site_key(url) == "example.org"
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("https://www.example.org:8443/", "example.org:8443"),
+        ("http://example.org:443/", "example.org:443"),
+        ("https://news.example.org/", "news.example.org"),
+        ("https://www.com/", "www.com"),
+        ("http://127.0.0.1:8080/", "127.0.0.1:8080"),
+    ],
+)
+def test_other_ports_and_subdomains_are_other_sites(url: str, key: str) -> None:
+    assert site_key(url) == key
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("www.example.org", "example.org"),
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("alice.github.io", "alice.github.io"),
+        ("x.alice.github.io", "alice.github.io"),
+        ("www.xn--bcher-kva.example", "xn--bcher-kva.example"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("[2001:db8::1]", "[2001:db8::1]"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("localhost", "localhost"),
+        ("co.uk", "co.uk"),
+    ],
+)
+def test_the_registrable_domain_is_one_label_below_the_public_suffix(
+    host: str, domain: str
+) -> None:
+    assert registrable_domain(host) == domain
