@@ -1,0 +1,1 @@
+"""Politeness: who shares a delay, when the next exchange may start, what is tried again."""

@@ -1,0 +1,156 @@
+"""What is known of every host's robots.txt, and what follows for the host.
+
+Invariant: a page is judged only by a record that is fresh, or by an older copy while the
+file is unreachable. Consequence: an unreachable robots.txt without a copy closes its host
+(RFC 9309, section 2.3.1.4: complete disallow), and is asked for again with back-off.
+
+Pure: the time and the random generator are arguments.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from math import inf
+from random import Random
+
+from crawler.politeness.lanes import PolitenessRules, back_off_s
+from crawler.robots.robots_txt import RobotsTxt, Verdict, after_fetch, in_force
+from storage.records import Host, RobotsRecord, RobotsStanding
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsRules:
+    """How long a robots.txt counts, in seconds, and how much of it is read."""
+
+    max_age_s: float = 86_400.0
+    stale_max_age_s: float = 2_592_000.0
+    max_bytes: int = 512_000
+    max_redirects: int = 5
+    sitemaps: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Why a host cannot be asked at all: a failure's word and its sentence."""
+
+    reason: str
+    detail: str
+
+
+@dataclass(slots=True)
+class _Entry:
+    record: RobotsRecord
+    recheck_at: float
+    failures: int = 0
+
+
+_PARSED_AT_ONCE = 2_048
+_NOTHING_FORBIDDEN = RobotsTxt()
+
+
+class RobotsBook:
+    """Records by host id; the parsed form of the files used last is kept."""
+
+    def __init__(
+        self, agent: str, rules: RobotsRules, politeness: PolitenessRules, rng: Random
+    ) -> None:
+        self._agent = agent
+        self._rules = rules
+        self._politeness = politeness
+        self._rng = rng
+        self._entries: dict[int, _Entry] = {}
+        self._files: OrderedDict[int, RobotsTxt] = OrderedDict()
+        self._naming: dict[str, set[str]] = {}
+        self._barred: dict[int, Bar] = {}
+
+    def learn(self, host: Host) -> None:
+        """Take over what an earlier run knew of a host."""
+        record = host.robots
+        if record is not None and host.host_id not in self._entries:
+            recheck_at = record.fetched_at + self._rules.max_age_s
+            if record.standing is RobotsStanding.UNREACHABLE or record.stale_since is not None:
+                recheck_at = 0.0
+            self._take(host.host_id, host.origin, _Entry(record, recheck_at))
+
+    def settle(self, host_id: int, origin: str, fetched: RobotsRecord, now: float) -> RobotsRecord:
+        """Take in a fetch; what counts from now on: it, or an older copy that still does."""
+        entry = self._entries.get(host_id)
+        failed = fetched.standing is RobotsStanding.UNREACHABLE
+        failures = (entry.failures if entry else 0) + 1 if failed else 0
+        previous = entry.record if entry else None
+        record = after_fetch(previous, fetched, now, self._rules.stale_max_age_s)
+        pause = (
+            back_off_s(self._politeness, failures, self._rng) if failed else self._rules.max_age_s
+        )
+        self._take(host_id, origin, _Entry(record, now + pause, failures))
+        return record
+
+    def bar(self, host_id: int, why: Bar) -> None:
+        """Nothing may be asked of this host in this run: its name or address forbids it."""
+        self._barred[host_id] = why
+
+    def barred(self, host_id: int) -> Bar | None:
+        """Why nothing may be asked of the host, or None."""
+        return self._barred.get(host_id)
+
+    def is_fresh(self, host_id: int, now: float) -> bool:
+        """Whether pages of the host may be judged now."""
+        return now < self.fresh_until(host_id)
+
+    def fresh_until(self, host_id: int) -> float:
+        """Until when pages of the host may be judged; 0 where they may not be."""
+        if host_id in self._barred:
+            return inf
+        entry = self._entries.get(host_id)
+        if entry is None or entry.record.standing is RobotsStanding.UNREACHABLE:
+            return 0.0
+        return entry.recheck_at
+
+    def closed(self, host_id: int, now: float) -> tuple[float, str | None]:
+        """Until when the host is closed, and why; a past time where it is open.
+
+        A barred host is open: its pages can be refused at once.
+        """
+        entry = self._entries.get(host_id)
+        if (
+            host_id in self._barred
+            or entry is None
+            or entry.record.standing is not RobotsStanding.UNREACHABLE
+        ):
+            return 0.0, None
+        return max(now, entry.recheck_at), f"robots.txt unreachable: {entry.record.reason}"
+
+    def verdict(self, host_id: int, url: str) -> Verdict:
+        """What the host's robots.txt says of a URL."""
+        if host_id in self._barred:
+            return Verdict(allowed=False, rule=self._barred[host_id].detail)
+        return self._parsed(host_id).verdict(self._agent, url)
+
+    def crawl_delay_s(self, host_id: int) -> float:
+        """The Crawl-delay for us, 0 where there is none."""
+        return self._parsed(host_id).crawl_delay_s(self._agent) or 0.0
+
+    def sitemaps(self, host_id: int) -> tuple[str, ...]:
+        """The sitemaps that the host's robots.txt names."""
+        return tuple(self._parsed(host_id).sitemaps)
+
+    def naming_origins(self, sitemap_url: str) -> frozenset[str]:
+        """The origins whose robots.txt names this sitemap (sitemaps.org, cross-submits)."""
+        return frozenset(self._naming.get(sitemap_url, ()))
+
+    def _take(self, host_id: int, origin: str, entry: _Entry) -> None:
+        self._entries[host_id] = entry
+        self._files.pop(host_id, None)
+        for url in self.sitemaps(host_id):
+            self._naming.setdefault(url, set()).add(origin)
+
+    def _parsed(self, host_id: int) -> RobotsTxt:
+        """The parsed file, from the least-recently-used cache."""
+        if host_id not in self._files:
+            entry = self._entries.get(host_id)
+            self._files[host_id] = in_force(entry.record) if entry else _NOTHING_FORBIDDEN
+            if len(self._files) > _PARSED_AT_ONCE:
+                self._files.popitem(last=False)
+        self._files.move_to_end(host_id)
+        return self._files[host_id]

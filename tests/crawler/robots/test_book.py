@@ -1,0 +1,167 @@
+"""What is known of robots.txt files: how long it counts, and what follows for hosts."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from crawler.politeness.lanes import PolitenessRules
+from crawler.robots.book import Bar, RobotsBook, RobotsRules
+from storage.records import Host, RobotsRecord, RobotsStanding
+
+DAY_S = 86_400.0
+NOON = 1_800_000_000.0
+ORIGIN = "https://a.example"
+PRIVATE = b"User-agent: *\nDisallow: /private\n"
+SITEMAP = "https://cdn.example/map.xml"
+
+
+def book() -> RobotsBook:
+    return RobotsBook("freshet", RobotsRules(), PolitenessRules(), Random(0))
+
+
+def parsed(at: float, body: bytes = PRIVATE) -> RobotsRecord:
+    return RobotsRecord(RobotsStanding.PARSED, at, body)
+
+
+def unreachable(at: float, why: str = "timeout_headers") -> RobotsRecord:
+    return RobotsRecord(RobotsStanding.UNREACHABLE, at, b"", why)
+
+
+def test_an_unknown_host_has_no_fresh_robots_txt_and_is_not_closed() -> None:
+    assert not book().is_fresh(1, NOON)
+    assert book().closed(1, NOON) == (0.0, None)
+
+
+@pytest.mark.parametrize("standing", [RobotsStanding.PARSED, RobotsStanding.ALLOW_ALL])
+def test_a_robots_txt_is_fresh_for_24_hours(standing: RobotsStanding) -> None:
+    known = book()
+    known.settle(1, ORIGIN, RobotsRecord(standing, NOON, b""), NOON)
+    assert known.fresh_until(1) == NOON + DAY_S
+    assert known.is_fresh(1, NOON + DAY_S - 1)
+    assert not known.is_fresh(1, NOON + DAY_S)
+
+
+def test_a_verdict_names_the_rule() -> None:
+    known = book()
+    known.settle(1, ORIGIN, parsed(NOON), NOON)
+    assert known.verdict(1, f"{ORIGIN}/public").allowed
+    verdict = known.verdict(1, f"{ORIGIN}/private/x")
+    assert not verdict.allowed
+    assert verdict.rule == "Disallow: /private"
+
+
+def test_an_unreachable_robots_txt_without_a_copy_closes_the_host_and_backs_off() -> None:
+    known, now = book(), NOON
+    for bare in (5.0, 20.0, 80.0):
+        known.settle(1, ORIGIN, unreachable(now), now)
+        until, why = known.closed(1, now)
+        assert bare <= until - now <= bare * 1.25
+        assert why == "robots.txt unreachable: timeout_headers"
+        assert not known.is_fresh(1, now)
+        assert not known.verdict(1, f"{ORIGIN}/public").allowed
+        now = until
+
+
+def test_a_copy_stands_in_while_the_file_is_unreachable_and_is_asked_for_again() -> None:
+    known = book()
+    known.settle(1, ORIGIN, parsed(NOON), NOON)
+    now = NOON + DAY_S
+    record = known.settle(1, ORIGIN, unreachable(now), now)
+    assert (record.body, record.stale_since) == (PRIVATE, now)
+    assert known.closed(1, now) == (0.0, None)
+    assert known.is_fresh(1, now + 4.9)
+    assert not known.is_fresh(1, now + 6.3)
+    assert not known.verdict(1, f"{ORIGIN}/private/x").allowed
+    assert known.verdict(1, f"{ORIGIN}/public").allowed
+
+
+def test_a_copy_older_than_30_days_no_longer_stands_in() -> None:
+    known = book()
+    known.settle(1, ORIGIN, parsed(NOON), NOON)
+    now = NOON + 30 * DAY_S + 1
+    assert known.settle(1, ORIGIN, unreachable(now), now).standing is RobotsStanding.UNREACHABLE
+    assert known.closed(1, now)[0] > now
+
+
+def test_a_reachable_file_ends_the_back_off() -> None:
+    known = book()
+    for _ in range(4):
+        known.settle(1, ORIGIN, unreachable(NOON), NOON)
+    known.settle(1, ORIGIN, parsed(NOON), NOON)
+    known.settle(2, "https://b.example", unreachable(NOON), NOON)
+    assert known.closed(1, NOON) == (0.0, None)
+    later = NOON + 40 * DAY_S
+    known.settle(1, ORIGIN, unreachable(later), later)
+    assert known.closed(1, later)[0] <= later + 6.25
+
+
+def test_what_an_earlier_run_knew_is_used_for_the_rest_of_its_24_hours() -> None:
+    known = book()
+    known.learn(Host(1, ORIGIN, None, parsed(NOON)))
+    assert known.fresh_until(1) == NOON + DAY_S
+    assert not known.verdict(1, f"{ORIGIN}/private").allowed
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        unreachable(NOON),
+        RobotsRecord(RobotsStanding.PARSED, NOON, PRIVATE, "dns", stale_since=NOON),
+    ],
+)
+def test_an_earlier_runs_unreachable_file_and_its_stand_in_are_asked_for_anew(
+    record: RobotsRecord,
+) -> None:
+    known = book()
+    known.learn(Host(1, ORIGIN, None, record))
+    assert not known.is_fresh(1, NOON + 1)
+    assert known.closed(1, NOON + 1)[0] <= NOON + 1
+
+
+def test_a_stored_copy_stands_in_when_the_first_fetch_fails() -> None:
+    known = book()
+    known.learn(Host(1, ORIGIN, None, parsed(NOON)))
+    now = NOON + 2 * DAY_S
+    assert known.settle(1, ORIGIN, unreachable(now), now).body == PRIVATE
+    assert known.is_fresh(1, now)
+
+
+def test_what_this_run_has_learnt_is_not_replaced_by_what_an_earlier_knew() -> None:
+    known = book()
+    known.settle(1, ORIGIN, parsed(NOON, b""), NOON)
+    known.learn(Host(1, ORIGIN, None, parsed(NOON - DAY_S)))
+    assert known.verdict(1, f"{ORIGIN}/private").allowed
+
+
+def test_a_barred_host_is_open_for_refusals_with_the_reason() -> None:
+    known = book()
+    known.settle(1, ORIGIN, unreachable(NOON), NOON)
+    known.bar(1, Bar("address", "a.example: 10.0.0.1 is private"))
+    assert known.is_fresh(1, NOON + 99 * DAY_S)
+    assert known.closed(1, NOON) == (0.0, None)
+    verdict = known.verdict(1, f"{ORIGIN}/")
+    assert (verdict.allowed, verdict.rule) == (False, "a.example: 10.0.0.1 is private")
+
+
+def test_the_crawl_delay_and_sitemaps_are_those_of_the_newest_file() -> None:
+    known = book()
+    assert known.crawl_delay_s(1) == 0.0
+    text = f"User-agent: *\nCrawl-delay: 4\nSitemap: {SITEMAP}\n".encode()
+    known.settle(1, ORIGIN, parsed(NOON, text), NOON)
+    assert known.crawl_delay_s(1) == 4.0
+    assert known.sitemaps(1) == (SITEMAP,)
+    assert known.naming_origins(SITEMAP) == {ORIGIN}
+    assert known.naming_origins("https://cdn.example/other.xml") == frozenset()
+    known.settle(1, ORIGIN, parsed(NOON, b""), NOON)
+    assert known.crawl_delay_s(1) == 0.0
+    assert known.sitemaps(1) == ()
+
+
+def test_files_that_were_put_away_are_read_again_when_wanted() -> None:
+    known = book()
+    for host_id in range(3_000):
+        known.learn(Host(host_id, f"https://h{host_id}.example", None, parsed(NOON)))
+    assert not any(known.verdict(h, f"https://h{h}.example/private").allowed for h in range(3_000))
+    assert len(known._files) <= 2_048
