@@ -1,0 +1,296 @@
+"""Fetching: what is asked for, the seam behind which the web stands, and the network.
+
+One call is one exchange: redirects, retries and politeness are the caller's.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import time
+from asyncio import get_running_loop
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+from crawler.network.addresses import AddressGuard, is_disguised
+from crawler.network.body import Body, Intake, Pace
+from crawler.network.responses import (
+    PAGE_TYPES,
+    RawHeaders,
+    Verdict,
+    first_header,
+    judge,
+    media_type,
+    retry_after_s,
+)
+from crawler.network.transport import (
+    Response,
+    Unfetched,
+    guarded_connector,
+    own_failures,
+    response_class,
+)
+from storage.records import FetchResult, Outcome, Validators
+
+log = logging.getLogger(__name__)
+
+_ACCEPT_ENCODING = "gzip, deflate, br, zstd"
+_MAX_HEADER_LINE_BYTES = 16_384
+
+
+class Accept(StrEnum):
+    """What a request wants, which decides the content types that are worth a body.
+
+    A robots.txt is cut at its limit; every other body that is too long fails.
+    """
+
+    PAGE = "page"
+    SITEMAP = "sitemap"
+    ROBOTS = "robots"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One GET; ``max_body_bytes`` (decoded) replaces the limit of its kind."""
+
+    url: str
+    accept: Accept = Accept.PAGE
+    validators: Validators | None = None
+    max_body_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """How long and how much one exchange may take.
+
+    ``headers_timeout_s`` counts from the request to the end of the headers,
+    ``body_timeout_s`` the whole body, which must also keep ``min_rate_bytes_per_s`` on
+    average over each ``rate_window_s``. ``max_header_bytes`` counts names and values,
+    ``max_body_bytes`` a page's decoded body, and its body on the wire as well.
+    """
+
+    connect_timeout_s: float = 10.0
+    headers_timeout_s: float = 30.0
+    body_timeout_s: float = 300.0
+    min_rate_bytes_per_s: float = 128.0
+    rate_window_s: float = 20.0
+    max_headers: int = 256
+    max_header_bytes: int = 65_536
+    max_body_bytes: int = 10 * 1024 * 1024
+
+
+class Fetcher(Protocol):
+    """The network, an archive or the synthetic web."""
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Make one exchange; trouble is a result with an outcome, never an exception."""
+
+    async def close(self) -> None:
+        """Let go of connections."""
+
+
+class _Kind(NamedTuple):
+    """How one kind of request is made; ``types`` and ``max_body_bytes`` None: no own."""
+
+    accept: str
+    types: frozenset[str] | None = None
+    max_body_bytes: int | None = None
+    is_cut: bool = False
+
+
+_KINDS: Mapping[Accept, _Kind] = {
+    Accept.PAGE: _Kind(
+        "text/html, application/xhtml+xml, application/xml;q=0.9, text/plain;q=0.8, */*;q=0.1",
+        PAGE_TYPES,
+    ),
+    # 50 MiB is the limit of the sitemaps protocol.
+    Accept.SITEMAP: _Kind("application/xml, text/xml, text/plain, */*;q=0.5", None, 50 * 2**20),
+    # 500 KiB are what RFC 9309, section 2.5, asks for; the byte more shows that there are.
+    Accept.ROBOTS: _Kind("text/plain, */*;q=0.5", None, 500 * 1024 + 1, is_cut=True),
+}
+
+
+_NO_BODY = Body(b"", b"")
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """What is known so far of an exchange under way."""
+
+    request: Request
+    started_at: float
+    verdict: Verdict
+    status: int | None = None
+    request_headers: tuple[tuple[str, str], ...] = ()
+    headers: RawHeaders = ()
+    peer: str | None = None
+    body: Body = _NO_BODY
+
+    def result(self, now: float) -> FetchResult:
+        """The exchange as a value."""
+        return FetchResult(
+            url=self.request.url,
+            outcome=self.verdict.outcome,
+            started_at=self.started_at,
+            duration_s=now - self.started_at,
+            status=self.status,
+            reason=self.verdict.reason,
+            detail=self.verdict.detail,
+            request_headers=self.request_headers,
+            headers=self.headers,
+            wire_body=self.body.wire,
+            body=self.body.decoded,
+            peer=self.peer,
+            location=self.verdict.location,
+            retry_after_s=retry_after_s(self.headers, now),
+        )
+
+
+class NetworkFetcher:
+    """Fetches over HTTP/1.1, with and without TLS.
+
+    Connections are kept alive and reused; how many are open is the caller's politeness.
+    The address guard sees every connect. There are no cookies, no proxies from the
+    environment, and no way around a certificate that does not verify. ``tls`` replaces the
+    default context, for private authorities. ``now`` gives Unix seconds.
+
+    Make one inside the running event loop. The resolver stays the caller's to close.
+    """
+
+    def __init__(
+        self,
+        user_agent: str,
+        limits: FetchLimits,
+        guard: AddressGuard,
+        resolver: AbstractResolver,
+        *,
+        accept_language: str = "",
+        tls: ssl.SSLContext | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._limits = limits
+        self._now = now
+        headers = {"User-Agent": user_agent, "Accept-Encoding": _ACCEPT_ENCODING}
+        if accept_language:
+            headers["Accept-Language"] = accept_language
+        self._session = aiohttp.ClientSession(
+            connector=guarded_connector(guard, resolver, tls),
+            response_class=response_class(limits.headers_timeout_s),
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(connect=limits.connect_timeout_s),
+            max_headers=limits.max_headers,
+            max_line_size=_MAX_HEADER_LINE_BYTES,
+            max_field_size=_MAX_HEADER_LINE_BYTES,
+        )
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Make one exchange; whatever goes wrong is in the result."""
+        exchange = _Exchange(request, self._now(), Verdict(Outcome.FAILED))
+        try:
+            with own_failures():
+                await self._converse(exchange)
+        except Unfetched as end:
+            exchange.verdict = Verdict(end.outcome, end.reason, end.detail)
+        except Exception as error:
+            log.exception("fetching %s failed in an unforeseen way", request.url)
+            exchange.verdict = Verdict(Outcome.FAILED, "internal", repr(error))
+        return exchange.result(self._now())
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    async def _converse(self, exchange: _Exchange) -> None:
+        request = exchange.request
+        async with self._session.get(
+            _wire_url(request.url), headers=_request_headers(request), allow_redirects=False
+        ) as response:
+            assert isinstance(response, Response)  # noqa: S101 - narrows the type
+            exchange.status = response.status
+            exchange.request_headers = tuple(response.request_info.headers.items())
+            exchange.headers = response.raw_headers
+            exchange.peer = response.peer
+            self._check_headers(exchange.headers)
+            verdict = judge(
+                response.status,
+                request.url,
+                first_header(exchange.headers, b"location"),
+                is_conditional=request.validators not in (None, Validators()),
+            )
+            # The body of an error or a redirect is not waited for.
+            if verdict.outcome is Outcome.FETCHED:
+                exchange.body = await self._read_body(request, response)
+            exchange.verdict = verdict
+
+    def _check_headers(self, headers: RawHeaders) -> None:
+        size = sum(len(name) + len(value) for name, value in headers)
+        if size > self._limits.max_header_bytes:
+            raise Unfetched("headers_too_large", f"{size} bytes of headers")
+
+    async def _read_body(self, request: Request, response: Response) -> Body:
+        kind = _KINDS[request.accept]
+        label = media_type(response.headers.get("Content-Type", ""))
+        if kind.types is not None and label is not None and label not in kind.types:
+            raise Unfetched("content_type", f"the server sent {label[:200]}", Outcome.SKIPPED)
+        max_bytes = request.max_body_bytes or kind.max_body_bytes or self._limits.max_body_bytes
+        announced = response.content_length or 0
+        if announced > max_bytes and not kind.is_cut:
+            raise Unfetched("too_large", f"{announced} bytes are announced")
+        intake = Intake(
+            _joined(response.headers, "Content-Encoding"),
+            max_bytes,
+            is_cut=kind.is_cut,
+            is_sniffed=kind.types is not None and label is None,
+        )
+        await intake.read(response.content.iter_any(), self._pace())
+        if response.broke_off:
+            raise Unfetched("cut_short", "the connection was reset before the body's end")
+        return intake.result()
+
+    def _pace(self) -> Pace:
+        limits = self._limits
+        return Pace(
+            limits.min_rate_bytes_per_s,
+            limits.rate_window_s,
+            limits.body_timeout_s,
+            get_running_loop().time(),
+        )
+
+
+def _wire_url(url: str) -> URL:
+    """The URL as it is, byte for byte."""
+    try:
+        parsed = URL(url, encoded=True)
+        host = parsed.raw_host or ""
+    except ValueError as error:
+        raise Unfetched("url", f"not a URL that can be fetched: {error}") from error
+    if parsed.scheme not in ("http", "https"):
+        raise Unfetched("url", "not an http or https URL")
+    if is_disguised(host):
+        raise Unfetched("address", f"{host} is an address in disguise")
+    return parsed
+
+
+def _request_headers(request: Request) -> dict[str, str]:
+    headers = {"Accept": _KINDS[request.accept].accept}
+    known = request.validators or Validators()
+    if known.etag is not None:
+        headers["If-None-Match"] = known.etag
+    if known.last_modified is not None:
+        headers["If-Modified-Since"] = known.last_modified
+    return headers
+
+
+def _joined(headers: CIMultiDictProxy[str], name: str) -> str:
+    """A list header that may come in several lines (RFC 9110, section 5.3)."""
+    return ", ".join(headers.getall(name, ()))

@@ -1,0 +1,143 @@
+"""What the head of a response means for a crawler (RFC 9110). Pure."""
+
+from __future__ import annotations
+
+from calendar import timegm
+from dataclasses import dataclass
+from email.utils import parsedate_tz
+
+from crawler.urls import is_http, resolve
+from storage.records import Outcome
+
+#: Names and values as they came, in order.
+RawHeaders = tuple[tuple[bytes, bytes], ...]
+
+#: What a page, a feed or a sitemap may be labelled as. JSON feeds are not among them:
+#: nothing here reads them.
+PAGE_TYPES = frozenset(
+    {
+        "text/html",
+        "application/xhtml+xml",
+        "text/plain",
+        "application/xml",
+        "text/xml",
+        "application/rss+xml",
+        "application/atom+xml",
+        "application/rdf+xml",
+    }
+)
+#: As many bytes as the MIME Sniffing standard looks at (section 5.2).
+SNIFFED_BYTES = 1445
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_GONE = frozenset({404, 410})
+_WITHOUT_CONTENT = frozenset({204, 205})
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
+#: The control characters that no text holds (MIME Sniffing standard, section 3).
+_BINARY = bytes({*range(0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)})
+#: What a delay too large to represent counts as (RFC 9111, section 1.2.2).
+_LONGEST_DELAY_S = float(2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome that a status code stands for; ``FETCHED`` if its body is whole."""
+
+    outcome: Outcome
+    reason: str | None = None
+    detail: str | None = None
+    location: str | None = None
+
+
+def judge(status: int, url: str, location: bytes | None, *, is_conditional: bool) -> Verdict:
+    """Read the status, and the Location where it counts.
+
+    206 is a failure: nobody asked for a part, and a part must not pass for the whole. So is
+    304 in answer to an unconditional request.
+    """
+    if status in _REDIRECTS:
+        return _redirect(status, url, location)
+    if status == 304 and is_conditional:
+        return Verdict(Outcome.NOT_MODIFIED)
+    reason = f"http_{status}"
+    if status in _WITHOUT_CONTENT:
+        return Verdict(Outcome.SKIPPED, reason, "the server has no content here")
+    if 200 <= status < 300 and status != 206:
+        return Verdict(Outcome.FETCHED)
+    outcome = Outcome.GONE if status in _GONE else Outcome.FAILED
+    return Verdict(outcome, reason, f"the server answered {status}")
+
+
+def _redirect(status: int, url: str, location: bytes | None) -> Verdict:
+    if location is None:
+        return Verdict(Outcome.FAILED, "bad_redirect", f"{status} without a Location")
+    reference = _text(location)
+    target = resolve(reference, url) if reference.strip() else None
+    if target is None or not is_http(target):
+        detail = f"{status} to {reference[:200]!r}, which is no http or https URL"
+        return Verdict(Outcome.FAILED, "bad_redirect", detail)
+    return Verdict(Outcome.REDIRECTED, f"http_{status}", f"{status} to {target}", target)
+
+
+def _text(value: bytes) -> str:
+    """A header value: ASCII by the standard, UTF-8 or Latin-1 in the wild."""
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def first_header(headers: RawHeaders, name: bytes) -> bytes | None:
+    """The first value of a header; ``name`` is in lower case."""
+    return next((value for key, value in headers if key.lower() == name), None)
+
+
+def retry_after_s(headers: RawHeaders, now: float) -> float | None:
+    """Seconds to wait by a response's headers, None if they do not say.
+
+    A date is read against the server's own clock where its Date header shows it.
+    """
+    value = first_header(headers, b"retry-after")
+    if value is None:
+        return None
+    date = first_header(headers, b"date")
+    at_server = parse_date(date.decode("latin-1")) if date is not None else None
+    return parse_retry_after(value.decode("latin-1"), now if at_server is None else at_server)
+
+
+def parse_retry_after(value: str, now: float) -> float | None:
+    """Seconds to wait by a Retry-After header, None if it says nothing (RFC 9110, 10.2.3).
+
+    ``now`` is the Unix time that a date is counted from. Never negative: a date in the past
+    is 0.
+    """
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text), _LONGEST_DELAY_S)
+    at = parse_date(text)
+    return None if at is None else max(0.0, at - now)
+
+
+def parse_date(value: str) -> float | None:
+    """An HTTP date in any of its three formats as Unix seconds (RFC 9110, 5.6.7)."""
+    try:
+        parsed = parsedate_tz(value)
+        # Without a zone, as in the asctime format, it is UTC.
+        return None if parsed is None else float(timegm(parsed[:9]) - (parsed[9] or 0))
+    except (ValueError, OverflowError):
+        return None
+
+
+def media_type(content_type: str) -> str | None:
+    """``type/subtype`` in lower case; None if it is missing or names no type."""
+    name = content_type.partition(";")[0].strip().lower()
+    major, slash, minor = name.partition("/")
+    return name if slash and major.strip("* ") and minor.strip("* ") else None
+
+
+def looks_binary(head: bytes) -> bool:
+    """Whether the first bytes of an unlabelled body are not text in any encoding."""
+    if head.startswith(_BYTE_ORDER_MARKS):
+        return False
+    sample = head[:SNIFFED_BYTES]
+    return len(sample.translate(None, _BINARY)) < len(sample)

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+from collections.abc import AsyncIterator, Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.network.body import Body, Intake, Pace
+from crawler.network.decoding import CorruptBody
+from crawler.network.transport import Unfetched
+from storage.records import Outcome
+
+KIB = 1024
+
+
+async def arriving(*chunks: bytes) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+def unhurried() -> Pace:
+    return Pace(0, 20, 300, asyncio.get_running_loop().time())
+
+
+def intake(
+    coding: str = "", max_bytes: int = 64 * KIB, *, is_cut: bool = False, is_sniffed: bool = False
+) -> Intake:
+    return Intake(coding, max_bytes, is_cut=is_cut, is_sniffed=is_sniffed)
+
+
+async def take(taken: Intake, *chunks: bytes) -> Body:
+    await taken.read(arriving(*chunks), unhurried())
+    return taken.result()
+
+
+async def failure(taken: Intake, *chunks: bytes) -> Unfetched:
+    with pytest.raises(Unfetched) as caught:
+        await take(taken, *chunks)
+    return caught.value
+
+
+async def test_a_plain_body_is_held_once() -> None:
+    body = await take(intake(), b"one ", b"two")
+    assert body.decoded == b"one two"
+    assert body.wire is body.decoded
+
+
+async def test_an_encoded_body_is_kept_as_it_came_too() -> None:
+    wire = gzip.compress(b"text" * 100)
+    body = await take(intake("gzip"), wire[:7], wire[7:])
+    assert (body.wire, body.decoded) == (wire, b"text" * 100)
+
+
+async def test_a_body_over_the_limit_is_too_large() -> None:
+    end = await failure(intake(max_bytes=10), b"12345", b"67890", b"x")
+    assert end.reason == "too_large"
+
+
+async def test_a_body_of_exactly_the_limit_passes() -> None:
+    body = await take(intake(max_bytes=10), b"12345", b"67890")
+    assert body.decoded == b"1234567890"
+
+
+@pytest.mark.parametrize("coding", ["", "gzip"])
+async def test_where_cutting_is_allowed_the_body_ends_at_the_limit(coding: str) -> None:
+    text = b"User-agent: *\n" * 100
+    wire = gzip.compress(text) if coding else text
+    body = await take(intake(coding, 100, is_cut=True), wire)
+    assert body.decoded == text[:100]
+
+
+async def test_a_body_that_is_all_wire_and_no_content_is_too_large() -> None:
+    endless_nothing = gzip.compress(b"") * 10
+    for is_cut in (False, True):
+        end = await failure(intake("gzip", 100, is_cut=is_cut), *[endless_nothing] * 2)
+        assert (end.reason, "wire" in end.detail) == ("too_large", True)
+
+
+async def test_an_encoded_body_without_its_end_is_cut_short() -> None:
+    end = await failure(intake("gzip"), gzip.compress(os.urandom(KIB))[:-10])
+    assert end.reason == "cut_short"
+
+
+async def test_a_corrupt_body_raises_what_the_decoder_says() -> None:
+    with pytest.raises(CorruptBody, match="header"):
+        await take(intake("gzip"), b"<html>")
+
+
+async def test_an_unlabelled_body_must_begin_like_text() -> None:
+    end = await failure(intake(is_sniffed=True), b"\x89PNG\r\n\x1a\n\0\0")
+    assert (end.outcome, end.reason) == (Outcome.SKIPPED, "content_type")
+    body = await take(intake(is_sniffed=True), b"<!doctype html>", b"\0")
+    assert body.decoded == b"<!doctype html>\0"
+
+
+async def test_a_body_that_stalls_ends_though_no_byte_comes() -> None:
+    async def stalling() -> AsyncIterator[bytes]:
+        yield b"a"
+        await asyncio.Event().wait()
+
+    loop = asyncio.get_running_loop()
+    with pytest.raises(Unfetched, match="too_slow"):
+        await intake().read(stalling(), Pace(100, 0.05, 300, loop.time()))
+    with pytest.raises(Unfetched, match="timeout_body"):
+        await intake().read(stalling(), Pace(0, 20, 0.05, loop.time()))
+
+
+async def test_other_tasks_run_while_a_bomb_goes_off() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    end = await failure(intake("gzip", 8 * KIB * KIB), gzip.compress(bytes(16 * KIB * KIB)))
+    counting.cancel()
+    assert end.reason == "too_large"
+    assert turns > 8 * KIB * KIB / (512 * KIB)
+
+
+def pace(start: float = 0.0) -> Pace:
+    return Pace(min_rate_bytes_per_s=100, window_s=10, timeout_s=60, now=start)
+
+
+def test_a_window_ends_unless_its_share_has_come() -> None:
+    slow = pace()
+    assert slow.deadline == 10
+    slow.received(999, 9)
+    assert slow.deadline == 10
+    assert slow.missed().reason == "too_slow"
+    slow.received(1, 9.5)
+    assert slow.deadline == 19.5
+
+
+def test_the_whole_body_has_its_own_end() -> None:
+    steady = pace()
+    for second in range(1, 59):
+        steady.received(100, second)
+    assert steady.deadline == 60
+    assert steady.missed().reason == "timeout_body"
+
+
+def test_no_rate_asks_for_nothing_but_the_end() -> None:
+    patient = Pace(0, 10, 60, now=5)
+    assert patient.deadline == 65
+    assert patient.missed().reason == "timeout_body"
+
+
+def survives(rate: float, times: Iterable[float], sizes: Iterable[int]) -> bool:
+    """Whether a body with these arrivals keeps the pace to its last byte."""
+    tested = Pace(rate, 10, 1e9, now=0)
+    for at, size in zip(times, sizes, strict=True):
+        if at >= tested.deadline:
+            return False
+        tested.received(size, at)
+    return True
+
+
+@given(st.integers(1, 200), st.integers(100, 300))
+def test_a_drip_below_the_rate_ends_and_one_well_above_goes_on(slow: int, count: int) -> None:
+    times = [float(second) for second in range(1, count)]
+    below, above = [slow] * len(times), [slow * 3] * len(times)
+    assert not survives(slow * 1.5, times, below)
+    assert survives(slow * 1.5, times, above)
