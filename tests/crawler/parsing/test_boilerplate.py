@@ -1,0 +1,130 @@
+"""What belongs to the frame of a page: names, roles and stamps."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.parsing.boilerplate import is_frame_name, is_frame_role, is_hidden, is_stamp
+
+
+@pytest.mark.parametrize(
+    "name",
+    "site-footer nav-link navLink sidebar-left main-nav ad ad-slot adBanner topAd NAVBAR share"
+    " breadcrumbs cookie-consent cookie_notice post-navigation social_links related-posts"
+    " toc comment-respond footer2".split(),
+)
+def test_ids_and_classes_made_of_frame_words_name_a_part_of_the_frame(name: str) -> None:
+    assert is_frame_name(name, None)
+    assert is_frame_name(None, f"col-sm-3 {name} wide")
+
+
+@pytest.mark.parametrize(
+    "name",
+    "thread-header-title header main-content add address adobe download footnote navy shared"
+    " share-price has-sidebar article-header menu menu-item content col-sm-3 gadget".split(),
+)
+def test_other_words_do_not_however_much_they_look_alike(name: str) -> None:
+    assert not is_frame_name(name, name)
+
+
+def test_an_element_without_a_name_is_no_frame() -> None:
+    assert not is_frame_name(None, None)
+    assert not is_frame_name("", " ")
+
+
+def test_hidden_elements_and_landmark_roles_are_told_by_their_attributes() -> None:
+    assert is_hidden({"hidden": None})
+    assert is_hidden({"aria-hidden": "true"})
+    assert not is_hidden({"aria-hidden": "false"})
+    assert is_frame_role({"role": "Navigation"})
+    assert not is_frame_role({"role": "main"})
+    assert not is_frame_role({"role": None})
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "Generated 2026-11-21 10:22:01 in 0.03 s",
+        "Generated on Mon Nov 21 2026 10:00:00 for Ada by doxygen 1.9.8",
+        "Last built on Sat, 21 Nov 2026 10:22:01 GMT",
+        "Last updated: 2026-11-21",
+        "Last modified on November 21, 2026",
+        "This page was last edited on 21 November 2026, at 10:22",
+        "This page was generated at 2026-11-21T10:22:01Z",
+        "Page rendered at 10:22:01",
+        "Page generated in 0.035 seconds",
+        "Updated 3 minutes ago",
+        "Updated: Nov 21, 2026",
+        "Built 2026-11-21 10:22:01",
+        "Served by node 7",
+        "Server: web-03",
+        "Build abc123",
+        "Request ID: 7f3a-22b1-aa",
+        "Session token: 4f9a8c7d",
+        "Visitors today: 1,234",
+        "You are visitor number 12345",
+        "1,234 views",
+        "42 users online",
+        "12 queries in 0.034 seconds",
+        "Current time: 10:22:01",
+        "It is now 10:22",
+        "Today is Saturday, 21 November 2026",
+        "© 2019-2026 Example Ltd",
+        "Copyright © 2026 Foo. All rights reserved.",
+    ],
+)
+def test_a_stamp_changes_although_nobody_edited_the_page(block: str) -> None:
+    assert is_stamp(block)
+    assert is_stamp(block.upper())
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "Price: 12.50 EUR",
+        "Concert: 3 May 2027",
+        "3 May 2027",
+        "Published 21 Nov 2026",
+        "Posted on 21 November 2026 by Ann",
+        "Updated 3 May: soup now costs 4 EUR",
+        "Today 10:30 Concert in the park",
+        "Now open until 10:30",
+        "It is time to vote on 3 May",
+        "Built in 1932",
+        "Built on 3 May 1932",
+        "Created in 1998 by John",
+        "The site was built in 1932",
+        "Generated 4.5 MW in 2026",
+        "Served with rice in 20 minutes",
+        "Session 3",
+        "Node 18",
+        "Build a house",
+        "Version 2.3.0",
+        "Current version 3.2",
+        "Last year we sold 2026 cars",
+        "12 users have signed",
+        "Total: 1234",
+        "Views of the sea from 12 rooms",
+        "Request for comments 9110",
+        "",
+    ],
+)
+def test_prices_dates_of_events_and_sentences_are_content(block: str) -> None:
+    assert not is_stamp(block)
+
+
+def test_a_long_block_is_never_a_stamp() -> None:
+    assert not is_stamp("Last updated 2026-11-21: " + "what we changed is told here " * 3)
+    assert not is_stamp("Generated 2026-11-21 " + "x" * 200)
+
+
+@given(st.text(max_size=200))
+def test_any_short_text_is_judged_without_error(block: str) -> None:
+    is_stamp(block)
+    is_frame_name(block, block)
+
+
+@pytest.mark.parametrize("start", ["last updated ", "generated ", "© ", "12 queries ", "request "])
+@pytest.mark.parametrize("unit", ["1", "1:", "a", ", ", "id-", "Jan 1"])
+def test_no_block_makes_the_pattern_backtrack_without_end(start: str, unit: str) -> None:
+    is_stamp(start + unit * 100)

@@ -1,0 +1,136 @@
+"""Which encoding a document is in."""
+
+import codecs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.parsing.charset import decode
+
+RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20
+JAPANESE = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。 " * 20
+FRENCH = "Le cœur a ses raisons que la raison ne connaît point. Où êtes-vous né ? " * 5
+
+
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16le"),
+        (codecs.BOM_UTF16_BE, "utf-16be"),
+    ],
+)
+def test_a_byte_order_mark_beats_every_declaration_and_is_not_text(
+    mark: bytes, encoding: str
+) -> None:
+    body = mark + '<meta charset="koi8-r">é'.encode(encoding)
+    assert decode(body, "text/html; charset=windows-1251") == ('<meta charset="koi8-r">é', encoding)
+
+
+def test_the_header_beats_the_documents_own_words() -> None:
+    body = '<meta charset="utf-8">Привет'.encode("cp1251")
+    text, encoding = decode(body, 'text/html; boundary=x; Charset="WINDOWS-1251"')
+    assert text.endswith("Привет")
+    assert encoding == "windows-1251"
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        '<meta charset="koi8-r">',
+        "<META CHARSET=KOI8-R/>",
+        "<meta content='text/html; charset=koi8-r' http-equiv='Content-Type'>",
+        '<!-- <meta charset="gbk"> --><meta charset="koi8-r">',
+        '<meta name="description" content="charset=gbk"><meta charset="koi8-r">',
+        '<?xml version="1.0" encoding="koi8-r"?>',
+        f"<!-- {'long ' * 400} --><meta charset=koi8-r>",
+    ],
+)
+def test_the_document_may_declare_its_encoding(start: str) -> None:
+    text, encoding = decode((start + "Привет").encode("koi8-r"), "text/html")
+    assert text == start + "Привет"
+    assert encoding == "koi8-r"
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("iso-8859-1", "windows-1252"),
+        ("latin1", "windows-1252"),
+        ("gb2312", "gbk"),
+        ("x-sjis", "shift_jis"),
+        ("ks_c_5601-1987", "euc-kr"),
+        (" UTF8 ", "utf-8"),
+    ],
+)
+def test_labels_mean_what_the_whatwg_table_says(label: str, name: str) -> None:
+    assert decode(b"abc", f"text/html; charset={label}") == ("abc", name)
+
+
+@pytest.mark.parametrize("label", ["no-such-charset", "utf-7", "hz-gb-2312", "'"])
+def test_an_unknown_label_gives_way_to_the_next_source(label: str) -> None:
+    body = '<meta charset="windows-1251">Да'.encode("cp1251")
+    assert decode(body, f"text/html; charset={label}")[1] == "windows-1251"
+
+
+def test_utf_16_declared_in_ascii_means_utf_8() -> None:
+    assert decode('<meta charset="utf-16">é'.encode(), None) == (
+        '<meta charset="utf-16">é',
+        "utf-8",
+    )
+
+
+def test_utf_16_is_recognised_by_its_xml_declaration() -> None:
+    text = '<?xml version="1.0"?><p>é</p>'
+    assert decode(text.encode("utf-16-le"), None) == (text, "utf-16le")
+    assert decode(text.encode("utf-16-be"), None) == (text, "utf-16be")
+
+
+def test_undecodable_bytes_become_replacement_characters() -> None:
+    assert decode(b"a\xffb", "text/html; charset=utf-8") == ("a�b", "utf-8")
+
+
+def test_without_a_label_valid_utf_8_is_utf_8() -> None:
+    assert decode("naïve".encode(), None) == ("naïve", "utf-8")
+    assert decode(b"", None) == ("", "utf-8")
+
+
+def test_a_stray_byte_does_not_turn_utf_8_into_something_else() -> None:
+    body = JAPANESE.encode() + b"\xff" + JAPANESE.encode()
+    assert decode(body, None) == (JAPANESE + "�" + JAPANESE, "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "name"),
+    [
+        (RUSSIAN, "cp1251", "windows-1251"),
+        (RUSSIAN, "koi8-r", "koi8-r"),
+        (JAPANESE, "cp932", "shift_jis"),
+        (JAPANESE, "euc-jp", "euc-jp"),
+        (FRENCH, "cp1252", "windows-1252"),
+        ("Don’t worry. " + "All is well. " * 50, "cp1252", "windows-1252"),
+    ],
+)
+def test_without_any_label_the_encoding_is_guessed(text: str, codec: str, name: str) -> None:
+    assert decode(text.encode(codec), "text/html") == (text, name)
+
+
+def test_a_guess_looks_at_a_part_of_a_long_document_and_not_into_a_character() -> None:
+    text = "plain text " * 5000 + JAPANESE * 40
+    assert decode(text.encode("cp932"), None)[1] == "shift_jis"
+
+
+@given(st.binary(), st.one_of(st.none(), st.text()))
+def test_any_bytes_under_any_header_decode_to_text_that_can_be_encoded(
+    body: bytes, content_type: str | None
+) -> None:
+    text, encoding = decode(body, content_type)
+    text.encode()
+    assert encoding == encoding.lower()
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=200))
+def test_what_was_encoded_and_declared_comes_back(text: str) -> None:
+    text = text.lstrip("\ufeff")
+    assert decode(text.encode(), "text/plain; charset=utf-8") == (text, "utf-8")

@@ -1,0 +1,96 @@
+"""Which elements link, and where they lead."""
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.parsing.links import LINKING, LinkColumns, page_links
+from storage.records import Links
+
+BASE = "https://h.example/docs/page.html"
+
+
+def columns(markup: str, limit: int = 100) -> LinkColumns:
+    return page_links(LexborHTMLParser(markup).css(LINKING), BASE, limit)
+
+
+def links(markup: str) -> Links:
+    return columns(markup).links()
+
+
+def test_links_of_all_elements_come_in_document_order_with_rel_and_anchor() -> None:
+    found = links("""
+        <head><link rel="next" href="2"></head>
+        <a href="/a" rel=" Me NOOPENER me ">  An
+        <b>anchor</b> </a><map><area href="b" alt="Area"></map><iframe src="c" title="F"></iframe>
+        <a href="d"><img src="x" alt="An image"></a><a name="no-href">x</a>""")
+    assert found == Links(
+        urls=tuple(f"https://h.example/{p}" for p in ("docs/2", "a", "docs/b", "docs/c", "docs/d")),
+        fetch_urls=found.urls,
+        rels=("next", "me noopener", "", "", ""),
+        anchors=("", "An anchor", "Area", "F", "An image"),
+    )
+
+
+def test_the_frames_of_a_frameset_are_links() -> None:
+    assert links("<frameset><frame src=menu><frame src=main></frameset>").urls == (
+        "https://h.example/docs/menu",
+        "https://h.example/docs/main",
+    )
+
+
+def test_a_canonical_url_comes_once_with_its_first_anchor_and_fetch_url() -> None:
+    found = links("<a href='p?utm_source=x#top'>First</a><a href=q>Q</a><a href='p#b'>Again</a>")
+    assert found.urls == ("https://h.example/docs/p", "https://h.example/docs/q")
+    assert found.fetch_urls[0] == "https://h.example/docs/p?utm_source=x"
+    assert found.anchors == ("First", "Q")
+
+
+def test_an_occurrence_that_may_be_followed_beats_one_that_may_not() -> None:
+    found = links("<a href=p rel=nofollow>No</a><a href=q>Q</a><a href=p>Yes</a>")
+    assert found.urls == ("https://h.example/docs/p", "https://h.example/docs/q")
+    assert found.rels == ("", "")
+    assert found.anchors == ("Yes", "Q")
+    found = links("<a href=p>Yes</a><a href=p rel='nofollow ugc'>No</a>")
+    assert found.rels == ("",)
+
+
+@pytest.mark.parametrize("rel", ["next", "PREV", "alternate", "author", "license", "canonical up"])
+def test_link_elements_with_a_relation_to_another_page_count(rel: str) -> None:
+    assert len(links(f'<link rel="{rel}" href="x">')) == 1
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "rel=stylesheet",
+        "rel='alternate stylesheet'",
+        "rel='shortcut icon'",
+        "rel=preload",
+        "rel=dns-prefetch",
+        "rel=alternate type=application/rss+xml",
+        "rel=alternate type=application/pdf",
+        "rel=''",
+        "",
+    ],
+)
+def test_link_elements_that_load_something_do_not(attributes: str) -> None:
+    assert len(links(f"<link {attributes} href=x>")) == 0
+
+
+@pytest.mark.parametrize(
+    "href", ["javascript:void(0)", "mailto:a@b", "tel:1", "ftp://h/x", "http://["]
+)
+def test_what_is_not_http_is_no_link(href: str) -> None:
+    assert len(links(f'<a href="{href}">x</a>')) == 0
+
+
+def test_an_anchor_is_at_most_200_characters_long() -> None:
+    assert links(f"<a href=x>{'word ' * 100}</a>").anchors[0] == ("word " * 40).rstrip()
+
+
+def test_more_links_than_the_limit_are_left_out_and_that_is_said() -> None:
+    markup = "".join(f"<a href={i}>x</a><a href={i}>again</a>" for i in range(3_000))
+    found = columns(markup, limit=2_000)
+    assert len(found.links()) == 2_000
+    assert found.truncated
+    assert not columns(markup, limit=3_000).truncated

@@ -1,0 +1,108 @@
+"""How hard a body will be on the parser."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.parsing.nesting import is_calm, max_depth
+
+HOSTILE = [
+    b"<", b"<!--", b"<!-->", b"<div>", b"<p>", b"<li>", b"<b>", b"</div>", b"<div ", b'<a b="',
+    b"<a b=", b"<script>", b"<title><x", b"<![CDATA[", b"<b></i>", b"<svg><p>", b"-", b"&",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "depth"),
+    [
+        (b"", 0),
+        (b"no tags < at all", 0),
+        (b"<html><body><div><div>x</div></div><div></div></body></html>", 4),
+        (b"<DIV><Div>x</dIV></DIV >", 2),
+        (b"<br><img src=x><hr/><input>", 0),
+        (b"<!-- <div><div> --><div></div>", 1),
+        (b"<script>if (a<b) '<div><div>'</script><div></div>", 1),
+        (b"<style><div></style><title><b><i></title>", 0),
+        (b"<script>never ended <div><div>", 0),
+        (b'<a title="<div><div>">x</a>', 1),
+        (b"<a title='\"><div><div>'>x</a>", 1),
+        (b"<p>one<p>two<p>three", 1),
+        (b"<ul><li>1<li>2<li>3<ul><li>4</ul></ul>", 4),
+        (b"<table><tr><td>1<td>2<tr><td>3<td>4</table>", 3),
+        (b"<dl><dt>a<dd>b<dt>c<dd>d</dl>", 2),
+        (b"<select><option>a<option>b</select>", 2),
+        (b"<!DOCTYPE html><!---><div><!--x--!><div>", 2),
+        (b"<svg><path d=''/><path d=''/><g></g></svg>", 2),
+        (b"<div></span></div>", 1),
+    ],
+)
+def test_the_depth_of_ordinary_markup_is_that_of_its_elements(body: bytes, depth: int) -> None:
+    assert max_depth(body) == depth
+
+
+@pytest.mark.parametrize("count", [1, 300, 20_001])
+def test_nested_blocks_are_counted_one_by_one(count: int) -> None:
+    assert max_depth(b"<div class='x'>" * count) == count
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_malice_is_scanned_to_its_end(unit: bytes) -> None:
+    # Each of these takes minutes in a scan that is quadratic.
+    body = unit * (200_000 // len(unit))
+    assert max_depth(body) >= 0
+    is_calm(body)
+
+
+def test_an_ordinary_page_is_calm() -> None:
+    paragraph = b"<p>Some <b>bold</b> and <code>literal</code> text with <a href=x>a link</a>.</p>"
+    assert is_calm(b"<!DOCTYPE html><title>t</title><main>" + paragraph * 50 + b"</main>")
+    assert is_calm(b"")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"<div>" * 5_000, id="nested blocks"),
+        pytest.param(b"<p><b a=%d>" * 1_000, id="formatting elements left open"),
+        pytest.param(b"<DIV>" * 3_000 + b"<I >" * 200, id="upper case"),
+        pytest.param(b"<b>" * 300 + b"<p>" * 3_000 + b"</b>" * 300, id="closed too late"),
+    ],
+)
+def test_what_could_make_the_parser_slow_is_not_calm(body: bytes) -> None:
+    assert not is_calm(body)
+
+
+TAGS = ["div", "p", "ul", "li", "table", "tr", "td", "span", "b", "section", "h2"]
+
+
+@st.composite
+def trees(draw: st.DrawFn, depth: int = 4) -> str:
+    """Well-formed markup in which every element may stand where it stands."""
+    if depth == 0:
+        return "x"
+    children = "".join(draw(st.lists(trees(depth - 1), max_size=3)))
+    tag = draw(st.sampled_from(["div", "section", "blockquote", "span"]))
+    return f"<{tag}>{children}</{tag}>" if tag != "span" else f"<div><span>x</span>{children}</div>"
+
+
+@given(trees())
+def test_the_depth_of_well_formed_markup_is_exact(markup: str) -> None:
+    assert max_depth(markup.encode()) == _tree_depth(markup)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(TAGS)), max_size=40))
+def test_the_depth_is_not_far_below_that_of_any_tag_soup(tags: list[tuple[bool, str]]) -> None:
+    markup = "".join(f"</{tag}>" if end else f"<{tag}>" for end, tag in tags)
+    # The parser adds tbody and reopens formatting elements: a level for each at most.
+    assert 2 * max_depth(markup.encode()) + 2 >= _tree_depth(markup)
+
+
+def _tree_depth(markup: str) -> int:
+    body = LexborHTMLParser(markup).body
+    assert body is not None
+    level, depth = [body], -1
+    while level:
+        depth += 1
+        level = [child for node in level for child in node.iter()]
+    return depth

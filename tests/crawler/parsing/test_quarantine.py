@@ -1,0 +1,137 @@
+"""Parsing never stops the event loop, and what cannot be parsed is a value."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from crawler.parsing.page import ParsedPage, parse
+from crawler.parsing.quarantine import Parser, Unparsable
+from storage.records import Links
+
+URL = "https://h.example/"
+SMALL = b"<title>Small</title><a href=x>x</a>"
+LARGE = b"<title>Large</title>" + b"<p>Some text with a <a href=x>link</a>.</p>" * 3_000
+#: 600 formatting elements that each later block would open anew: a tree of 10 GB.
+HUNGRY = b"".join(b"<p><b a=%d>" % i for i in range(10_000))
+#: A tag of so many attributes that comparing each with each takes minutes.
+SLOW = b"<p " + b"".join(b"a%d " % i for i in range(300_000)) + b">"
+
+
+def process_of(parser: Parser) -> int | None:
+    process = parser._worker._process
+    return process.pid if process is not None else None
+
+
+def test_a_calm_page_needs_no_process() -> None:
+    async def scenario() -> None:
+        parser = Parser()
+        assert await parser.parse(SMALL, URL, None) == parse(SMALL, URL, None)
+        assert process_of(parser) is None
+        await parser.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+)
+def test_other_bodies_are_read_by_one_process_that_ends_with_the_parser(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def scenario() -> int | None:
+        parser = Parser(max_links=7, agent_token="bot")
+        first, second = await asyncio.gather(
+            parser.parse(LARGE, URL, "text/html"), parser.parse(LARGE + b"x", URL, None)
+        )
+        assert first == parse(LARGE, URL, None, "bot", 7)
+        assert isinstance(second, ParsedPage)
+        pid = process_of(parser)
+        feed = b"<rss><channel><item><link>/1</link></item></channel></rss>"
+        assert await parser.parse_feed(feed, URL) == Links((URL + "1",), (URL + "1",), ("",), ("",))
+        assert process_of(parser) == pid
+        await parser.close()
+        await parser.close()
+        return pid
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        pid = runner.run(scenario())
+    assert pid is not None
+    assert not Path(f"/proc/{pid}").exists()
+
+
+async def test_a_hopelessly_deep_page_is_refused_without_trying() -> None:
+    parser = Parser()
+    found = await parser.parse(b"<div>" * 100_000, URL, "text/html")
+    assert found == Unparsable("TooDeepError: elements nested 100,000 deep")
+    assert isinstance(await parser.parse(b"<div>" * 100_000, URL, "text/plain"), ParsedPage)
+    await parser.close()
+
+
+async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_parsed() -> None:
+    parser = Parser(time_limit_s=0.5)
+    slow = asyncio.create_task(parser.parse(SLOW, URL, None))
+    waiting = asyncio.create_task(parser.parse(LARGE, URL, None))
+    await asyncio.sleep(0)
+    # A small page does not wait for either.
+    assert isinstance(await parser.parse(SMALL, URL, None), ParsedPage)
+    assert not slow.done()
+    assert await slow == Unparsable("parsing took longer than 0.5 s")
+    assert isinstance(await waiting, ParsedPage)
+    await parser.close()
+
+
+async def test_a_page_that_wants_too_much_memory_is_given_up_and_the_next_is_parsed() -> None:
+    parser = Parser()
+    assert isinstance(await parser.parse(HUNGRY, URL, None), Unparsable)
+    assert process_of(parser) is None
+    assert isinstance(await parser.parse(LARGE, URL, None), ParsedPage)
+    await parser.close()
+
+
+async def test_a_process_that_dies_is_replaced() -> None:
+    parser = Parser()
+    await parser.parse(LARGE, URL, None)
+    pid = process_of(parser)
+    assert pid is not None
+    os.kill(pid, 9)
+    assert isinstance(await parser.parse(LARGE, URL, None), Unparsable)
+    assert isinstance(await parser.parse(LARGE, URL, None), ParsedPage)
+    await parser.close()
+
+
+async def test_a_large_parent_does_not_make_the_process_look_large() -> None:
+    ballast = b"x" * (200 << 20)
+    parser = Parser()
+    await parser.parse(LARGE, URL, None)
+    assert process_of(parser) is not None
+    assert ballast
+    await parser.close()
+
+
+async def test_the_answer_to_a_cancelled_call_is_not_taken_for_the_next() -> None:
+    parser = Parser()
+    await parser.parse(LARGE, URL, None)
+    cancelled = asyncio.create_task(parser.parse(SLOW, URL, None))
+    await asyncio.sleep(0)
+    assert parser._worker._turn.locked()
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    found = await parser.parse(LARGE, URL, None)
+    assert isinstance(found, ParsedPage)
+    assert found.title == "Large"
+    await parser.close()
+
+
+async def test_closing_ends_a_call_that_is_under_way() -> None:
+    parser = Parser()
+    await parser.parse(LARGE, URL, None)
+    call = asyncio.create_task(parser.parse(SLOW, URL, None))
+    await asyncio.sleep(0)
+    assert parser._worker._turn.locked()
+    await parser.close()
+    assert isinstance(await call, Unparsable)

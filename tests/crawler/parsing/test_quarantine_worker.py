@@ -1,0 +1,108 @@
+"""The process in which pages are parsed cannot outlive its use."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from crawler.parsing.page import parse
+from crawler.parsing.quarantine_worker import FRAME, TooDeepError, read_page, send
+
+COMMAND = [sys.executable, "-m", "crawler.parsing.quarantine_worker"]
+MEMORY = str(1 << 30)
+Worker = subprocess.Popen[bytes]
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    command = [*COMMAND, "0.5", MEMORY, str(os.getpid())]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert received(process) == b""
+        yield process
+        process.kill()
+
+
+def received(process: Worker) -> bytes:
+    assert process.stdout is not None
+    (length,) = FRAME.unpack(process.stdout.read(FRAME.size))
+    return process.stdout.read(length)
+
+
+def call(process: Worker, *request: object) -> None:
+    assert process.stdin is not None
+    send(process.stdin, pickle.dumps(request))
+
+
+def test_calls_are_answered_in_order_with_the_memory_held(worker: Worker) -> None:
+    call(worker, len, ("four",))
+    call(worker, divmod, (7, 2))
+    assert pickle.loads(received(worker))[:2] == (4, None)
+    result, problem, held_bytes = pickle.loads(received(worker))
+    assert (result, problem) == ((3, 1), None)
+    assert (held_bytes > 1 << 20) == (sys.platform == "linux")
+
+
+def test_what_a_call_raises_is_said(worker: Worker) -> None:
+    call(worker, divmod, (1, 0))
+    assert pickle.loads(received(worker))[:2] == (
+        None,
+        "ZeroDivisionError: integer division or modulo by zero",
+    )
+
+
+def test_what_a_library_prints_is_not_taken_for_an_answer(worker: Worker) -> None:
+    call(worker, print, ("noise",))
+    assert pickle.loads(received(worker))[:2] == (None, None)
+
+
+def test_memory_is_limited(worker: Worker) -> None:
+    call(worker, bytes, (1 << 31,))
+    assert "MemoryError" in pickle.loads(received(worker))[1]
+
+
+def test_a_call_that_takes_too_long_is_ended_by_the_kernel(worker: Worker) -> None:
+    call(worker, signal.pause, ())
+    assert worker.wait() == -signal.SIGALRM
+
+
+def test_an_interrupt_of_the_whole_group_leaves_it_to_the_parent(worker: Worker) -> None:
+    os.kill(worker.pid, signal.SIGINT)
+    os.kill(worker.pid, signal.SIGTERM)
+    call(worker, len, ("four",))
+    assert pickle.loads(received(worker))[0] == 4
+
+
+def test_the_end_of_the_input_is_its_end(worker: Worker) -> None:
+    assert worker.stdin is not None
+    worker.stdin.close()
+    assert worker.wait() == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of a parent's death")
+def test_it_dies_with_its_parent_even_in_the_middle_of_a_call() -> None:
+    # A parent in between starts the worker, gives it an endless call and is killed.
+    parent = f"""
+import os, pickle, signal, subprocess, sys
+from crawler.parsing.quarantine_worker import send
+command = {COMMAND!r} + ["60", {MEMORY!r}, str(os.getpid())]
+process = subprocess.Popen(command, stdin=subprocess.PIPE)
+send(process.stdin, pickle.dumps((signal.pause, ())))
+sys.stderr.close()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        # The pipe ends when the last process that holds it has ended.
+        process.stdout.read()
+
+
+def test_a_page_is_read_as_by_parse_unless_it_is_hopelessly_deep() -> None:
+    body = b"<title>T</title><a href=x>x</a>"
+    page = read_page(body, "https://h.example/", None, "freshet", 10)
+    assert page == parse(body, "https://h.example/", None)
+    with pytest.raises(TooDeepError, match="nested 20,001 deep"):
+        read_page(b"<div>" * 20_001, "https://h.example/", "text/html", "freshet", 10)

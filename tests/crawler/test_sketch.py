@@ -1,0 +1,155 @@
+"""Sketches: digests, shingles, minima and their bytes."""
+
+import random
+
+import numpy as np
+import pytest
+from datasketch import MinHash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.sketch import (
+    PERMUTATIONS,
+    Resemblance,
+    Sketch,
+    Words32,
+    body_digest,
+    minima,
+    resemblance,
+    sketch,
+    text_digest,
+)
+
+BLOCKS = st.lists(st.text(max_size=60), max_size=8)
+WORDS = [f"word{i}" for i in range(2_000)]
+
+
+def shingle_set(words: list[str]) -> set[tuple[str, ...]]:
+    return {tuple(words[i : i + 4]) for i in range(len(words) - 3)}
+
+
+def datasketch_minima(hashes: Words32) -> Words32:
+    other = MinHash(num_perm=128, seed=1, hashfunc=int, scheme="affine32")
+    other.update_batch(hashes.tolist())
+    return np.asarray(other.hashvalues, np.uint32)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 255, 256, 257, 1_000, 5_000])
+def test_the_minima_equal_those_of_datasketch_value_for_value(count: int) -> None:
+    hashes = np.random.default_rng(count).integers(0, 1 << 32, count, dtype=np.uint32)
+    assert np.array_equal(minima(hashes), datasketch_minima(hashes))
+
+
+@given(st.lists(st.integers(0, (1 << 32) - 1), max_size=60))
+def test_the_minima_equal_those_of_datasketch_for_any_set(hashes: list[int]) -> None:
+    array = np.array(hashes, np.uint32)
+    assert np.array_equal(minima(array), datasketch_minima(array))
+
+
+def test_a_sketch_is_the_same_for_ever() -> None:
+    # Stored sketches are compared with new ones: a change here needs a new version.
+    made = sketch(["The quick brown fox jumps over the lazy dog.", "Żółw — 吾輩は猫 12.50 €"])
+    assert made.shingle_count == 13
+    assert made.minima[:4].tolist() == [755973770, 154256509, 8795027, 43225909]
+    assert made.block_digests.tolist() == [10017154722130740371, 14078555539635431046]
+    assert made.text_digest.hex() == "ee2ca8024d0cff3442ab2d8cfdcd5e84"
+    assert body_digest(b"abc").hex() == "cf4ab791c62b8d2b2109c90275287816"
+
+
+@given(BLOCKS)
+def test_bytes_round_trip(blocks: list[str]) -> None:
+    made = sketch(blocks)
+    again = Sketch.from_bytes(made.to_bytes())
+    assert again == made
+    assert hash(again) == hash(made)
+    assert again.block_digests.tolist() == made.block_digests.tolist()
+    assert again.shingle_count == made.shingle_count
+
+
+@given(BLOCKS, st.data())
+def test_bytes_cut_short_are_refused(blocks: list[str], data: st.DataObject) -> None:
+    whole = sketch(blocks).to_bytes()
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(ValueError, match="sketch of"):
+        Sketch.from_bytes(whole[:cut])
+    with pytest.raises(ValueError, match="sketch of"):
+        Sketch.from_bytes(whole + b"\0")
+
+
+def test_an_unknown_version_is_refused_by_its_number() -> None:
+    with pytest.raises(ValueError, match="version 7; this program reads 1"):
+        Sketch.from_bytes(b"\x07" + sketch(["a"]).to_bytes()[1:])
+
+
+def test_case_and_punctuation_are_no_part_of_a_shingle_but_of_a_block() -> None:
+    one, other = sketch(["One, two: three. Four!"]), sketch(["one two THREE four"])
+    assert np.array_equal(one.minima, other.minima)
+    assert one.block_digests.tolist() != other.block_digests.tolist()
+    assert one.text_digest != other.text_digest
+
+
+def test_shingles_run_across_blocks_and_where_blocks_end_is_no_matter_to_the_text() -> None:
+    whole, parts = sketch(["one two three four five"]), sketch(["one two", "three four five"])
+    assert np.array_equal(whole.minima, parts.minima)
+    assert whole.text_digest == parts.text_digest
+    assert text_digest(["one two"]) != text_digest(["onetwo"])
+
+
+@pytest.mark.parametrize(
+    ("blocks", "count"),
+    [
+        ([], 0),
+        (["—", ""], 0),
+        (["word"], 1),
+        (["one two three"], 1),
+        (["one two three four"], 1),
+        (["one two three four five"], 2),
+        (["a b c d a b c d a b c d"], 4),
+        (["吾輩は猫である"], 4),
+        (["สวัสดี"], 3),
+    ],
+)
+def test_shingles_are_counted_once_each(blocks: list[str], count: int) -> None:
+    assert sketch(blocks).shingle_count == count
+
+
+def test_the_order_of_words_counts() -> None:
+    assert sketch(["a b c d"]).minima.tolist() != sketch(["b a c d"]).minima.tolist()
+
+
+@pytest.mark.parametrize("kept", [0, 300, 600, 900, 990, 1_000])
+def test_the_resemblance_estimates_that_of_the_shingle_sets(kept: int) -> None:
+    rng = random.Random(kept)
+    old = rng.sample(WORDS, 1_000)
+    new = old[:kept] + rng.sample(WORDS, 1_000 - kept)
+    a, b = shingle_set(old), shingle_set(new)
+    truth = len(a & b) / len(a | b)
+    estimate = resemblance(sketch([" ".join(old)]), sketch([" ".join(new)]))
+    error = max((truth * (1 - truth) / PERMUTATIONS) ** 0.5, 1e-9)
+    assert abs(estimate.value - truth) <= 4 * error
+    assert estimate.standard_error == pytest.approx(
+        (estimate.value * (1 - estimate.value) / PERMUTATIONS) ** 0.5
+    )
+
+
+def test_empty_texts_resemble_only_each_other() -> None:
+    empty, some = sketch([]), sketch(["one two three four"])
+    assert resemblance(empty, empty) == Resemblance(1.0, 0.0)
+    assert resemblance(empty, some) == resemblance(some, empty) == Resemblance(0.0, 0.0)
+    assert resemblance(some, some) == Resemblance(1.0, 0.0)
+
+
+def test_a_huge_block_without_a_space_is_sketched_in_slices() -> None:
+    assert sketch(["x" * 200_000]).shingle_count == 1
+    assert sketch(["ab cd " * 50_000]).shingle_count == 2
+
+
+@given(BLOCKS)
+def test_any_text_can_be_sketched(blocks: list[str]) -> None:
+    made = sketch(blocks)
+    assert len(made.block_digests) == len(blocks)
+    assert (made.shingle_count == 0) == (made.minima == 0xFFFFFFFF).all()
+
+
+def test_a_lone_surrogate_is_no_reason_to_fail() -> None:
+    assert sketch(["\ud800 word"]).shingle_count == 1
