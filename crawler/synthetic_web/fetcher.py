@@ -1,0 +1,86 @@
+"""The synthetic web as a fetcher: the server's answers without a socket."""
+
+from __future__ import annotations
+
+from crawler.network.fetch import Accept, Request
+from crawler.network.responses import PAGE_TYPES, Verdict, judge, media_type, retry_after_s
+from crawler.synthetic_web.addresses import Addresses
+from crawler.synthetic_web.answers import Answer, Ask
+from crawler.synthetic_web.clock import WebClock
+from crawler.synthetic_web.conditional import Conditions
+from crawler.synthetic_web.responder import Responder
+from crawler.synthetic_web.web import SyntheticWeb
+from storage.records import FetchResult, Outcome, Validators
+
+
+class SyntheticFetcher:
+    """A :class:`crawler.network.fetch.Fetcher` at the web's own time; an exchange takes none of it.
+
+    ``addresses`` are ``NAME.localhost`` on port 80 unless others are given.
+    """
+
+    def __init__(
+        self, web: SyntheticWeb, clock: WebClock, addresses: Addresses | None = None
+    ) -> None:
+        self.addresses = Addresses.named(web.sites) if addresses is None else addresses
+        self._clock = clock
+        self._responder = Responder(web, self.addresses)
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Answer as the server would; other hosts than those of this web do not exist."""
+        at = self._clock.now()
+        place = self.addresses.place(request.url)
+        if place is None:
+            detail = "not a host of the synthetic web"
+            return FetchResult(request.url, Outcome.FAILED, at, 0.0, None, "no_such_host", detail)
+        known = request.validators or Validators()
+        conditions = Conditions(known.etag, known.last_modified)
+        return _result(request, self._responder.answer(Ask(*place, conditions), at), at)
+
+    async def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+
+def _result(request: Request, answer: Answer, at: float) -> FetchResult:
+    headers = tuple((name.encode(), value.encode()) for name, value in answer.headers)
+    location = answer.header("Location")
+    verdict, body = _limited(
+        request,
+        answer,
+        judge(
+            answer.status,
+            request.url,
+            None if location is None else location.encode(),
+            is_conditional=request.validators not in (None, Validators()),
+        ),
+    )
+    return FetchResult(
+        url=request.url,
+        outcome=verdict.outcome,
+        started_at=at,
+        duration_s=0.0,
+        status=answer.status,
+        reason=verdict.reason,
+        detail=verdict.detail,
+        headers=headers,
+        wire_body=body,
+        body=body,
+        location=verdict.location,
+        retry_after_s=retry_after_s(headers, at),
+    )
+
+
+def _limited(request: Request, answer: Answer, verdict: Verdict) -> tuple[Verdict, bytes]:
+    """The verdict and body that are left after the request's own limits."""
+    if verdict.outcome is not Outcome.FETCHED:
+        return verdict, b""
+    label = media_type(answer.header("Content-Type") or "")
+    if request.accept is Accept.PAGE and label is not None and label not in PAGE_TYPES:
+        return Verdict(Outcome.SKIPPED, "content_type", f"the server sent {label}"), b""
+    limit = request.max_body_bytes
+    if limit is None or len(answer.body) <= limit:
+        return verdict, answer.body
+    if request.accept is Accept.ROBOTS:
+        return verdict, answer.body[:limit]
+    detail = f"{len(answer.body)} bytes are announced"
+    return Verdict(Outcome.FAILED, "too_large", detail), b""

@@ -1,0 +1,93 @@
+"""Webs for three purposes: to show everything, to be of a given size, and to be plain. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from crawler.synthetic_web.chance import DAY_S
+from crawler.synthetic_web.site import Site, Trap
+from crawler.synthetic_web.sites.documentation import documentation
+from crawler.synthetic_web.sites.events import events
+from crawler.synthetic_web.sites.guarded import guarded
+from crawler.synthetic_web.sites.news import news
+from crawler.synthetic_web.sites.notes import notes
+from crawler.synthetic_web.sites.plain import plain as plain_site
+from crawler.synthetic_web.sites.plot import Plot
+from crawler.synthetic_web.sites.shop import shop
+from crawler.synthetic_web.sites.statuses import statuses
+from crawler.synthetic_web.sites.wiki import wiki
+from crawler.synthetic_web.sites.zoo import zoo
+from crawler.synthetic_web.web import SyntheticWeb
+
+#: 2026-01-01, 00:00 UTC: when webs start to change.
+START_AT = 1_767_225_600.0
+
+Builder = Callable[[Plot], Site]
+_LARGE: dict[str, Builder] = {
+    "news": news,
+    "docs": documentation,
+    "shop": shop,
+    "wiki": wiki,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WebSpec:
+    """How large a web is, and for how many days it changes.
+
+    Raises:
+        ValueError: if there would be no host, page or day.
+    """
+
+    hosts: int = 4
+    pages_per_host: int = 40
+    seed: int = 1
+    span_days: float = 60.0
+
+    def __post_init__(self) -> None:
+        if min(self.hosts, self.pages_per_host, self.span_days) <= 0:
+            raise ValueError("a web has at least one host, one page and one day")
+
+    def plot(self, name: str, pages: int | None = None) -> Plot:
+        """The ground for one site of the web."""
+        end_at = START_AT + self.span_days * DAY_S
+        return Plot(name, self.seed, pages or self.pages_per_host, START_AT, end_at)
+
+    def web(self, sites: list[Site]) -> SyntheticWeb:
+        """The web of these sites."""
+        return SyntheticWeb.of(self.seed, sites, START_AT, START_AT + self.span_days * DAY_S)
+
+
+def mixed(spec: WebSpec) -> SyntheticWeb:
+    """News, documentation, shop and wiki in turn: ``news docs shop wiki news2 docs2 …``."""
+    sites = []
+    for n in range(spec.hosts):
+        name = list(_LARGE)[n % len(_LARGE)]
+        suffix = str(n // len(_LARGE) + 1) if n >= len(_LARGE) else ""
+        sites.append(_LARGE[name](spec.plot(name + suffix)))
+    return spec.web(sites)
+
+
+def plain(hosts: int, pages_per_host: int, seed: int = 1) -> SyntheticWeb:
+    """Tiny well-behaved hosts ``h1 h2 …`` that never change."""
+    spec = WebSpec(hosts, pages_per_host, seed)
+    return spec.web([plain_site(spec.plot(f"h{n}")) for n in range(1, hosts + 1)])
+
+
+def showcase(seed: int = 1, *, traps: bool = True) -> SyntheticWeb:
+    """Ten hosts of every character with some 220 pages, changing for 60 days.
+
+    ``old`` redirects as a whole to ``docs``. Without ``traps`` there are no endless sets.
+    """
+    spec = WebSpec(hosts=10, seed=seed)
+    sites = [build(spec.plot(name)) for name, build in _LARGE.items()]
+    sites += [
+        Site(name="old", title="Old Handbook", moved_to="docs"),
+        statuses(spec.plot("status")),
+        guarded(spec.plot("guarded", pages=14)),
+        notes(spec.plot("notes", pages=18)),
+        zoo(spec.plot("zoo")),
+        events(spec.plot("events", pages=10), traps=tuple(Trap) if traps else ()),
+    ]
+    return spec.web(sites)

@@ -1,0 +1,199 @@
+"""The synthetic web behind real sockets on loopback.
+
+One process serves all sites: by name on one port, on a port each, or on an address each.
+Its log says when each exchange began and ended at the server, which is what politeness is
+judged by: a request is never logged earlier than it was sent, and an end never later than
+the client sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from socket import create_server, socket
+
+from aiohttp import hdrs, web
+from multidict import CIMultiDict
+
+from crawler.synthetic_web.addresses import Addresses, authority
+from crawler.synthetic_web.answers import Answer, Ask, plight
+from crawler.synthetic_web.clock import WebClock
+from crawler.synthetic_web.conditional import Conditions
+from crawler.synthetic_web.content import Place
+from crawler.synthetic_web.responder import Responder
+from crawler.synthetic_web.web import SyntheticWeb
+
+_BACKLOG = 1024
+
+
+class Placement(StrEnum):
+    """How sites are told apart.
+
+    ``NAMES``: 127.0.0.1, one port, ``NAME.localhost``. ``PORTS``: 127.0.0.1, a port each.
+    ``ADDRESSES``: 127.0.0.2 and up, a port each; Linux has these addresses, macOS does not.
+    """
+
+    NAMES = "names"
+    PORTS = "ports"
+    ADDRESSES = "addresses"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A line of the log.
+
+    ``host`` is the site's name, or what was asked for where there is no such site.
+    ``started_at`` and ``ended_at`` are seconds of the server's clock (monotonic unless
+    another was given), ``at`` is the time of the web.
+    """
+
+    host: str
+    target: str
+    status: int
+    started_at: float
+    ended_at: float
+    at: float
+    size_bytes: int
+
+
+class WebServer:
+    """A web that is being served. ``log`` holds the exchanges, the oldest give way."""
+
+    def __init__(
+        self,
+        responder: Responder,
+        clock: WebClock,
+        latency_s: Mapping[str, float],
+        log_size: int,
+        seconds: Callable[[], float],
+        on_exchange: Callable[[Exchange], None] | None,
+    ) -> None:
+        self.addresses = responder.addresses
+        self.clock = clock
+        self.log: deque[Exchange] = deque(maxlen=log_size)
+        self._responder = responder
+        self._latency_s = latency_s
+        self._seconds = seconds
+        self._on_exchange = on_exchange
+
+    def url(self, name: str, target: str = "/") -> str:
+        """The URL of a target of a site.
+
+        Raises:
+            KeyError: if there is no such site.
+        """
+        return self.addresses.url(Place(name, target))
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request, and log it when its last byte is on its way."""
+        started_at = self._seconds()
+        netloc = request.headers.get(hdrs.HOST, "")
+        name = self.addresses.name(netloc) or netloc
+        if latency_s := self._latency_s.get(name):
+            await asyncio.sleep(latency_s)
+        at = self.clock.now()
+        answer = self._answer(request, name, at)
+        response = web.Response(
+            status=answer.status, headers=CIMultiDict(answer.headers), body=answer.body
+        )
+        # A client that has gone has had its exchange all the same.
+        with suppress(ConnectionError):
+            await response.prepare(request)
+            await response.write_eof()
+        self._record(
+            Exchange(
+                name,
+                request.raw_path,
+                answer.status,
+                started_at,
+                self._seconds(),
+                at,
+                len(answer.body),
+            )
+        )
+        return response
+
+    def _answer(self, request: web.BaseRequest, name: str, at: float) -> Answer:
+        if request.method not in {hdrs.METH_GET, hdrs.METH_HEAD}:
+            return plight(405, at, ("Allow", "GET, HEAD"))
+        headers = request.headers
+        conditions = Conditions(
+            headers.get(hdrs.IF_NONE_MATCH), headers.get(hdrs.IF_MODIFIED_SINCE)
+        )
+        return self._responder.answer(Ask(name, request.raw_path, conditions), at)
+
+    def _record(self, exchange: Exchange) -> None:
+        self.log.append(exchange)
+        if self._on_exchange is not None:
+            self._on_exchange(exchange)
+
+
+@asynccontextmanager
+async def serve(
+    synthetic: SyntheticWeb,
+    clock: WebClock | None = None,
+    *,
+    port: int = 0,
+    placement: Placement = Placement.NAMES,
+    latency_s: Mapping[str, float] | None = None,
+    log_size: int = 100_000,
+    seconds: Callable[[], float] = time.monotonic,
+    on_exchange: Callable[[Exchange], None] | None = None,
+) -> AsyncIterator[WebServer]:
+    """Serve a web on loopback while the context lasts.
+
+    The clock stands at the web's start unless one is given. With the port 0 the system
+    chooses; of several ports ``port`` is the first. ``latency_s`` delays the answers of
+    sites by name; ``on_exchange`` is told of every exchange.
+
+    Raises:
+        OSError: if an address is not there to be bound.
+    """
+    addresses, sockets = _listen(synthetic.sites, placement, port)
+    server = WebServer(
+        Responder(synthetic, addresses),
+        clock or WebClock(synthetic.start_at),
+        latency_s or {},
+        log_size,
+        seconds,
+        on_exchange,
+    )
+    runner = web.ServerRunner(web.Server(server.handle, access_log=None))
+    await runner.setup()
+    try:
+        for sock in sockets:
+            await web.SockSite(runner, sock, backlog=_BACKLOG).start()
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+def _listen(
+    names: Iterable[str], placement: Placement, port: int
+) -> tuple[Addresses, list[socket]]:
+    """Bind what the placement needs."""
+    if placement is Placement.NAMES:
+        sock = create_server(("127.0.0.1", port), backlog=_BACKLOG)
+        return Addresses.named(names, sock.getsockname()[1]), [sock]
+    authorities: dict[str, str] = {}
+    sockets: list[socket] = []
+    try:
+        for n, name in enumerate(names):
+            sockets.append(create_server(_endpoint(placement, n, port), backlog=_BACKLOG))
+            authorities[name] = authority(*sockets[-1].getsockname())
+    except OSError:
+        for sock in sockets:
+            sock.close()
+        raise
+    return Addresses(authorities), sockets
+
+
+def _endpoint(placement: Placement, n: int, port: int) -> tuple[str, int]:
+    if placement is Placement.PORTS:
+        return "127.0.0.1", port + n if port else 0
+    return f"127.0.{n // 250}.{n % 250 + 2}", port

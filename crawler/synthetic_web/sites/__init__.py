@@ -1,0 +1,1 @@
+"""Sites of different character; each module makes one from a plot."""

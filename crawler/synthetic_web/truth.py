@@ -1,0 +1,112 @@
+"""The truth about a web: what was edited when, and what lived when. Pure.
+
+Labels come from the generator that made the edits, never from a detector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from crawler.synthetic_web.content import EditKind, Form, Place, Revision
+from crawler.synthetic_web.resources import Document
+from crawler.synthetic_web.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of a page that was alive. An edit of the frame counts once for each page."""
+
+    place: Place
+    at: float
+    form: Form
+
+    @property
+    def kind(self) -> EditKind:
+        """The part of the page that was touched."""
+        return self.form.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A birth or death of a page; a move is a death with the place that took over."""
+
+    place: Place
+    at: float
+    moved_to: Place | None = None
+
+
+class Truth:
+    """Questions about the past and future of a web; intervals are (after, until]."""
+
+    def __init__(self, sites: Mapping[str, Site]) -> None:
+        self._sites = sites
+        self._documents = {
+            Place(site.name, target): document
+            for site in sites.values()
+            for target, document in site.documents()
+        }
+
+    def alive(self, at: float) -> frozenset[Place]:
+        """The documents that answer 200, reachable or not."""
+        return frozenset(place for place, page in self._documents.items() if page.is_alive(at))
+
+    def edits_between(self, after: float, until: float) -> list[Edit]:
+        """All edits, in order of time; being born is not an edit."""
+        edits = [
+            edit
+            for place, page in self._documents.items()
+            for edit in self._edits(place, page)
+            if after < edit.at <= until
+        ]
+        return sorted(edits, key=lambda edit: (edit.at, edit.place))
+
+    def changed_significantly(self, place: Place, first: float, second: float) -> bool:
+        """Whether the main content that a reader would see differs between two times.
+
+        An edit that was undone in between does not count.
+
+        Raises:
+            KeyError: if there is no such document.
+        """
+        page = self._documents[place]
+        return page.content_at(first).text != page.content_at(second).text
+
+    def last_edit_at(self, place: Place, at: float) -> float:
+        """When the main content took the form that it has at a time: an edit, or its birth.
+
+        Raises:
+            KeyError: if there is no such document.
+        """
+        return self._documents[place].changed_at(at)
+
+    def births(self, after: float, until: float) -> list[Event]:
+        """The pages that were born, in order of time."""
+        born = (Event(place, page.born_at) for place, page in self._documents.items())
+        return _in_order(event for event in born if after < event.at <= until)
+
+    def deaths(self, after: float, until: float) -> list[Event]:
+        """The pages that died or moved, in order of time."""
+        dead = (
+            Event(place, page.died_at, Place(place.host, page.moved_to) if page.moved_to else None)
+            for place, page in self._documents.items()
+            if page.died_at is not None
+        )
+        return _in_order(event for event in dead if after < event.at <= until)
+
+    def moves(self, after: float, until: float) -> list[Event]:
+        """The pages that moved, in order of time."""
+        return [event for event in self.deaths(after, until) if event.moved_to is not None]
+
+    def _edits(self, place: Place, page: Document) -> Iterator[Edit]:
+        revisions: tuple[Revision, ...] = (
+            *page.history.revisions,
+            *self._sites[place.host].frame.revisions,
+        )
+        for revision in revisions:
+            if page.born_at < revision.at and page.is_alive(revision.at):
+                yield Edit(place, revision.at, revision.form)
+
+
+def _in_order(events: Iterator[Event]) -> list[Event]:
+    return sorted(events, key=lambda event: (event.at, event.place))

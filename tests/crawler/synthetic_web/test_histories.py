@@ -1,0 +1,58 @@
+from crawler.synthetic_web.content import Form, Link, Place, Revision, version_at
+from crawler.synthetic_web.histories import Entry, Listing, Story
+from crawler.synthetic_web.languages import ENGLISH
+
+EDITS = (Revision(10.0, Form.WORD), Revision(20.0, Form.REWRITE), Revision(30.0, Form.WORD))
+
+
+def link(name: str) -> Link:
+    return Link(name, Place("site", f"/{name}"))
+
+
+def titles(listing: Listing, at: float) -> list[str]:
+    version = version_at(listing.revisions, at)
+    return [shown.text for shown in listing.content(version).links]
+
+
+def test_an_edit_counts_from_its_very_second_on() -> None:
+    assert [version_at(EDITS, at) for at in (9.9, 10.0, 19.0, 30.0, 99.0)] == [0, 1, 1, 3, 3]
+
+
+def test_a_version_does_not_depend_on_which_were_asked_for_before() -> None:
+    asked_late, asked_in_order = (Story(("key",), ENGLISH, EDITS) for _ in range(2))
+    last = asked_late.content(3)
+    in_order = [asked_in_order.content(n) for n in range(4)]
+    assert in_order[3] == last
+    assert [asked_late.content(n) for n in range(4)] == in_order
+
+
+def test_every_version_of_a_story_reads_differently() -> None:
+    story = Story(("key",), ENGLISH, EDITS)
+    assert len({story.content(n).text for n in range(4)}) == 4
+
+
+def test_stories_of_different_keys_are_different() -> None:
+    assert Story((1, "a"), ENGLISH).content(0) != Story((2, "a"), ENGLISH).content(0)
+
+
+def test_a_listing_changes_exactly_when_what_it_shows_does() -> None:
+    entries = [Entry(link("new"), 20.0), Entry(link("old"), 10.0), Entry(link("older"), 5.0)]
+    front = Listing("Front", entries, count=2)
+    assert [revision.at for revision in front.revisions] == [5.0, 10.0, 20.0]
+    assert titles(front, 15.0) == ["old", "older"]
+    assert titles(front, 20.0) == ["new", "old"]
+    archive = Listing("Archive", entries[1:])
+    assert [revision.at for revision in archive.revisions] == [5.0, 10.0]
+
+
+def test_the_dead_leave_a_listing_and_others_move_up() -> None:
+    entries = [Entry(link("a"), 0.0, died_at=10.0), Entry(link("b"), 0.0), Entry(link("c"), 0.0)]
+    listing = Listing("List", entries, count=2)
+    assert titles(listing, 9.0) == ["a", "b"]
+    assert titles(listing, 10.0) == ["b", "c"]
+
+
+def test_the_tail_stands_after_the_stretch_from_when_it_is_born() -> None:
+    listing = Listing("List", [Entry(link("a"), 0.0)], tail=[Entry(link("more"), 5.0)])
+    assert titles(listing, 4.0) == ["a"]
+    assert titles(listing, 5.0) == ["a", "more"]

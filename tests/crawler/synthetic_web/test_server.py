@@ -1,0 +1,169 @@
+import asyncio
+from collections.abc import Mapping
+from itertools import pairwise
+
+import aiohttp
+import pytest
+
+from crawler.synthetic_web.chance import DAY_S
+from crawler.synthetic_web.clock import WebClock
+from crawler.synthetic_web.content import Place
+from crawler.synthetic_web.presets import plain, showcase
+from crawler.synthetic_web.server import Exchange, Placement, WebServer, serve
+from tests.crawler.synthetic_web.browsing import get, responder_for
+
+WEB = showcase()
+
+
+async def ask(
+    server: WebServer, name: str, target: str = "/", method: str = "GET", **headers: str
+) -> tuple[int, bytes, Mapping[str, str]]:
+    """By address and Host header: the names need no resolver."""
+    netloc = server.addresses.authorities.get(name, name)
+    port = netloc.rpartition(":")[2]
+    sent = {"Host": netloc, **{key.replace("_", "-"): value for key, value in headers.items()}}
+    url = f"http://127.0.0.1:{port if port.isdigit() else server_port(server)}{target}"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, url, headers=sent, allow_redirects=False) as response,
+    ):
+        return response.status, await response.read(), response.headers
+
+
+def server_port(server: WebServer) -> str:
+    return server.url("news").rpartition(":")[2].rstrip("/")
+
+
+async def test_one_port_serves_all_sites_by_name() -> None:
+    async with serve(WEB) as server:
+        ports = {url.rpartition(":")[2] for url in map(server.url, WEB.sites)}
+        assert len(ports) == 1
+        expected = responder_for(WEB, int(server_port(server)))
+        for name in ("news", "shop", "old"):
+            status, body, headers = await ask(server, name)
+            answer = get(expected, Place(name, "/"), WEB.start_at)
+            assert (status, body) == (answer.status, answer.body)
+            assert all(headers[key] == value for key, value in answer.headers)
+
+
+async def test_an_unknown_host_is_misdirected() -> None:
+    async with serve(WEB) as server:
+        assert (await ask(server, "else.localhost"))[0] == 421
+
+
+async def test_the_target_arrives_byte_for_byte() -> None:
+    async with serve(WEB) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(server_port(server)))
+        netloc = server.addresses.authorities["zoo"]
+        head = f"GET /%7Euser/percent%2Dencoded HTTP/1.1\r\nHost: {netloc}\r\n\r\n"
+        writer.write(head.encode())
+        assert b" 200 " in await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+    assert server.log[-1].target == "/%7Euser/percent%2Dencoded"
+
+
+async def test_a_conditional_request_is_answered_304_without_a_body() -> None:
+    async with serve(WEB) as server:
+        _, _, headers = await ask(server, "docs")
+        again = await ask(server, "docs", If_None_Match=headers["ETag"])
+        assert again[:2] == (304, b"")
+        assert "Content-Type" not in again[2]
+        since = await ask(server, "wiki", If_Modified_Since="Sun, 01 Jan 2040 00:00:00 GMT")
+        assert since[0] == 304
+
+
+async def test_head_has_the_length_and_no_body_and_other_methods_are_refused() -> None:
+    async with serve(WEB) as server:
+        status, body, headers = await ask(server, "docs", method="HEAD")
+        assert (status, body) == (200, b"")
+        assert int(headers["Content-Length"]) > 1000
+        status, _, headers = await ask(server, "docs", method="POST")
+        assert (status, headers["Allow"]) == (405, "GET, HEAD")
+
+
+async def test_the_owner_moves_the_time() -> None:
+    clock = WebClock(WEB.start_at)
+    death = next(e for e in WEB.truth.deaths(WEB.start_at, WEB.end_at) if e.moved_to is None)
+    async with serve(WEB, clock) as server:
+        assert (await ask(server, death.place.host, death.place.target))[0] == 200
+        server.clock.set(death.at)
+        assert (await ask(server, death.place.host, death.place.target))[0] == 410
+    assert [exchange.at for exchange in server.log] == [WEB.start_at, death.at]
+
+
+async def test_the_log_has_start_and_end_of_every_exchange() -> None:
+    seconds = iter(range(100))
+    heard: list[Exchange] = []
+    async with serve(WEB, seconds=lambda: next(seconds), on_exchange=heard.append) as server:
+        _, body, _ = await ask(server, "docs", "/guide/?x=1")
+        await ask(server, "docs", "/guide/")
+        await ask(server, "nobody.localhost")
+    assert heard == list(server.log)
+    assert [(e.host, e.target, e.status) for e in heard] == [
+        ("docs", "/guide/?x=1", 404),
+        ("docs", "/guide/", 200),
+        ("nobody.localhost", "/", 421),
+    ]
+    assert heard[0].size_bytes == len(body)
+    assert all(exchange.started_at < exchange.ended_at for exchange in heard)
+    assert all(a.ended_at < b.started_at for a, b in pairwise(heard))
+
+
+async def test_the_log_forgets_the_oldest() -> None:
+    async with serve(plain(1, 3), log_size=2) as server:
+        for target in ("/", "/page-1", "/page-2"):
+            await ask(server, "h1", target)
+    assert [exchange.target for exchange in server.log] == ["/page-1", "/page-2"]
+
+
+async def test_latency_delays_a_site_within_the_logged_exchange() -> None:
+    async with serve(plain(2, 1), latency_s={"h2": 0.05}) as server:
+        await asyncio.gather(ask(server, "h1"), ask(server, "h2"))
+    took = {exchange.host: exchange.ended_at - exchange.started_at for exchange in server.log}
+    assert took["h2"] > 0.04
+
+
+@pytest.mark.parametrize("placement", [Placement.PORTS, Placement.ADDRESSES])
+async def test_each_site_can_have_a_port_or_an_address_of_its_own(placement: Placement) -> None:
+    web = plain(3, 2)
+    async with serve(web, placement=placement) as server:
+        urls = [server.url(name) for name in web.sites]
+        assert len({url.partition("//")[2] for url in urls}) == 3
+        hosts = {url.split("/")[2].partition(":")[0] for url in urls}
+        assert len(hosts) == (1 if placement is Placement.PORTS else 3)
+        async with aiohttp.ClientSession() as session:
+            for url in urls:
+                async with session.get(url) as response:
+                    assert response.status == 200
+    assert [exchange.host for exchange in server.log] == ["h1", "h2", "h3"]
+
+
+async def test_a_port_that_is_taken_is_an_error_that_leaves_nothing_open() -> None:
+    async with serve(plain(1, 1)) as server:
+        port = int(server.url("h1").rstrip("/").rpartition(":")[2])
+        for placement in (Placement.NAMES, Placement.PORTS):
+            with pytest.raises(OSError, match="in use"):
+                async with serve(plain(2, 1), port=port, placement=placement):
+                    pass
+
+
+async def test_a_client_that_leaves_is_logged_and_hurts_nobody() -> None:
+    async with serve(WEB, latency_s={"zoo": 0.02}) as server:
+        _, writer = await asyncio.open_connection("127.0.0.1", int(server_port(server)))
+        netloc = server.addresses.authorities["zoo"]
+        writer.write(f"GET /large HTTP/1.1\r\nHost: {netloc}\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+        assert (await ask(server, "docs"))[0] == 200
+    assert {exchange.host for exchange in server.log} == {"docs", "zoo"}
+
+
+async def test_time_advances_by_days() -> None:
+    async with serve(WEB) as server:
+        before = (await ask(server, "news", "/"))[1]
+        server.clock.advance(2 * DAY_S)
+        after = (await ask(server, "news", "/"))[1]
+    assert before.count(b"<li>") == after.count(b"<li>")
+    assert b"2026-01-03 00:00:00" in after

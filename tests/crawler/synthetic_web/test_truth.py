@@ -1,0 +1,81 @@
+from crawler.synthetic_web.chance import DAY_S
+from crawler.synthetic_web.content import EditKind, Form, Link, Place, Revision
+from crawler.synthetic_web.histories import Entry, Listing, Story
+from crawler.synthetic_web.languages import ENGLISH
+from crawler.synthetic_web.presets import WebSpec, mixed
+from crawler.synthetic_web.resources import Document
+from crawler.synthetic_web.site import Frame, Site
+from crawler.synthetic_web.truth import Edit, Event, Truth
+
+WORDS = tuple(Revision(at, Form.WORD) for at in (10.0, 20.0, 30.0))
+PAGE = Place("site", "/page")
+MOVED = Place("site", "/moved")
+
+
+def truth() -> Truth:
+    story = Story(("key",), ENGLISH, WORDS)
+    resources = {
+        "/page": Document(history=story, born_at=5.0, died_at=25.0, moved_to="/moved"),
+        "/moved": Document(history=story, born_at=25.0, died_at=40.0),
+    }
+    frame = Frame(revisions=(Revision(1.0, Form.ADVERT), Revision(15.0, Form.FOOTER)))
+    return Truth({"site": Site(name="site", title="", resources=resources, frame=frame)})
+
+
+def test_edits_are_those_of_living_pages_in_order_of_time() -> None:
+    assert truth().edits_between(0.0, 100.0) == [
+        Edit(PAGE, 10.0, Form.WORD),
+        Edit(PAGE, 15.0, Form.FOOTER),
+        Edit(PAGE, 20.0, Form.WORD),
+        Edit(MOVED, 30.0, Form.WORD),
+    ]
+
+
+def test_intervals_are_open_at_the_start_and_closed_at_the_end() -> None:
+    assert [edit.at for edit in truth().edits_between(10.0, 20.0)] == [15.0, 20.0]
+
+
+def test_only_the_footer_edit_is_one_of_the_frame() -> None:
+    kinds = [edit.kind for edit in truth().edits_between(0.0, 100.0)]
+    assert kinds.count(EditKind.FRAME) == 1
+
+
+def test_a_frame_edit_is_not_a_significant_change() -> None:
+    assert truth().changed_significantly(PAGE, 9.0, 10.0)
+    assert not truth().changed_significantly(PAGE, 10.0, 19.0)
+
+
+def test_an_edit_that_was_undone_is_no_change_between_before_and_after() -> None:
+    entry = Entry(Link("brief", Place("site", "/brief")), born_at=10.0, died_at=20.0)
+    resources = {"/": Document(history=Listing("News", [entry]), born_at=0.0)}
+    news = Truth({"site": Site(name="site", title="", resources=resources)})
+    home = Place("site", "/")
+    assert [edit.form for edit in news.edits_between(0.0, 30.0)] == [Form.LISTING] * 2
+    assert news.changed_significantly(home, 9.0, 10.0)
+    assert not news.changed_significantly(home, 9.0, 20.0)
+
+
+def test_births_deaths_and_moves_are_told_apart() -> None:
+    assert truth().births(5.0, 100.0) == [Event(MOVED, 25.0)]
+    assert truth().deaths(0.0, 100.0) == [Event(PAGE, 25.0, MOVED), Event(MOVED, 40.0)]
+    assert truth().moves(0.0, 100.0) == [Event(PAGE, 25.0, MOVED)]
+
+
+def test_alive_is_from_birth_to_just_before_death() -> None:
+    assert [len(truth().alive(at)) for at in (4.0, 5.0, 25.0, 39.9, 40.0)] == [0, 1, 1, 1, 0]
+    assert truth().alive(25.0) == {MOVED}
+
+
+def test_main_content_is_as_old_as_its_last_edit_or_its_birth() -> None:
+    assert truth().last_edit_at(PAGE, 9.0) == 5.0
+    assert truth().last_edit_at(PAGE, 19.0) == 10.0
+    assert truth().last_edit_at(MOVED, 26.0) == 25.0
+
+
+def test_births_and_deaths_account_for_who_is_alive() -> None:
+    web = mixed(WebSpec(hosts=4, pages_per_host=20))
+    for days in (1, 10, 50):
+        at = web.start_at + days * DAY_S
+        born = {event.place for event in web.truth.births(web.start_at, at)}
+        dead = {event.place for event in web.truth.deaths(web.start_at, at)}
+        assert (web.truth.alive(web.start_at) | born) - dead == web.truth.alive(at)
