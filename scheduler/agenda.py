@@ -1,0 +1,141 @@
+"""The agenda of a crawl: every due URL once, host by host, shallow pages first.
+
+Invariant: a URL in memory is due in the table ``frontier``, and no page is handed out
+twice. Consequence: memory is bounded by the windows, however long the frontier is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from heapq import heapify, heappop, heappush
+
+import aiosqlite
+
+from storage import frontier, hosts
+from storage.records import Acknowledged, DueUrl, Supply, Visit
+
+_WINDOW = 64
+_LEAST = 2
+_LOW_WATER = 16
+_IN_MEMORY = 20_000
+_HOSTS_PER_QUERY = 200
+
+
+class BreadthFirst:
+    """An :class:`~storage.records.Agenda` over the stored frontier, a window per host.
+
+    All windows together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host.
+    """
+
+    def __init__(self, reader: aiosqlite.Connection) -> None:
+        self._reader = reader
+        self._known: set[int] = set()
+        # Neither has empty entries: hosts come and go by the hundred thousand.
+        self._windows: dict[int, deque[DueUrl]] = {}
+        self._taken: dict[int, set[int]] = {}
+        self._held = 0
+        # Hosts with due URLs beyond their window, and those of them to be read next.
+        self._more: set[int] = set()
+        self._hungry: dict[int, None] = {}
+        # A heap: when to look for URLs of a host that are not due yet.
+        self._later: list[tuple[float, int]] = []
+        # Pages settled while a read is under way: its snapshot may still show them as due.
+        self._settled: set[int] = set()
+
+    async def open(self) -> None:
+        """Learn which hosts have URLs due; call once, before anything else."""
+        self._later = [(at, host_id) for host_id, at in await frontier.wake_times(self._reader)]
+        heapify(self._later)
+
+    def next(self, ready: Collection[int], now: float) -> DueUrl | None:
+        """Take the shallowest due URL of the host that has been ready longest."""
+        for host_id in ready:
+            if window := self._windows.get(host_id):
+                due = window.popleft()
+                self._held -= 1
+                if not window:
+                    del self._windows[host_id]
+                if len(window) < _LOW_WATER and host_id in self._more:
+                    self._hungry[host_id] = None
+                return due
+        return None
+
+    def waiting(self, host_id: int) -> bool:
+        """Whether a due URL of this host can be taken now."""
+        return host_id in self._windows
+
+    def done(self, acknowledged: Acknowledged) -> None:
+        """Forget a settled URL; remember its retry, and the hosts that grew by it."""
+        if isinstance(acknowledged.entry, Visit):
+            self._settle(acknowledged.entry)
+        for host_id in acknowledged.supplied:
+            if len(self._windows.get(host_id, ())) < _LOW_WATER:
+                self._hungry[host_id] = None
+            else:
+                self._more.add(host_id)
+
+    @property
+    def hungry(self) -> bool:
+        """Whether :meth:`replenish` would load something although nothing falls due."""
+        return bool(self._hungry)
+
+    def wakes_at(self) -> float | None:
+        """When the next URL that waits for its time falls due, if any does."""
+        return self._later[0][0] if self._later else None
+
+    async def replenish(self, now: float) -> Supply:
+        """Fill the windows that run low."""
+        while self._later and self._later[0][0] <= now:
+            self._hungry[heappop(self._later)[1]] = None
+        asked = list(self._hungry)[:_HOSTS_PER_QUERY]
+        if not asked:
+            return Supply()
+        for host_id in asked:
+            del self._hungry[host_id]
+        await self._fill(asked, now)
+        new = [host_id for host_id in asked if host_id not in self._known]
+        self._known.update(new)
+        new_hosts = tuple(await hosts.load(self._reader, new)) if new else ()
+        return Supply(new_hosts, tuple(h for h in asked if h in self._windows))
+
+    def _settle(self, visit: Visit) -> None:
+        due = visit.due
+        self._settled.add(due.page_id)
+        taken = self._taken.get(due.host_id, set())
+        taken.discard(due.page_id)
+        if not taken:
+            self._taken.pop(due.host_id, None)
+        if visit.retry_at is not None:
+            heappush(self._later, (visit.retry_at, due.host_id))
+
+    async def _fill(self, host_ids: list[int], now: float) -> None:
+        """Read on where the windows of these hosts end."""
+        room = (_IN_MEMORY - self._held) // len(host_ids)
+        size = max(_LEAST, min(_WINDOW, room))
+        # The first rows may be those in memory: read so many more.
+        limit = size + max(len(self._taken.get(host_id, ())) for host_id in host_ids)
+        # What is found or settled while the read is under way is not in its snapshot.
+        self._more.difference_update(host_ids)
+        self._settled.clear()
+        loaded = await frontier.load(self._reader, host_ids, now, limit)
+        by_host: dict[int, list[DueUrl]] = {host_id: [] for host_id in host_ids}
+        for due in loaded:
+            by_host[due.host_id].append(due)
+        for host_id, rows in by_host.items():
+            left_out = self._supply(host_id, rows, size)
+            if left_out or len(rows) == limit:
+                self._more.add(host_id)
+
+    def _supply(self, host_id: int, rows: list[DueUrl], size: int) -> bool:
+        """Bring a window to ``size`` from these rows; whether some found no place."""
+        taken = self._taken.get(host_id, set())
+        fresh = [d for d in rows if d.page_id not in taken and d.page_id not in self._settled]
+        window = self._windows.get(host_id, deque())
+        chosen = fresh[: max(0, size - len(window))]
+        if chosen:
+            window.extend(chosen)
+            taken.update(due.page_id for due in chosen)
+            self._windows[host_id], self._taken[host_id] = window, taken
+            self._held += len(chosen)
+        return len(chosen) < len(fresh)

@@ -1,0 +1,125 @@
+"""A frontier with its parts around it, for tests that drive it by hand."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from random import Random
+
+from crawler.frontier import Errand, Frontier, PageErrand
+from crawler.politeness.lanes import Answer, PolitenessRules
+from crawler.robots.book import RobotsBook, RobotsRules
+from storage.records import (
+    Acknowledged,
+    DueUrl,
+    Host,
+    HostState,
+    RobotsRecord,
+    RobotsStanding,
+    Supply,
+)
+
+DAY_S = 86_400.0
+RULES = PolitenessRules()
+ALLOW = b"User-agent: *\nDisallow:\n"
+PRIVATE = b"User-agent: *\nDisallow: /private\n"
+SLOW = b"User-agent: *\nCrawl-delay: 7\nDisallow: /private\n"
+
+
+@dataclass
+class Shelf:
+    """An agenda in memory: due URLs by host, taken in the order of the ready hosts."""
+
+    urls: dict[int, deque[DueUrl]] = field(default_factory=lambda: defaultdict(deque))
+
+    def put(self, due: DueUrl) -> None:
+        self.urls[due.host_id].append(due)
+
+    def next(self, ready: Collection[int], now: float) -> DueUrl | None:
+        for host_id in ready:
+            assert host_id in ready
+            if self.urls[host_id]:
+                return self.urls[host_id].popleft()
+        return None
+
+    def waiting(self, host_id: int) -> bool:
+        return bool(self.urls[host_id])
+
+    def done(self, acknowledged: Acknowledged) -> None:
+        """Nothing: the model puts retries back itself."""
+
+    @property
+    def hungry(self) -> bool:
+        return False
+
+    async def replenish(self, now: float) -> Supply:
+        return Supply()
+
+    def wakes_at(self) -> float | None:
+        return None
+
+
+def page(page_id: int, host_id: int, path: str = "") -> DueUrl:
+    url = f"http://h{host_id}/{path or page_id}"
+    return DueUrl(page_id, url, url, host_id, due_at=0.0)
+
+
+def parsed(body: bytes, at: float) -> RobotsRecord:
+    return RobotsRecord(RobotsStanding.PARSED, at, body)
+
+
+def robots_url(origin: str) -> str:
+    return f"{origin}/robots.txt"
+
+
+class World:
+    """A frontier with its parts; hosts are ``http://h<id>``."""
+
+    def __init__(self, rules: PolitenessRules = RULES, seed: int = 0) -> None:
+        self.shelf = Shelf()
+        self.book = RobotsBook("freshet", RobotsRules(), rules, Random(seed))
+        self.frontier = Frontier(
+            self.shelf, self.book, rules, Random(seed), robots_url_of=robots_url
+        )
+
+    def add(
+        self,
+        host_id: int,
+        lane: str,
+        robots: RobotsRecord | None = None,
+        state: HostState | None = None,
+    ) -> None:
+        self.frontier.add_host(Host(host_id, f"http://h{host_id}", state, robots), lane)
+
+    def supply(self, *dues: DueUrl) -> None:
+        for due in dues:
+            self.shelf.put(due)
+            self.frontier.wake(due.host_id)
+
+    def fine(self, lane: str, now: float, response_s: float = 0.0) -> None:
+        self.frontier.ended(lane, now, response_s, Answer.FINE, None, "200")
+
+    def settle(self, host_id: int, record: RobotsRecord, now: float) -> None:
+        self.book.settle(host_id, f"http://h{host_id}", record, now)
+        self.frontier.robots_known(host_id, now)
+
+    def errands(self, now: float) -> list[Errand]:
+        found: list[Errand] = []
+        while (errand := self.frontier.next(now)) is not None:
+            found.append(errand)
+        return found
+
+    def order(self, until: float, response_s: float = 0.0) -> list[tuple[float, int]]:
+        """Fetch all pages that can be fetched: when, and of which host."""
+        now, order = 0.0, []
+        while now <= until:
+            for errand in self.errands(now):
+                assert isinstance(errand, PageErrand)
+                order.append((now, errand.due.host_id))
+                self.fine(errand.lane, now + response_s, response_s)
+            wakes_at = self.frontier.wakes_at()
+            if wakes_at is None:
+                break
+            now = wakes_at
+        return order

@@ -1,0 +1,210 @@
+"""The frontier hands out what may start now, and forgets nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from crawler.frontier import PageErrand, Refusal, RobotsErrand
+from crawler.politeness.lanes import Answer, PolitenessRules
+from crawler.robots.book import Bar
+from storage.records import RobotsRecord, RobotsStanding
+from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, RULES, SLOW, World, page, parsed
+
+
+def test_a_hosts_robots_txt_comes_before_its_first_page() -> None:
+    world = World()
+    world.add(1, "a")
+    world.supply(page(1, 1))
+    (errand,) = world.errands(100.0)
+    assert errand == RobotsErrand(1, "http://h1", "http://h1/robots.txt", "a")
+    world.fine("a", 100.5)
+    world.settle(1, parsed(ALLOW, 100.5), 100.5)
+    assert world.errands(100.5) == []
+    assert world.frontier.wakes_at() == 101.5
+    assert world.errands(101.5) == [PageErrand(page(1, 1), "a")]
+
+
+def test_a_crawl_delay_holds_from_the_robots_txt_that_states_it() -> None:
+    world = World()
+    world.add(1, "a")
+    world.supply(page(1, 1))
+    world.errands(100.0)
+    world.fine("a", 100.0)
+    world.settle(1, parsed(SLOW, 100.0), 100.0)
+    assert world.frontier.wakes_at() == 107.0
+
+
+def test_refusals_do_not_occupy_the_lane() -> None:
+    world = World()
+    world.add(1, "a", parsed(PRIVATE, 0.0))
+    refused = [page(i, 1, f"private/{i}") for i in range(5)]
+    world.supply(*refused, page(9, 1))
+    errands = world.errands(0.0)
+    assert errands[:5] == [Refusal(due, "Disallow: /private") for due in refused]
+    assert errands[5:] == [PageErrand(page(9, 1), "a")]
+
+
+def test_a_forbidden_spelling_is_replaced_by_an_allowed_canonical_one() -> None:
+    world = World()
+    world.add(1, "a", parsed(b"User-agent: *\nDisallow: /*utm_\n", 0.0))
+    due = replace(page(1, 1), fetch_url="http://h1/1?utm_source=x")
+    world.supply(due)
+    assert world.errands(0.0) == [PageErrand(page(1, 1), "a")]
+
+
+def test_a_spelling_is_asked_for_as_found_where_that_is_allowed() -> None:
+    world = World()
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    due = replace(page(1, 1), fetch_url="http://h1/1?utm_source=x")
+    world.supply(due)
+    assert world.errands(0.0) == [PageErrand(due, "a")]
+
+
+def test_a_shared_lane_rotates_between_its_hosts() -> None:
+    world = World()
+    for host_id in (1, 2, 3):
+        world.add(host_id, "d", parsed(ALLOW, 0.0))
+        world.supply(*(page(host_id * 10 + i, host_id) for i in range(3)))
+    assert [host for _, host in world.order(60.0)] == [1, 2, 3] * 3
+
+
+def test_one_huge_host_does_not_starve_the_others() -> None:
+    world = World()
+    for host_id in range(1, 5):
+        world.add(host_id, f"lane {host_id}", parsed(ALLOW, 0.0))
+    world.supply(*(page(i, 1) for i in range(100)))
+    world.supply(*(page(1_000 + host_id, host_id) for host_id in (2, 3, 4)))
+    order = world.order(3.0)
+    assert {host for at, host in order if at == 0.0} == {1, 2, 3, 4}
+
+
+def test_lanes_are_served_in_the_order_in_which_they_became_ready() -> None:
+    world = World()
+    for host_id in (1, 2, 3):
+        world.add(host_id, f"lane {host_id}", parsed(ALLOW, 0.0))
+        world.supply(page(host_id, host_id), page(10 + host_id, host_id))
+    first = [world.frontier.next(0.0) for _ in range(3)]
+    assert [e.due.host_id for e in first if isinstance(e, PageErrand)] == [1, 2, 3]
+    for lane, at in (("lane 2", 1.0), ("lane 3", 2.0), ("lane 1", 3.0)):
+        world.fine(lane, at)
+    again = world.errands(10.0)
+    assert [e.due.host_id for e in again if isinstance(e, PageErrand)] == [2, 3, 1]
+
+
+def test_new_urls_do_not_cost_a_ready_lane_its_place() -> None:
+    world = World()
+    for host_id in (1, 2):
+        world.add(host_id, f"lane {host_id}", parsed(ALLOW, 0.0))
+    world.supply(page(1, 1), page(2, 2), page(3, 2))
+    assert world.frontier.next(0.0) == PageErrand(page(1, 1), "lane 1")
+    world.supply(page(4, 2))
+    world.add(3, "lane 3", parsed(ALLOW, 0.0))
+    world.supply(page(5, 3))
+    assert world.frontier.next(0.0) == PageErrand(page(2, 2), "lane 2")
+
+
+def test_a_robots_txt_that_grows_old_is_asked_for_even_while_the_pool_is_full() -> None:
+    world = World()
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    world.add(2, "b", parsed(ALLOW, 10.0))
+    world.supply(page(1, 1), page(2, 2))
+    world.supply(*(page(10 + i, 2) for i in range(3)))
+    # The lane of host 2 is ready and stays so, because one errand at a time is taken.
+    assert world.frontier.next(DAY_S - 1) == PageErrand(page(1, 1), "a")
+    errand = world.frontier.next(DAY_S + 10)
+    assert errand == RobotsErrand(2, "http://h2", "http://h2/robots.txt", "b")
+
+
+def test_an_unreachable_robots_txt_closes_its_host_until_the_next_try() -> None:
+    world = World()
+    world.add(1, "a")
+    world.supply(page(1, 1))
+    world.errands(0.0)
+    world.fine("a", 0.0)
+    world.settle(1, RobotsRecord(RobotsStanding.UNREACHABLE, 0.0, b"", "timeout"), 0.0)
+    wakes_at = world.frontier.wakes_at()
+    assert wakes_at is not None
+    assert RULES.back_off_initial_s <= wakes_at <= RULES.back_off_initial_s * 1.25
+    assert world.errands(wakes_at - 0.1) == []
+    assert world.frontier.waits(1.0) == {1: "robots.txt unreachable: timeout"}
+    assert [type(e) for e in world.errands(wakes_at)] == [RobotsErrand]
+
+
+def test_a_closed_host_does_not_close_the_others_on_its_lane() -> None:
+    world = World()
+    world.add(1, "a")
+    world.add(2, "a", parsed(ALLOW, 0.0))
+    world.supply(page(1, 1), page(2, 2))
+    world.errands(0.0)
+    world.fine("a", 0.0)
+    world.settle(1, RobotsRecord(RobotsStanding.UNREACHABLE, 0.0), 0.0)
+    assert world.errands(1.0) == [PageErrand(page(2, 2), "a")]
+
+
+def test_the_pages_of_a_barred_host_are_refused_at_once() -> None:
+    world = World()
+    world.add(1, "a")
+    world.supply(page(1, 1), page(2, 1))
+    world.errands(0.0)
+    world.fine("a", 0.0)
+    world.book.bar(1, Bar("no_such_host", "h1: no such name"))
+    world.settle(1, RobotsRecord(RobotsStanding.UNREACHABLE, 0.0), 0.0)
+    assert [type(e) for e in world.errands(1.0)] == [Refusal, Refusal]
+    assert world.frontier.wakes_at() is None
+
+
+def test_a_robots_redirect_waits_for_the_lane_of_its_target() -> None:
+    world = World()
+    world.add(1, "a")
+    world.add(2, "b", parsed(ALLOW, 0.0))
+    world.supply(page(1, 1), page(2, 2))
+    robots = next(e for e in world.errands(0.0) if isinstance(e, RobotsErrand))
+    world.fine("a", 0.0)
+    hop = replace(robots, url="http://h2/other.txt", lane="b", redirects=1)
+    world.frontier.follow(hop)
+    assert world.errands(50.0) == []
+    world.frontier.ended("b", 50.0, 0.0, Answer.THROTTLED, 600.0, "http_429")
+    assert world.frontier.waits(51.0) == {1: "http_429"}
+    assert world.errands(650.0) == [hop]
+
+
+def test_a_robots_txt_can_be_asked_for_before_any_url_is_due() -> None:
+    world = World()
+    world.add(1, "a")
+    world.frontier.ask_robots(1)
+    world.frontier.ask_robots(1)
+    assert world.errands(0.0) == [RobotsErrand(1, "http://h1", "http://h1/robots.txt", "a")]
+    world.fine("a", 0.0)
+    world.settle(1, parsed(ALLOW, 0.0), 0.0)
+    assert world.frontier.wakes_at() is None
+
+
+@pytest.mark.parametrize("connections", [1, 2, 3])
+def test_a_lane_has_as_many_exchanges_at_once_as_connections(connections: int) -> None:
+    world = World(PolitenessRules(connections_per_host=connections))
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    world.supply(*(page(i, 1) for i in range(5)))
+    assert len(world.errands(0.0)) == connections
+
+
+def test_the_memory_of_waiting_lanes_does_not_grow_with_their_wakes() -> None:
+    world = World()
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    world.supply(page(0, 1))
+    world.errands(0.0)
+    world.frontier.ended("a", 0.0, 0.0, Answer.THROTTLED, 3600.0, "http_429")
+    for i in range(1, 100):
+        world.supply(page(i, 1))
+    assert len(world.frontier._waiting) == 1
+
+
+def test_the_frontier_uses_what_time_politeness_leaves() -> None:
+    world = World()
+    for host_id in range(20):
+        world.add(host_id, f"lane {host_id}", parsed(ALLOW, 0.0))
+        world.supply(*(page(host_id * 1_000 + i, host_id) for i in range(100)))
+    order = world.order(99.0, response_s=0.25)
+    # 20 hosts, 1.25 s for each exchange: what a perfect crawler would do in 100 seconds.
+    assert len(order) == 20 * 80

@@ -1,0 +1,320 @@
+"""The frontier against a model: any hosts, answers and times, politeness and liveness hold."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from math import inf
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from crawler.frontier import Errand, PageErrand, Refusal, RobotsErrand
+from crawler.politeness.lanes import Answer, PolitenessRules
+from storage.records import DueUrl, HostState, RobotsRecord, RobotsStanding
+from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, SLOW, World, page, parsed
+
+
+@dataclass
+class LaneModel:
+    """What must hold of one lane, by the answers that it was given."""
+
+    under_way: int = 0
+    not_before: float = 0.0
+
+
+@dataclass
+class HostModel:
+    """What its robots.txt was when last fetched; ``body`` None: there is no copy."""
+
+    lane: str
+    body: bytes | None = None
+    fetched_at: float = -inf
+    is_unreachable: bool = False
+    is_asked: bool = False
+
+
+PAGE_ANSWERS = st.sampled_from(
+    [
+        (Answer.FINE, None),
+        (Answer.FINE, None),
+        (Answer.THROTTLED, 30.0),
+        (Answer.THROTTLED, 1e9),
+        (Answer.THROTTLED, None),
+        (Answer.FAILED, None),
+        (Answer.DOWN, None),
+        (Answer.FORBIDDEN, None),
+    ]
+)
+RESPONSE_S = st.sampled_from([0.0, 0.2, 3.0, 100.0])
+PATHS = st.sampled_from(["", "", "private/"])
+BODIES = st.sampled_from([ALLOW, PRIVATE, SLOW])
+LANES = ("own", "shared")
+
+
+class FrontierMachine(RuleBasedStateMachine):
+    """Drives a frontier as the pool does, with any timing and any answers."""
+
+    @initialize(
+        lanes=st.lists(st.sampled_from(LANES), min_size=1, max_size=5),
+        connections=st.integers(1, 3),
+        seed=st.integers(0, 3),
+    )
+    def begin(self, lanes: list[str], connections: int, seed: int) -> None:
+        self.politeness = PolitenessRules(connections_per_host=connections, forbidden_burst=2)
+        self.seed = seed
+        self.now = 1_000.0
+        self.page_ids = 0
+        self.handed_out: set[int] = set()
+        self.retries: list[tuple[float, DueUrl]] = []
+        self.under_way: list[PageErrand | RobotsErrand] = []
+        self.lanes: dict[str, LaneModel] = defaultdict(LaneModel)
+        self.hosts = {
+            host_id: HostModel(f"lane {host_id}" if lane == "own" else lane)
+            for host_id, lane in enumerate(lanes)
+        }
+        self.world = World(self.politeness, seed)
+        for host_id, host in self.hosts.items():
+            self.world.add(host_id, host.lane)
+            self.links_are_found(host_id, ["", "private/", ""])
+
+    # -- what happens outside ----------------------------------------------------
+
+    @rule(pick=st.integers(0, 4), paths=st.lists(PATHS, max_size=3))
+    def links_are_found(self, pick: int, paths: list[str]) -> None:
+        host_id = pick % len(self.hosts)
+        for path in paths:
+            self.page_ids += 1
+            self.supply(page(self.page_ids, host_id, f"{path}{self.page_ids}"))
+
+    @rule(pick=st.integers(0, 4))
+    def a_seed_asks_for_robots(self, pick: int) -> None:
+        self.world.frontier.ask_robots(pick % len(self.hosts))
+
+    @rule(seconds=st.sampled_from([0.5, 20.0, 3_600.0, DAY_S, 31 * DAY_S]))
+    def time_passes(self, seconds: float) -> None:
+        self.advance(self.now + seconds)
+
+    @rule(n=st.integers(1, 3))
+    def a_full_pool_takes_a_few(self, n: int) -> None:
+        """Ready lanes may stay ready."""
+        for _ in range(n):
+            errand = self.world.frontier.next(self.now)
+            if errand is not None:
+                self.check(errand)
+
+    @rule()
+    def the_pool_takes_all_it_can_get(self) -> None:
+        if not self.launch() and not self.under_way:
+            self.wake()
+
+    def wake(self) -> None:
+        """Wait as the pool does, until something can start."""
+        wakes_at = self.world.frontier.wakes_at()
+        if wakes_at is not None:
+            self.advance(wakes_at)
+            assert self.launch() > 0
+
+    def launch(self) -> int:
+        """Start what may start; how many errands that were."""
+        n = 0
+        while (errand := self.world.frontier.next(self.now)) is not None:
+            self.check(errand)
+            n += 1
+            assert n <= 1_000
+        self.check_quiet()
+        return n
+
+    @precondition(lambda self: self.under_way)
+    @rule(pick=st.integers(0, 9), answer=PAGE_ANSWERS, response_s=RESPONSE_S, body=BODIES)
+    def an_exchange_ends(
+        self, pick: int, answer: tuple[Answer, float | None], response_s: float, body: bytes
+    ) -> None:
+        errand = self.under_way[pick % len(self.under_way)]
+        if isinstance(errand, PageErrand):
+            self.end_page(errand, *answer, response_s)
+        else:
+            self.end_robots(errand, *answer, response_s, body)
+        self.launch()
+
+    @precondition(lambda self: any(isinstance(e, RobotsErrand) for e in self.under_way))
+    @rule(lane=st.sampled_from(["shared", "elsewhere"]), response_s=RESPONSE_S)
+    def a_robots_txt_redirects(self, lane: str, response_s: float) -> None:
+        errand = next(e for e in self.under_way if isinstance(e, RobotsErrand))
+        self.end(errand, Answer.FINE, None, response_s)
+        hop = replace(errand, url="http://else/robots.txt", lane=lane, redirects=1)
+        self.world.frontier.follow(hop)
+
+    @rule()
+    def the_process_is_killed_and_started_again(self) -> None:
+        old, self.world = self.world, World(self.politeness, self.seed)
+        for host_id in self.hosts:
+            state = old.frontier.host_state(host_id)
+            entry = old.book._entries.get(host_id)
+            self.expect_restored(state)
+            self.world.add(
+                host_id,
+                self.hosts[host_id].lane,
+                entry.record if entry else None,
+                state if state.last_exchange_at > 0 else None,
+            )
+        for errand in self.under_way:
+            if isinstance(errand, PageErrand):
+                self.handed_out.discard(errand.due.page_id)
+                old.shelf.put(errand.due)
+        self.under_way = []
+        for host in self.hosts.values():
+            host.is_asked = False
+        # A lane is remembered with its hosts: not that of a redirect to a stranger.
+        known = {host.lane for host in self.hosts.values()}
+        self.lanes = defaultdict(LaneModel, {k: m for k, m in self.lanes.items() if k in known})
+        for lane in self.lanes.values():
+            lane.under_way = 0
+        for urls in old.shelf.urls.values():
+            self.supply(*urls)
+
+    def expect_restored(self, state: HostState) -> None:
+        """Of several connections' pauses the store keeps that of the last to end."""
+        if self.politeness.connections_per_host > 1:
+            lane = self.lanes[state.lane]
+            kept = max(state.last_exchange_at + state.delay_s, state.parked_until or -inf)
+            lane.not_before = min(lane.not_before, kept)
+
+    def teardown(self) -> None:
+        """Liveness: once the web behaves well, every URL is fetched or refused."""
+        if not hasattr(self, "world"):
+            return
+        for _ in range(10_000):
+            self.launch()
+            if self.under_way:
+                errand = self.under_way[0]
+                if isinstance(errand, PageErrand):
+                    self.end_page(errand, Answer.FINE, None, 0.1)
+                else:
+                    self.end_robots(errand, Answer.FINE, None, 0.1, PRIVATE)
+                continue
+            times = [at for at, _ in self.retries]
+            if (wakes_at := self.world.frontier.wakes_at()) is not None:
+                times.append(wakes_at)
+            if not times:
+                break
+            self.advance(min(times))
+        assert not any(self.world.shelf.urls.values())
+        assert self.world.frontier.waits(self.now) == {}
+
+    # -- how the world answers ---------------------------------------------------
+
+    def supply(self, *dues: DueUrl) -> None:
+        self.world.supply(*dues)
+
+    def advance(self, now: float) -> None:
+        self.now = max(self.now, now)
+        due = [d for at, d in self.retries if at <= self.now]
+        self.retries = [(at, d) for at, d in self.retries if at > self.now]
+        self.supply(*due)
+
+    def end(
+        self,
+        errand: PageErrand | RobotsErrand,
+        answer: Answer,
+        retry_after_s: float | None,
+        response_s: float,
+    ) -> None:
+        self.under_way.remove(errand)
+        self.advance(self.now + response_s)
+        lane = self.lanes[errand.lane]
+        lane.under_way -= 1
+        pauses = [
+            self.politeness.delay_s,
+            min(retry_after_s or 0.0, self.politeness.retry_after_cap_s),
+        ]
+        if answer is not Answer.DOWN:
+            pauses.append(min(response_s * self.politeness.slow_factor, self.politeness.slow_cap_s))
+        if answer is Answer.DOWN or (answer is Answer.THROTTLED and not retry_after_s):
+            pauses.append(self.politeness.back_off_initial_s)
+        lane.not_before = max(lane.not_before, self.now + max(pauses))
+        self.world.frontier.ended(
+            errand.lane, self.now, response_s, answer, retry_after_s, str(answer)
+        )
+
+    def end_page(
+        self,
+        errand: PageErrand,
+        answer: Answer,
+        retry_after_s: float | None,
+        response_s: float,
+    ) -> None:
+        self.end(errand, answer, retry_after_s, response_s)
+        if answer in (Answer.THROTTLED, Answer.FAILED, Answer.DOWN):
+            self.handed_out.remove(errand.due.page_id)
+            self.retries.append((self.now + 5.0 * (answer is not Answer.DOWN), errand.due))
+            self.advance(self.now)
+
+    def end_robots(
+        self,
+        errand: RobotsErrand,
+        answer: Answer,
+        retry_after_s: float | None,
+        response_s: float,
+        body: bytes,
+    ) -> None:
+        self.end(errand, answer, retry_after_s, response_s)
+        host = self.hosts[errand.host_id]
+        host.is_asked = False
+        host.is_unreachable = answer not in (Answer.FINE, Answer.FORBIDDEN)
+        if not host.is_unreachable:
+            host.body, host.fetched_at = body, self.now
+            record = parsed(body, self.now)
+        else:
+            if self.now - host.fetched_at > 30 * DAY_S:
+                host.body = None
+            record = RobotsRecord(RobotsStanding.UNREACHABLE, self.now, b"", str(answer))
+        self.world.settle(errand.host_id, record, self.now)
+
+    # -- what must hold ----------------------------------------------------------
+
+    def check(self, errand: Errand) -> None:
+        if isinstance(errand, Refusal):
+            self.check_robots(errand.due, is_allowed=False)
+            self.hand_out(errand.due)
+            return
+        lane = self.lanes[errand.lane]
+        assert lane.under_way < self.politeness.connections_per_host
+        assert self.now >= lane.not_before
+        lane.under_way += 1
+        self.under_way.append(errand)
+        if isinstance(errand, PageErrand):
+            self.check_crawl_delay(errand)
+            self.check_robots(errand.due, is_allowed=True)
+            self.hand_out(errand.due)
+        elif not errand.redirects:
+            assert not self.hosts[errand.host_id].is_asked
+            self.hosts[errand.host_id].is_asked = True
+
+    def check_crawl_delay(self, errand: PageErrand) -> None:
+        if self.hosts[errand.due.host_id].body == SLOW:
+            last_end_at = self.world.frontier._lanes[errand.lane].state.last_end_at
+            assert self.now >= last_end_at + 7.0
+
+    def check_robots(self, due: DueUrl, *, is_allowed: bool) -> None:
+        host = self.hosts[due.host_id]
+        assert host.body is not None
+        forbidden = host.body != ALLOW and "/private" in due.url
+        assert is_allowed is not forbidden
+        assert host.is_unreachable or self.now - host.fetched_at < DAY_S
+
+    def hand_out(self, due: DueUrl) -> None:
+        assert due.page_id not in self.handed_out
+        self.handed_out.add(due.page_id)
+
+    def check_quiet(self) -> None:
+        """Nothing may start now: then something wakes the frontier, or nothing is to do."""
+        wakes_at = self.world.frontier.wakes_at()
+        assert wakes_at is None or wakes_at > self.now
+        if any(self.world.shelf.urls.values()) and not self.under_way:
+            assert wakes_at is not None
+
+
+TestFrontierMachine = FrontierMachine.TestCase
+TestFrontierMachine.settings = settings(max_examples=120, stateful_step_count=40)
