@@ -1,0 +1,1 @@
+"""The verbs of the console command, and the composition roots behind them."""

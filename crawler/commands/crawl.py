@@ -1,0 +1,144 @@
+"""``freshet crawl``: crawl a site list into a store, or crawl again what it knows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crawler.admission.sites import Seed, SiteList, read_sites, seeds_from_arguments
+from crawler.commands import running
+from crawler.commands.console import fail, print_json, say
+from crawler.commands.crawling import CrawlOrder, Mode, crawl
+from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from crawler.commands.progress import watching
+from crawler.commands.summary import print_summary
+
+
+def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    sites: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SITE…", help="Hosts or URLs; without a scheme https, then http."),
+    ] = None,
+    sites_file: Annotated[
+        str | None,
+        typer.Option(
+            "--sites",
+            metavar="FILE",
+            help="A site list: text (one a line), CSV (url, importance), OPML or a sitemap; "
+            "- for standard input.",
+        ),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    scope: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="What belongs to a seed: host, domain, prefix or list."),
+    ] = None,
+    delay: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Seconds between two exchanges with a host."),
+    ] = None,
+    contact: Annotated[
+        str | None, typer.Option(metavar="URL", help="URL that tells webmasters who crawls.")
+    ] = None,
+    max_pages: Annotated[
+        int | None, typer.Option(metavar="N", help="Stop after this many pages.")
+    ] = None,
+    max_depth: Annotated[
+        int | None, typer.Option(metavar="N", help="Links from a seed, at most.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Stop after this many seconds.")
+    ] = None,
+    patience: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Seconds to wait for parked hosts before ending."),
+    ] = None,
+    allow_private_addresses: Annotated[
+        bool | None,
+        typer.Option("--allow-private-addresses", help="Also crawl loopback and private networks."),
+    ] = None,
+    resolve: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST:ADDRESS", help="Fixed address of a host; may be repeated."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Finish the last run.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="Start a new run.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at a bad line of the site list.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Log every page as it is committed.")
+    ] = False,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Crawl sites politely and completely, and record what changed.
+
+    The same command after an unfinished run finishes it; after a finished one it crawls
+    every known page again and says what changed, appeared and vanished. Without any SITE
+    the sites of the store are crawled.
+    """
+    if resume and new:
+        fail("--resume and --new exclude each other", 2)
+    settings, _ = read_settings(
+        config,
+        {
+            "crawl.scope": scope,
+            "politeness.delay_s": delay,
+            "crawl.contact": contact,
+            "crawl.max_pages": max_pages,
+            "crawl.max_depth": max_depth,
+            "crawl.time_limit_s": time_limit,
+            "crawl.patience_s": patience,
+            "network.allow_private_addresses": allow_private_addresses,
+            "network.resolve": _overrides(resolve),
+        },
+    )
+    mode = Mode.RESUME if resume else Mode.NEW if new else Mode.AUTOMATIC
+    order = CrawlOrder(db, _seeds(sites or [], sites_file, strict=strict), mode)
+    with watching(quiet=json, verbose=verbose) as watch:
+        report = running.run(crawl(settings, order, watch=watch))
+    if json:
+        print_json(report.as_json())
+    else:
+        print_summary(report, db)
+
+
+def _overrides(pairs: list[str] | None) -> dict[str, str] | None:
+    if not pairs:
+        return None
+    split = [pair.partition(":") for pair in pairs]
+    if bad := next((p for p, (h, _, a) in zip(pairs, split, strict=True) if not h or not a), None):
+        fail(f"--resolve {bad}: expected HOST:ADDRESS, such as example.org:127.0.0.1", 2)
+    return {host: address for host, _, address in split}
+
+
+def _seeds(arguments: list[str], file: str | None, *, strict: bool) -> list[Seed]:
+    lists = [seeds_from_arguments(arguments)]
+    if file is not None:
+        lists.append(read_sites(_read(file), file))
+    for site_list in lists:
+        _report_problems(site_list, file or "", strict=strict)
+    found = [seed for site_list in lists for seed in site_list.seeds]
+    if (arguments or file is not None) and not found:
+        fail("there is no usable line in the site list", 2)
+    return found
+
+
+def _read(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        fail(f"--sites {file}: {error.strerror}", 2)
+
+
+def _report_problems(site_list: SiteList, file: str, *, strict: bool) -> None:
+    for problem in site_list.problems:
+        where = f"{file}:{problem.line}: " if file else ""
+        message = f"{where}{problem.message}"
+        if strict:
+            fail(message, 2)
+        say("skipped", "yellow", message)

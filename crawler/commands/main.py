@@ -1,0 +1,59 @@
+"""The console command ``freshet``: one verb, one file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from crawler import __version__
+from crawler.commands import config, crawl, explain, history, status
+from crawler.commands.console import fail
+from crawler.errors import CrawlError
+from storage.errors import StoreError
+
+app = typer.Typer(
+    name="freshet",
+    help="A web crawler that knows when to come back.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("crawl")(crawl.crawl_command)
+app.command("status")(status.status_command)
+app.command("history")(history.history_command)
+app.command("explain")(explain.explain_command)
+app.add_typer(config.app, name="config")
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"freshet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """A web crawler that knows when to come back."""
+
+
+def run() -> None:
+    """Entry point: errors that are the user's to mend are one line, never a traceback."""
+    try:
+        app(standalone_mode=True)
+    except BrokenPipeError:
+        # The reader of our output has gone; there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+__all__ = ["CrawlError", "StoreError", "app", "fail", "run"]

@@ -1,0 +1,145 @@
+"""Progress of a crawl: a live line on a terminal, log lines elsewhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import structlog
+from rich.live import Live as LiveDisplay
+from rich.table import Table
+from rich.text import Text
+
+from crawler.commands.console import err
+from crawler.commands.crawling import Live, Observer
+from storage.records import Acknowledged, Kind, Role, Visit
+
+_REFRESH_PER_S = 4
+_LOG_EVERY_S = 10.0
+_REASONS_SHOWN = 3
+
+log = structlog.get_logger("freshet")
+
+
+@contextmanager
+def watching(*, quiet: bool, verbose: bool) -> Iterator[Callable[[Live], Observer]]:
+    """What a crawl tells while it runs; ``quiet`` leaves the terminal to the JSON result."""
+    _configure_logging(verbose=verbose)
+    if quiet or verbose or not err.is_terminal:
+        yield lambda live: _Log(live, every_page=verbose, silent=quiet and not verbose)
+        return
+    with LiveDisplay(console=err, refresh_per_second=_REFRESH_PER_S, transient=True) as display:
+        yield lambda live: _Screen(live, display)
+
+
+class _Screen:
+    """A few lines that are rewritten: counts, rate, and which hosts wait for what."""
+
+    def __init__(self, live: Live, display: LiveDisplay) -> None:
+        self._live = live
+        self._display = display
+        self._started_at = live.clock.now()
+        display.update(self)
+
+    def __call__(self, batch: Sequence[Acknowledged]) -> None:
+        """The display refreshes itself."""
+
+    def __rich__(self) -> Table:
+        """The lines as of now."""
+        tally, now = self._live.tally, self._live.clock.now()
+        seconds = max(now - self._started_at, 1e-3)
+        kinds = tally.kinds
+        table = Table.grid(padding=(0, 1))
+        line = Text.assemble(
+            (f"{tally.pages:,}", "bold"), " pages  ",
+            f"{tally.fetches / seconds:,.1f} fetches/s  ",
+            (f"{kinds[Kind.CHANGED]:,} changed", "green" if kinds[Kind.CHANGED] else ""), "  ",
+            (f"{kinds[Kind.GONE]:,} gone", "yellow" if kinds[Kind.GONE] else ""), "  ",
+            (f"{tally.errors:,} errors", "red" if tally.errors else ""), "  ",
+            f"{tally.refused_by_robots:,} refused  ", f"{_clock(seconds)}",
+        )  # fmt: skip
+        table.add_row(line)
+        table.add_row(Text(self._hosts_line(now), style="dim"))
+        return table
+
+    def _hosts_line(self, now: float) -> str:
+        waits = self._live.frontier.waits(now)
+        parts = [f"{self._live.pool.active} exchanges under way"]
+        if self._live.pool.stopping:
+            parts.append("stopping: waiting for them, Ctrl-C again to break off")
+        reasons = Counter(waits.values()).most_common(_REASONS_SHOWN)
+        parts += [f"{n} {'host waits' if n == 1 else 'hosts wait'}: {why}" for why, n in reasons]
+        return "  ·  ".join(parts)
+
+
+class _Log:
+    """One line every few seconds; with ``every_page`` one for each committed visit."""
+
+    def __init__(self, live: Live, *, every_page: bool, silent: bool) -> None:
+        self._live = live
+        self._every_page = every_page
+        self._silent = silent
+        self._next_at = live.clock.now() + _LOG_EVERY_S
+
+    def __call__(self, batch: Sequence[Acknowledged]) -> None:
+        """A batch has committed."""
+        if self._every_page:
+            for item in batch:
+                if isinstance(item.entry, Visit):
+                    _log_visit(item.entry)
+        now = self._live.clock.now()
+        if now >= self._next_at and not self._silent:
+            self._next_at = now + _LOG_EVERY_S
+            tally = self._live.tally
+            log.info(
+                "crawling", pages=tally.pages, fetches=tally.fetches, errors=tally.errors,
+                changed=tally.kinds[Kind.CHANGED], active=self._live.pool.active,
+            )  # fmt: skip
+
+
+def _log_visit(visit: Visit) -> None:
+    observation = visit.observation
+    fields: dict[str, object] = {"url": visit.due.url, "kind": str(observation.kind)}
+    if visit.role is not Role.PAGE:
+        fields["role"] = str(visit.role)
+    optional = {
+        "rung": observation.rung, "status": observation.status, "reason": observation.reason,
+        "retry_at": visit.retry_at,
+    }  # fmt: skip
+    fields |= {key: value for key, value in optional.items() if value is not None}
+    log.info("observed", at=observation.at, **fields)
+
+
+def _configure_logging(*, verbose: bool) -> None:
+    """Console lines on a terminal, JSON lines otherwise; all on stderr."""
+    renderer = (
+        structlog.dev.ConsoleRenderer()
+        if err.is_terminal
+        else structlog.processors.JSONRenderer(serializer=json.dumps)
+    )
+    shared: list[structlog.types.Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    formatter = structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    logging.basicConfig(
+        handlers=[handler], level=logging.INFO if verbose else logging.WARNING, force=True
+    )
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

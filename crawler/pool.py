@@ -1,0 +1,220 @@
+"""The fetch pool: launches what the frontier allows, and says when a run is over.
+
+Shell over the state machines: it awaits, they decide. An exchange is performed in a task
+of its own; everything that it found reaches the store through the one writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from crawler.clock import Clock
+from crawler.frontier import Errand, Frontier, PageErrand, Refusal, RobotsErrand
+from crawler.visiting import Visiting
+from storage.records import Acknowledged, Agenda, Entry, Kind, Role, Visit
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRules:
+    """Bounds of one invocation; 0 means none.
+
+    ``patience_s`` is how long a run waits for the next URL, ``grace_s`` how long a drain
+    waits for the exchanges under way.
+    """
+
+    exchanges: int = 256
+    max_pages: int = 0
+    time_limit_s: float = 0.0
+    patience_s: float = 300.0
+    grace_s: float = 10.0
+
+
+class Ending(StrEnum):
+    """Why the pool stopped."""
+
+    NOTHING_DUE = "nothing due"
+    INTERRUPTED = "interrupted"
+    LIMIT = "limit"
+
+
+_ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
+
+
+class FetchPool:
+    """Runs errands until nothing is due within the patience, a limit, or :meth:`stop`."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        agenda: Agenda,
+        visiting: Visiting,
+        submit: Callable[[Entry], Awaitable[None]],
+        lane_key: Callable[[str], Awaitable[str]],
+        clock: Clock,
+        rules: PoolRules,
+    ) -> None:
+        self._frontier = frontier
+        self._agenda = agenda
+        self._visiting = visiting
+        self._lane_key = lane_key
+        self._clock = clock
+        self._rules = rules
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._page_tasks = 0
+        self._pages = 0
+        self._unacknowledged = 0
+        self._submit_entry = submit
+        self.stopping = False
+        self._failure: BaseException | None = None
+        self._drain_until: float | None = None
+        self._changed = asyncio.Event()
+
+    @property
+    def active(self) -> int:
+        """Exchanges under way."""
+        return len(self._tasks)
+
+    def stop(self) -> None:
+        """Take no new work; :meth:`run` returns when what is in flight has ended."""
+        self.stopping = True
+        self._changed.set()
+
+    def abandon(self) -> None:
+        """Break off the exchanges under way; their URLs stay due."""
+        for task in self._tasks:
+            task.cancel()
+
+    def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
+        """The writer has committed these."""
+        for item in batch:
+            self._unacknowledged -= 1
+            self._agenda.done(item)
+            if isinstance(item.entry, Visit) and item.entry.role is Role.PAGE:
+                self._pages += item.entry.observation.kind in _ANSWERED
+        self._changed.set()
+
+    async def submit(self, entry: Entry) -> None:
+        """Hand an entry to the writer, and count it until it is acknowledged."""
+        self._unacknowledged += 1
+        try:
+            await self._submit_entry(entry)
+        except BaseException:
+            self._unacknowledged -= 1
+            raise
+
+    async def run(self) -> Ending:
+        """Crawl; everything submitted has been acknowledged when this returns."""
+        deadline = self._clock.now() + (self._rules.time_limit_s or float("inf"))
+        try:
+            while True:
+                self._changed.clear()
+                await self._replenish()
+                ending = await self._launch(deadline)
+                if self._failure is not None:
+                    raise self._failure
+                if ending is not None and self._quiet():
+                    return ending
+                if ending is not None or not self._agenda.hungry:
+                    await self._wait(deadline, draining=ending is not None)
+        finally:
+            self.abandon()
+
+    # -- one turn of the loop ----------------------------------------------------
+
+    async def _replenish(self) -> None:
+        supply = await self._agenda.replenish(self._clock.now())
+        new = [host for host in supply.new_hosts if not self._frontier.knows(host.host_id)]
+        # Together: a key may be an address, and each name a query.
+        keys = await asyncio.gather(*(self._lane_key(host.origin) for host in new))
+        for host, key in zip(new, keys, strict=True):
+            self._frontier.add_host(host, key)
+        for host_id in supply.host_ids:
+            self._frontier.wake(host_id)
+
+    async def _launch(self, deadline: float) -> Ending | None:
+        """Start what may start; why nothing more will be started, or None."""
+        while True:
+            now = self._clock.now()
+            if ending := self._must_end(now, deadline):
+                return ending
+            errand = self._frontier.next(now) if self._may_launch() else None
+            if errand is None:
+                return Ending.NOTHING_DUE if self._over(now) else None
+            await self._start(errand)
+
+    def _must_end(self, now: float, deadline: float) -> Ending | None:
+        if self.stopping:
+            return Ending.INTERRUPTED
+        full = self._rules.max_pages and self._pages >= self._rules.max_pages
+        return Ending.LIMIT if now >= deadline or full else None
+
+    def _may_launch(self) -> bool:
+        """Whether the limits have room: for pages, for all that are in flight answer."""
+        rules = self._rules
+        pages = self._pages + self._page_tasks + self._unacknowledged
+        return len(self._tasks) < rules.exchanges and (
+            not rules.max_pages or pages < rules.max_pages
+        )
+
+    def _over(self, now: float) -> bool:
+        """Whether the run has ended: nothing is due within the patience."""
+        if not self._quiet() or self._agenda.hungry:
+            return False
+        at = self._next_wake()
+        return at is None or at > now + self._rules.patience_s
+
+    def _quiet(self) -> bool:
+        return not self._tasks and not self._unacknowledged
+
+    def _next_wake(self) -> float | None:
+        times = (self._frontier.wakes_at(), self._agenda.wakes_at())
+        return min((at for at in times if at is not None), default=None)
+
+    async def _wait(self, deadline: float, *, draining: bool) -> None:
+        """Wait until something has ended or become due; a drain breaks off after its grace."""
+        now = self._clock.now()
+        if draining:
+            self._drain_until = self._drain_until or now + self._rules.grace_s
+            until = self._drain_until
+        else:
+            until = deadline
+            if self._may_launch():
+                until = min(until, self._next_wake() or until)
+        try:
+            async with asyncio.timeout(until - now if until != float("inf") else None):
+                await self._changed.wait()
+        except TimeoutError:
+            if draining:
+                self.abandon()
+                self._drain_until = float("inf")
+
+    # -- errands -----------------------------------------------------------------
+
+    async def _start(self, errand: Errand) -> None:
+        if isinstance(errand, Refusal):
+            await self.submit(self._visiting.refusal(errand))
+            return
+        task = asyncio.create_task(self._perform(errand))
+        self._tasks.add(task)
+        self._page_tasks += isinstance(errand, PageErrand)
+        task.add_done_callback(lambda task: self._finished(task, errand))
+
+    def _finished(self, task: asyncio.Task[None], errand: Errand) -> None:
+        self._tasks.discard(task)
+        self._page_tasks -= isinstance(errand, PageErrand)
+        self._changed.set()
+        if not task.cancelled() and (error := task.exception()):
+            self._failure = error
+
+    async def _perform(self, errand: PageErrand | RobotsErrand) -> None:
+        if isinstance(errand, PageErrand):
+            await self.submit(await self._visiting.page(errand))
+        else:
+            await self._robots(errand)
+
+    async def _robots(self, errand: RobotsErrand) -> None:
+        for entry in await self._visiting.robots(errand):
+            await self.submit(entry)

@@ -1,0 +1,281 @@
+"""Reduction: a fetch result is reduced to a sketch and compared, and becomes a visit.
+
+The ladder stops at the first rung that decides: a 304 before the digest, the body's
+digest before the parse, the text's digest before the last sketch is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+import zstandard
+
+from crawler.admission.admitting import Admission, sitemap_links
+from crawler.admission.redirection import Redirection
+from crawler.change import NOT_MODIFIED, Verdict, compare, judge_body, judge_text
+from crawler.parsing.page import ParsedPage
+from crawler.parsing.quarantine import Parser, Unparsable
+from crawler.parsing.sitemaps import (
+    Sitemap,
+    SitemapKind,
+    SitemapLimits,
+    entry_allowed,
+    looks_like_feed,
+    looks_like_sitemap,
+    parse_sitemap,
+)
+from crawler.politeness.retrying import Retrying
+from crawler.robots.book import RobotsBook
+from crawler.robots.directives import Directives, parse_directives
+from crawler.sketch import Sketch, body_digest, sketch
+from crawler.urls import canonical, is_http
+from storage.records import (
+    AliasKind,
+    Capture,
+    Digests,
+    DueUrl,
+    FetchResult,
+    Kind,
+    Links,
+    Observation,
+    Outcome,
+    Role,
+    Rung,
+    Validators,
+    Visit,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionRules:
+    """``agent_token`` is the robots token; ``zstd_level`` packs the stored bodies."""
+
+    agent_token: str
+    zstd_level: int = 3
+    significant_below: float = 1.0
+
+
+#: A page that asks the browser to go on after at most this many seconds is a redirect.
+_REFRESH_IS_REDIRECT_S = 10.0
+_PREFIX_BYTES = 2_048
+_IN_A_THREAD_BYTES = 256 * 1024
+
+
+class Reduction:
+    """Turns results into visits. ``last_sketch`` reads the sketch of a page's last text."""
+
+    def __init__(
+        self,
+        parser: Parser,
+        admission: Admission,
+        redirection: Redirection,
+        retrying: Retrying,
+        book: RobotsBook,
+        last_sketch: Callable[[int], Awaitable[bytes | None]],
+        rules: ReductionRules,
+        sitemap_limits: SitemapLimits,
+    ) -> None:
+        self._parser = parser
+        self._admission = admission
+        self._redirection = redirection
+        self._retrying = retrying
+        self._book = book
+        self._last_sketch = last_sketch
+        self._rules = rules
+        self._sitemap_limits = sitemap_limits
+
+    async def visit(self, due: DueUrl, result: FetchResult, now: float) -> Visit:
+        """What the store is to learn from this result, observed at ``now``."""
+        match result.outcome:
+            case Outcome.FETCHED:
+                return await self._fetched(due, result, now)
+            case Outcome.NOT_MODIFIED:
+                return Visit(due, _observation(due, result, now, NOT_MODIFIED), role=due.role)
+            case Outcome.REDIRECTED if result.location is not None:
+                permanent = result.status in (301, 308)
+                alias_kind = AliasKind.PERMANENT if permanent else AliasKind.TEMPORARY
+                return await self._redirection.visit(due, result, result.location, alias_kind, now)
+            case Outcome.FAILED:
+                return self._retrying.visit(due, result, now)
+            case _:
+                kind = Kind(result.outcome)
+                return Visit(due, _observation(due, result, now, Verdict(kind)), role=due.role)
+
+    async def _fetched(self, due: DueUrl, result: FetchResult, now: float) -> Visit:
+        digest = body_digest(result.body)
+        validators = Validators(result.header("ETag"), result.header("Last-Modified"))
+        verdict = judge_body(due.digests, digest)
+        if verdict is not None and verdict.kind is Kind.UNCHANGED:
+            observation = _observation(due, result, now, verdict)
+            return Visit(due, observation, role=due.role, validators=validators)
+        visit = await self._read(due, result, digest, now)
+        return replace(visit, validators=validators)
+
+    async def _read(self, due: DueUrl, result: FetchResult, digest: bytes, now: float) -> Visit:
+        prefix = result.body[:_PREFIX_BYTES]
+        if due.role is Role.SITEMAP or looks_like_sitemap(prefix):
+            return await self._sitemap(due, result, digest, now)
+        if looks_like_feed(prefix):
+            return await self._feed(due, result, digest, now)
+        parsed = await self._parser.parse(result.body, due.fetch_url, _content_type(result))
+        if isinstance(parsed, Unparsable):
+            return await self._opaque(due, result, digest, now, parsed.reason)
+        refresh = parsed.meta_refresh
+        if refresh is not None and self._leads_away(due, refresh.url, refresh.delay_s):
+            return await self._redirection.visit(due, result, refresh.url, AliasKind.REFRESH, now)
+        return await self._page(due, result, digest, parsed, now)
+
+    def _leads_away(self, due: DueUrl, url: str, delay_s: float) -> bool:
+        return is_http(url) and delay_s <= _REFRESH_IS_REDIRECT_S and canonical(url) != due.url
+
+    # -- pages -------------------------------------------------------------------
+
+    async def _page(
+        self, due: DueUrl, result: FetchResult, digest: bytes, parsed: ParsedPage, now: float
+    ) -> Visit:
+        directives = self._directives(result, parsed)
+        new = await self._sketch(parsed.blocks)
+        verdict = await self._compare(due, new)
+        targets, offsite = self._admission.links(
+            parsed.links, due.depth, nofollow=directives.nofollow
+        )
+        capture = await self._capture(result, digest, keep_body=not directives.noarchive)
+        text_is_old = verdict.rung is Rung.TEXT
+        capture = replace(
+            capture,
+            digests=Digests(digest, new.text_digest),
+            encoding=parsed.encoding,
+            sketch=None if text_is_old else new.to_bytes(),
+            title=parsed.title,
+            language=parsed.language,
+            canonical_url=parsed.canonical,
+            noindex=directives.noindex,
+            noarchive=directives.noarchive,
+            nofollow=directives.nofollow,
+        )
+        return Visit(
+            due, _observation(due, result, now, verdict), capture=capture, links=parsed.links,
+            offsite=offsite, targets=targets,
+        )  # fmt: skip
+
+    async def _sketch(self, blocks: Sequence[str]) -> Sketch:
+        if sum(map(len, blocks)) <= _IN_A_THREAD_BYTES:
+            return sketch(blocks)
+        return await asyncio.to_thread(sketch, blocks)
+
+    async def _compare(self, due: DueUrl, new: Sketch) -> Verdict:
+        if due.digests is None:
+            return Verdict(Kind.NEW)
+        verdict = judge_text(due.digests, new.text_digest)
+        if verdict is not None:
+            return verdict
+        old = await self._last_sketch(due.page_id)
+        if old is None:
+            return Verdict(Kind.CHANGED, Rung.BODY)
+        return compare(Sketch.from_bytes(old), new, significant_below=self._rules.significant_below)
+
+    def _directives(self, result: FetchResult, parsed: ParsedPage) -> Directives:
+        token = self._rules.agent_token
+        header = parse_directives(result.header_values("X-Robots-Tag"), token, is_header=True)
+        meta = parse_directives(parsed.robots_meta, token, is_header=False)
+        return Directives(
+            header.nofollow or meta.nofollow,
+            header.noindex or meta.noindex,
+            header.noarchive or meta.noarchive,
+        )
+
+    # -- what has no main text ---------------------------------------------------
+
+    async def _opaque(
+        self, due: DueUrl, result: FetchResult, digest: bytes, now: float, why: str
+    ) -> Visit:
+        """Content that cannot be parsed is known by its bytes alone, and leads nowhere."""
+        observation = replace(
+            _observation(due, result, now, _by_digest(due)), reason="unparsable", detail=why
+        )
+        capture = await self._capture(result, digest, keep_body=True)
+        return Visit(due, observation, capture=capture)
+
+    async def _feed(self, due: DueUrl, result: FetchResult, digest: bytes, now: float) -> Visit:
+        links = await self._parser.parse_feed(result.body, due.fetch_url)
+        if isinstance(links, Unparsable):
+            return await self._opaque(due, result, digest, now, links.reason)
+        targets, offsite = self._admission.links(links, due.depth, nofollow=False)
+        capture = await self._capture(result, digest, keep_body=True)
+        return Visit(
+            due, _observation(due, result, now, _by_digest(due)), role=Role.FEED,
+            capture=capture, links=links, offsite=offsite, targets=targets,
+        )  # fmt: skip
+
+    async def _sitemap(self, due: DueUrl, result: FetchResult, digest: bytes, now: float) -> Visit:
+        sitemap = await self._parse_sitemap(result.body)
+        links, allowed = self._sitemap_links(due, sitemap)
+        index = sitemap.kind is SitemapKind.INDEX
+        chosen = [
+            (url, fetch_url)
+            for i, (url, fetch_url) in enumerate(zip(links.urls, links.fetch_urls, strict=True))
+            if i in allowed
+        ]
+        targets = self._admission.sitemap(chosen, due.depth, index=index)
+        inside = frozenset(targets.urls)
+        observation = replace(
+            _observation(due, result, now, _by_digest(due)), detail=sitemap.problem
+        )
+        capture = await self._capture(result, digest, keep_body=True)
+        return Visit(
+            due, observation, role=Role.SITEMAP, capture=capture, links=links, targets=targets,
+            offsite=frozenset(i for i, url in enumerate(links.urls) if url not in inside),
+        )  # fmt: skip
+
+    async def _parse_sitemap(self, body: bytes) -> Sitemap:
+        if len(body) <= _IN_A_THREAD_BYTES:
+            return parse_sitemap(body, self._sitemap_limits)
+        return await asyncio.to_thread(parse_sitemap, body, self._sitemap_limits)
+
+    def _sitemap_links(self, due: DueUrl, sitemap: Sitemap) -> tuple[Links, set[int]]:
+        """The entries as links, and the positions of those it may speak for."""
+        naming = self._book.naming_origins(due.url) | self._book.naming_origins(due.fetch_url)
+        entries: dict[str, str] = {}
+        for entry in sitemap.entries:
+            entries.setdefault(canonical(entry.url), entry.url)
+        allowed = {i for i, url in enumerate(entries) if entry_allowed(url, due.url, naming)}
+        return sitemap_links(list(entries.items())), allowed
+
+    async def _capture(self, result: FetchResult, digest: bytes, *, keep_body: bool) -> Capture:
+        body = await self._packed(result.body) if keep_body else None
+        return Capture(
+            Digests(digest, None), len(result.body), content_type=_content_type(result), body=body
+        )
+
+    async def _packed(self, body: bytes) -> bytes:
+        if len(body) <= _IN_A_THREAD_BYTES:
+            return zstandard.compress(body, self._rules.zstd_level)
+        return await asyncio.to_thread(zstandard.compress, body, self._rules.zstd_level)
+
+
+def _content_type(result: FetchResult) -> str | None:
+    return result.header("Content-Type")
+
+
+def _by_digest(due: DueUrl) -> Verdict:
+    return Verdict(Kind.NEW) if due.digests is None else Verdict(Kind.CHANGED, Rung.BODY)
+
+
+def _observation(due: DueUrl, result: FetchResult, now: float, verdict: Verdict) -> Observation:
+    return Observation(
+        due.page_id,
+        now,
+        verdict.kind,
+        verdict.rung,
+        status=result.status,
+        reason=result.reason,
+        detail=result.detail,
+        resemblance=verdict.resemblance,
+        resemblance_se=verdict.resemblance_se,
+        blocks_added=verdict.blocks_added,
+        blocks_removed=verdict.blocks_removed,
+        duration_s=result.duration_s,
+        size_bytes=len(result.body) or None,
+    )

@@ -1,0 +1,56 @@
+"""Counting what has been acknowledged, for progress and the summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from storage.records import Acknowledged, Kind, Observation, Role, Visit
+
+_ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
+
+
+class Tally:
+    """Counts of one invocation; only pages count, not robots.txt, sitemaps and feeds.
+
+    A page that is retried counts once, when it is settled.
+    """
+
+    def __init__(self) -> None:
+        self.fetches = 0
+        self.admitted = 0
+        self.kinds: Counter[str] = Counter()
+        self.reasons: Counter[tuple[str, str]] = Counter()
+        self.retries = 0
+
+    def add(self, batch: Sequence[Acknowledged]) -> None:
+        """Count what the writer has committed."""
+        for item in batch:
+            self.fetches += item.entry.fetches
+            self.admitted += item.admitted
+            if isinstance(item.entry, Visit) and item.entry.role is Role.PAGE:
+                self._count(item.entry)
+
+    @property
+    def pages(self) -> int:
+        """Pages that answered 200 or 304."""
+        return sum(self.kinds[kind] for kind in _ANSWERED)
+
+    @property
+    def refused_by_robots(self) -> int:
+        """URLs that robots.txt forbids."""
+        return self.reasons[Kind.REFUSED, "robots"]
+
+    @property
+    def errors(self) -> int:
+        """URLs that failed for good in this invocation."""
+        return self.kinds[Kind.FAILED]
+
+    def _count(self, visit: Visit) -> None:
+        if visit.retry_at is not None:
+            self.retries += 1
+            return
+        observation: Observation = visit.observation
+        self.kinds[observation.kind] += 1
+        if observation.reason is not None:
+            self.reasons[observation.kind, observation.reason] += 1

@@ -1,0 +1,39 @@
+"""The defaults of the crawler's own rules are those of defaults.toml, under the same names."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+
+import pytest
+
+from config.loading import load
+from crawler.admission.traps import TrapLimits
+from crawler.network.fetch import FetchLimits
+from crawler.network.resolver import DnsLimits
+from crawler.parsing.sitemaps import SitemapLimits
+from crawler.politeness.lanes import PolitenessRules
+from crawler.pool import PoolRules
+from crawler.robots.book import RobotsRules
+
+
+@pytest.mark.parametrize(
+    ("group", "rules"),
+    [
+        ("crawl", PoolRules),
+        ("politeness", PolitenessRules),
+        ("fetch", FetchLimits),
+        ("network", DnsLimits),
+        ("robots", RobotsRules),
+        ("sitemaps", SitemapLimits),
+        ("traps", TrapLimits),
+    ],
+)
+def test_a_default_in_code_is_the_one_that_users_read_about(
+    group: str, rules: type[PoolRules]
+) -> None:
+    settings, _ = load(None, {})
+    given = getattr(settings, group).model_dump()
+    in_code = {f.name: f.default for f in fields(rules) if f.default is not MISSING}
+    shared = given.keys() & in_code.keys()
+    assert shared
+    assert {name: in_code[name] for name in shared} == {name: given[name] for name in shared}

@@ -1,0 +1,91 @@
+"""`freshet config show` prints the settings in effect and where they came from."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from config.loading import load
+from crawler.commands.config import toml_value
+from crawler.commands.main import app
+
+
+def show(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["config", "show", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(autouse=True)
+def nobodys_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize("arguments", [(), ("--origin",)])
+def test_the_output_is_a_configuration_file_that_means_the_same(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRESHET_NETWORK__RESOLVE", '{"a.example" = "127.0.0.1"}')
+    monkeypatch.setenv("FRESHET_NETWORK__ALLOW_NETWORKS", '["10.0.0.0/8", "fd00::/8"]')
+    shown, _ = load(None, {})
+    file = tmp_path / "shown.toml"
+    file.write_text(show(*arguments), "utf-8")
+    monkeypatch.delenv("FRESHET_NETWORK__RESOLVE")
+    monkeypatch.delenv("FRESHET_NETWORK__ALLOW_NETWORKS")
+    assert load(file, {})[0] == shown
+
+
+def test_every_setting_stands_on_one_line() -> None:
+    names = [line.split(" = ")[0] for line in show().splitlines()]
+    assert names == list(load(None, {})[1])
+
+
+def test_each_value_tells_its_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text("crawl.max_pages = 7\npoliteness.delay_s = 9\n", "utf-8")
+    monkeypatch.setenv("FRESHET_POLITENESS__DELAY_S", "2")
+    origins = {
+        line.split(" = ")[0]: line.rpartition("  # ")[2]
+        for line in show("--origin", "--config", str(file)).splitlines()
+    }
+    assert origins["crawl.max_pages"] == f"file {file}"
+    assert origins["politeness.delay_s"] == "environment FRESHET_POLITENESS__DELAY_S"
+    assert origins["crawl.scope"] == "default"
+
+
+def test_json_is_one_object_on_one_line_with_origins_on_request() -> None:
+    plain, told = show("--json"), show("--json", "--origin")
+    assert plain.count("\n") == told.count("\n") == 1
+    assert list(json.loads(plain)) == ["settings"]
+    assert json.loads(plain)["settings"]["crawl"]["max_redirects"] == 10
+    assert json.loads(told)["origins"]["crawl.max_redirects"] == "default"
+
+
+def test_a_wrong_setting_is_one_line_and_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRESHET_POLITENESS__DELAY_S", "-1")
+    result = CliRunner().invoke(app, ["config", "show"])
+    assert result.exit_code == 2
+    assert "politeness.delay_s" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+# As in the settings: no null, no infinity; TOML has no surrogates.
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+words = st.text(st.characters(exclude_categories=["Cs"]))
+values = st.recursive(
+    st.booleans() | st.integers(-(2**63), 2**63 - 1) | numbers | words,
+    lambda inner: st.lists(inner) | st.dictionaries(words, inner),
+    max_leaves=10,
+)
+
+
+@given(values)
+def test_a_value_is_read_back_as_it_was(value: object) -> None:
+    assert tomllib.loads(f"value = {toml_value(value)}") == {"value": value}

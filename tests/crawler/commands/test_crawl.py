@@ -1,0 +1,190 @@
+"""`freshet crawl` as its user meets it: what is printed where, exit codes, wrong input."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from crawler.commands.main import app
+from crawler.synthetic_web.presets import plain
+from crawler.synthetic_web.server import serve
+
+COMMAND = (sys.executable, "-c", "from crawler.commands.main import run; run()", "crawl")
+LOCAL = ("--allow-private-addresses", "--delay", "0")
+
+
+def crawl(*arguments: str, stdin: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(app, ["crawl", *arguments], input=stdin)
+
+
+async def start(*arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *COMMAND, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+
+
+async def finished(*arguments: str) -> tuple[int | None, str, str]:
+    """Exit code, standard output and standard error of a crawl in its own process."""
+    process = await start(*arguments)
+    stdout, stderr = await process.communicate()
+    return process.returncode, stdout.decode(), stderr.decode()
+
+
+def only_line(text: str) -> str:
+    (line,) = text.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([], 1, "nothing to crawl: name a SITE, or a list with --sites FILE"),
+        (["https://example.org"], 1, "set a contact URL with --contact"),
+        (["http://127.0.0.1/", "--delay", "-1"], 2, "greater than or equal to 0"),
+        (["http://127.0.0.1/", "--scope", "galaxy"], 2, "crawl.scope"),
+        (["http://127.0.0.1/", "--resume", "--new"], 2, "exclude each other"),
+        (["http://127.0.0.1/", "--resolve", "example.org"], 2, "expected HOST:ADDRESS"),
+        (["http://127.0.0.1/", "--config", "missing.toml"], 2, "missing.toml"),
+        (["--sites", "missing.txt"], 2, "missing.txt: No such file"),
+        (["http://127.0.0.1/", "--db", "missing/crawl.db"], 1, "missing/crawl.db: No such file"),
+        (["http://127.0.0.1/", "--resume"], 1, "there is no run to resume"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_on_stderr(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: Sequence[str],
+    code: int,
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = crawl(*arguments)
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert words in only_line(result.stderr)
+
+
+def test_a_refused_crawl_leaves_no_file_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    crawl("https://example.org/")
+    crawl()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bad_line_is_reported_with_its_number_and_strict_stops_there(tmp_path: Path) -> None:
+    sites = tmp_path / "sites.txt"
+    sites.write_text("# mine\nftp://example.org/\nhttp://127.0.0.1:9/\n", "utf-8")
+    strict = crawl("--sites", str(sites), "--strict", "--db", str(tmp_path / "crawl.db"))
+    assert strict.exit_code == 2
+    assert f"{sites}:2: the scheme 'ftp'" in only_line(strict.stderr)
+    assert not (tmp_path / "crawl.db").exists()
+
+
+def test_an_unusable_list_is_wrong_usage(tmp_path: Path) -> None:
+    sites = tmp_path / "picture.png"
+    sites.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
+    result = crawl("--sites", str(sites), "--db", str(tmp_path / "crawl.db"))
+    assert result.exit_code == 2
+    assert "no usable line" in result.stderr.splitlines()[-1]
+
+
+async def test_json_prints_one_object_with_the_documented_counts(tmp_path: Path) -> None:
+    db = str(tmp_path / "crawl.db")
+    async with serve(plain(hosts=2, pages_per_host=5)) as server:
+        sites = [server.url("h1"), server.url("h2")]
+        code, stdout, stderr = await finished(*sites, "--db", db, "--json", *LOCAL)
+    report = json.loads(only_line(stdout))
+    assert (code, stderr) == (0, "")
+    assert report | {"seconds": 0} == report | {
+        "pages": 10, "fetches": 12, "changed": 0, "unchanged": 0, "new": 10, "gone": 0,
+        "refused_by_robots": 0, "errors": 0, "seconds": 0,
+    }  # fmt: skip
+
+
+async def test_a_list_is_read_from_standard_input(tmp_path: Path) -> None:
+    async with serve(plain(hosts=1, pages_per_host=3)) as server:
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, "--sites", "-", "--db", str(tmp_path / "crawl.db"), "--json", *LOCAL,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        stdout, _ = await process.communicate(f"url,importance\n{server.url('h1')},2.5\n".encode())
+    assert json.loads(stdout)["pages"] == 3
+    connection = sqlite3.connect(tmp_path / "crawl.db")
+    assert connection.execute("SELECT importance FROM seed").fetchall() == [(2.5,)]
+    connection.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_drains_and_what_was_reported_is_there(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    db = tmp_path / "crawl.db"
+    async with serve(plain(hosts=1, pages_per_host=500), latency_s={"h1": 0.01}) as server:
+        process = await start(server.url("h1"), "--db", str(db), "--verbose", *LOCAL)
+        assert process.stderr is not None
+        for _ in range(5):
+            await process.stderr.readline()
+        process.send_signal(number)
+        stdout, _ = await process.communicate()
+    assert process.returncode == 0
+    assert "Stopped (interrupted)" in stdout.decode()
+    connection = sqlite3.connect(db)
+    (state,) = connection.execute("SELECT state FROM crawl_run").fetchone()
+    (observed,) = connection.execute("SELECT count(*) FROM observation").fetchone()
+    connection.close()
+    assert state == "interrupted"
+    assert 5 <= observed < 500
+
+
+async def test_a_full_disk_is_one_line_and_harms_nothing(tmp_path: Path) -> None:
+    db = tmp_path / "crawl.db"
+    async with serve(plain(hosts=1, pages_per_host=300)) as server:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", FULL_DISK, server.url("h1"), "--db", str(db), *LOCAL,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        stdout, stderr = await process.communicate()
+        assert (process.returncode, stdout) == (1, b"")
+        assert str(db) in only_line(stderr.decode())
+        connection = sqlite3.connect(db)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        connection.close()
+        code, _, _ = await finished(server.url("h1"), "--db", str(db), "--json", *LOCAL)
+    connection = sqlite3.connect(db)
+    pages = connection.execute("SELECT count(DISTINCT page_id) FROM observation").fetchone()
+    connection.close()
+    assert (code, pages) == (0, (300,))
+
+
+#: A process that may not make a file longer than 400 kB, and is told so by an error.
+FULL_DISK = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+from crawler.commands.main import app
+app(["crawl", *sys.argv[1:]])
+"""
+
+
+async def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+    async with serve(plain(hosts=1, pages_per_host=3)) as server:
+        read, write = os.pipe()
+        os.close(read)
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, server.url("h1"), "--db", str(tmp_path / "crawl.db"), "--json", *LOCAL,
+            stdout=write, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        os.close(write)
+        _, stderr = await process.communicate()
+    assert "Traceback" not in stderr.decode()

@@ -1,0 +1,195 @@
+"""The outlook of a URL follows from its place, robots.txt and politeness, in that order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crawler.commands.explanation import Explanation, ExplanationRules, Finding, explain
+from storage.inquiries import snapshot
+from storage.records import RobotsStanding
+from tests.storage.small_store import HOST, SmallStore, small_store
+
+NOW = 1_800_000_000.0
+DAY_S = 86_400.0
+RULES = ExplanationRules("freshet", robots_max_age_s=DAY_S, permanent_recheck_days=30.0)
+NOT_DUE = "not due in this run; due again when the next one starts"
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> SmallStore:
+    store = await small_store(tmp_path / "crawl.db")
+    store.run(NOW - 100)
+    return store
+
+
+def robots(store: SmallStore, body: str = "", **columns: object) -> None:
+    plain: dict[str, object] = {
+        "host_id": 1, "standing": "parsed", "fetched_at": NOW - 60, "body": body.encode()
+    }  # fmt: skip
+    store.insert("robots", **plain | columns)
+
+
+async def explained(store: SmallStore, *urls: str, rules: ExplanationRules = RULES) -> Explanation:
+    async with snapshot(store.path) as connection:
+        return await explain(connection, urls or [f"{HOST}/"], rules, NOW)
+
+
+async def test_a_url_in_the_frontier_is_due_now(store: SmallStore) -> None:
+    store.host()
+    store.due(store.page("/"), NOW - 1)
+    assert (await explained(store)).outlook == "due now"
+
+
+async def test_a_retry_waits_for_its_time(store: SmallStore) -> None:
+    store.host()
+    store.due(store.page("/"), NOW + 125, attempt=1)
+    outlook = (await explained(store)).outlook
+    assert outlook.startswith("another try is due at ")
+    assert outlook.endswith("(in 2 min)")
+
+
+async def test_a_deferred_url_gives_the_reason(store: SmallStore) -> None:
+    store.host()
+    store.due(store.page("/"), NOW - 1, deferred="http_503")
+    assert (await explained(store)).outlook == (
+        "deferred to the next run (http_503), due first there"
+    )
+
+
+async def test_a_settled_url_is_due_in_the_next_run(store: SmallStore) -> None:
+    store.host()
+    store.page("/", last_kind="unchanged", last_at=NOW - 5)
+    assert (await explained(store)).outlook == NOT_DUE
+
+
+async def test_a_url_that_is_held_back_says_why_and_nothing_else(store: SmallStore) -> None:
+    store.host()
+    robots(store, "User-agent: *\nDisallow: /")
+    store.page("/", held_back="trap: calendar")
+    assert (await explained(store)).outlook == "not crawled: trap: calendar"
+
+
+@pytest.mark.parametrize(("age_days", "asked_again"), [(29, False), (31, True)])
+async def test_a_permanent_alias_is_asked_again_after_some_days(
+    store: SmallStore, age_days: int, asked_again: bool
+) -> None:
+    store.host()
+    page = store.page("/new")
+    store.page("/", alias_of=page, alias_kind="permanent", alias_at=NOW - age_days * DAY_S)
+    outlook = (await explained(store)).outlook
+    assert (outlook == NOT_DUE) is asked_again
+    assert ("an alias, asked again in the first run after" in outlook) is not asked_again
+
+
+async def test_a_parked_host_stands_in_the_way_until_its_time(store: SmallStore) -> None:
+    store.host(
+        lane="one.example", last_exchange_at=NOW - 5, delay_s=1.0, parked_until=NOW + 7_300,
+        parked_reason="http_429",
+    )  # fmt: skip
+    store.due(store.page("/"), NOW - 1)
+    outlook = (await explained(store)).outlook
+    assert outlook.startswith("due now; its host is parked until ")
+    assert outlook.endswith("(in 2 h): http_429")
+
+
+async def test_what_robots_forbids_is_told_with_rule_line_and_group(store: SmallStore) -> None:
+    store.host()
+    robots(store, "User-agent: Freshet\nCrawl-delay: 4\nDisallow: /private/\nAllow: /\n")
+    store.due(store.page("/private/a"), NOW - 1)
+    told = await explained(store, f"{HOST}/private/a")
+    assert told.outlook == "due now; robots.txt forbids it, so it is recorded as refused"
+    assert told.robots is not None
+    verdict = told.robots.verdict
+    assert (verdict.rule, verdict.line, verdict.agent) == ("Disallow: /private/", 3, "freshet")
+    assert told.robots.crawl_delay_s == 4.0
+
+
+async def test_the_verdict_is_that_for_the_configured_agent(store: SmallStore) -> None:
+    store.host()
+    robots(store, "User-agent: mine\nDisallow: /\n")
+    store.due(store.page("/"), NOW - 1)
+    assert (await explained(store)).outlook == "due now"
+    told = await explained(store, rules=replace(RULES, agent="mine"))
+    assert "robots.txt forbids it" in told.outlook
+
+
+async def test_an_unreachable_robots_closes_its_host(store: SmallStore) -> None:
+    store.host()
+    robots(store, standing="unreachable", reason="timeout_headers")
+    store.due(store.page("/"), NOW - 1)
+    told = await explained(store)
+    assert told.outlook == (
+        "due now; nothing is asked for while robots.txt cannot be reached: timeout_headers"
+    )
+    assert told.robots is not None
+    assert (told.robots.standing, told.robots.fresh) == (RobotsStanding.UNREACHABLE, False)
+
+
+@pytest.mark.parametrize(("age_s", "fresh"), [(3_600.0, True), (DAY_S, False)])
+async def test_a_robots_is_fresh_for_as_long_as_the_settings_say(
+    store: SmallStore, age_s: float, fresh: bool
+) -> None:
+    store.host()
+    store.page("/")
+    robots(store, fetched_at=NOW - age_s)
+    told = await explained(store)
+    assert told.robots is not None
+    assert told.robots.fresh is fresh
+
+
+async def test_a_page_is_found_by_the_first_link_with_its_anchor(store: SmallStore) -> None:
+    store.host()
+    page, home = store.page("/a"), store.page("/")
+    store.link(home, page, NOW, anchor="An article", rel="nofollow")
+    told = await explained(store, f"{HOST}/a")
+    assert told.found == Finding("link", f"{HOST}/", "An article", "nofollow")
+
+
+async def test_a_seed_is_found_by_its_line_whatever_links_to_it(store: SmallStore) -> None:
+    store.host()
+    page, other = store.page("/"), store.page("/a")
+    store.link(other, page, NOW)
+    store.insert("seed", text="one.example", url=f"{HOST}/", page_id=page, added_at=NOW)
+    assert (await explained(store)).found == Finding("seed", "one.example")
+
+
+async def test_a_sitemaps_entry_is_found_by_the_sitemap(store: SmallStore) -> None:
+    store.host()
+    page, sitemap = store.page("/a"), store.page("/sitemap.xml", role="sitemap")
+    store.link(sitemap, page, NOW, rel="sitemap")
+    found = (await explained(store, f"{HOST}/a")).found
+    assert found == Finding("sitemap", f"{HOST}/sitemap.xml", None, "sitemap")
+    named = (await explained(store, f"{HOST}/sitemap.xml")).found
+    assert named == Finding("robots.txt", None)
+
+
+async def test_the_target_of_a_redirect_is_found_by_it(store: SmallStore) -> None:
+    store.host()
+    page = store.page("/new", redirects=1, found_at=NOW - 50)
+    store.page("/old", alias_of=page, alias_kind="temporary", alias_at=NOW - 50)
+    store.link(store.page("/later"), page, NOW)
+    assert (await explained(store, f"{HOST}/new")).found == Finding("redirect", f"{HOST}/old")
+
+
+async def test_an_unknown_url_still_gets_the_verdict_of_its_host(store: SmallStore) -> None:
+    store.host()
+    store.page("/")
+    robots(store, "User-agent: *\nDisallow: /x\n")
+    told = await explained(store, "https://one.example/x", f"{HOST}/x")
+    assert (told.url, told.known) == (f"{HOST}/x", None)
+    assert told.outlook == "not crawled: no seed, link, sitemap or redirect has led to it"
+    assert told.robots is not None
+    assert not told.robots.verdict.allowed
+    assert told.nearest == [f"{HOST}/"]
+
+
+async def test_a_url_that_was_linked_out_of_scope_names_the_link(store: SmallStore) -> None:
+    store.host()
+    store.link(store.page("/"), "https://far.example/", NOW, anchor="Far")
+    told = await explained(store, "https://far.example/")
+    assert told.outlook == "not crawled: it was out of scope where a link to it was found"
+    assert told.linked_out_of_scope is not None
+    assert told.linked_out_of_scope.url == f"{HOST}/"

@@ -1,0 +1,115 @@
+"""`freshet history URL` lists what every visit found."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from crawler.commands.main import app
+from tests.storage.small_store import HOST, SmallStore, small_store
+
+
+@pytest.fixture
+def now() -> float:
+    return time.time()
+
+
+@pytest.fixture
+def store(tmp_path: Path, now: float) -> SmallStore:
+    """A page that was new, changed and failed, and an alias of it."""
+    store = asyncio.run(small_store(tmp_path / "crawl.db"))
+    store.run(now - 90_000)
+    store.host()
+    page = store.page("/")
+    store.observe(page, now - 90_000, "new", status=200, size_bytes=2_000)
+    store.observe(
+        page, now - 7_230, "changed", rung="blocks", status=200, resemblance=0.875,
+        resemblance_se=0.03, blocks_added=2, blocks_removed=1, size_bytes=2_100,
+    )  # fmt: skip
+    store.observe(page, now - 63, "failed", reason="dns", detail="no answer from [8.8.8.8]")
+    alias = store.page(
+        "/old", alias_of=page, alias_kind="permanent", alias_at=now - 90_001,
+        last_kind="redirected",
+    )  # fmt: skip
+    store.observe(alias, now - 90_001, "redirected", status=301, reason="permanent")
+    return store
+
+
+def history(store: SmallStore, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["history", "--db", str(store.path), *arguments])
+
+
+def test_observations_come_newest_first_with_what_decided_them(store: SmallStore) -> None:
+    result = history(store, f"{HOST}/")
+    assert result.exit_code == 0, result.output
+    failed, changed, new = result.stdout.splitlines()[-3:]
+    assert "(1 min ago)" in failed
+    assert failed.endswith("dns: no answer from [8.8.8.8]")
+    assert changed.split("ago)")[1].split() == [
+        "changed", "blocks", "200", "0.88", "±", "0.03", "+2", "−1", "2.1", "kB",
+    ]  # fmt: skip
+    assert new.split("ago)")[1].split() == ["new", "200", "2.0", "kB"]
+
+
+def test_json_is_one_object_with_unix_times(store: SmallStore, now: float) -> None:
+    result = history(store, f"{HOST}/", "--json", "--limit", "1")
+    assert result.stdout.count("\n") == 1
+    told = json.loads(result.stdout)
+    assert (told["url"], told["total"], told["alias"]) == (f"{HOST}/", 3, None)
+    assert [(o["at"], o["kind"], o["reason"]) for o in told["observations"]] == [
+        (now - 63, "failed", "dns")
+    ]
+
+
+def test_a_limit_says_what_it_leaves_out(store: SmallStore) -> None:
+    assert "… and 2 older; --limit shows more" in history(store, f"{HOST}/", "--limit", "1").stdout
+    assert history(store, f"{HOST}/", "--limit", "0").exit_code == 2
+
+
+def test_an_alias_names_its_page_and_shows_that_ones_history_too(store: SmallStore) -> None:
+    result = history(store, f"{HOST}/old")
+    told = json.loads(history(store, f"{HOST}/old", "--json").stdout)
+    assert "It is an alias (permanent" in result.stdout
+    assert "redirected" in result.stdout
+    assert "+2 −1" in result.stdout
+    assert told["alias"]["url"] == told["final_page"]["url"] == f"{HOST}/"
+    assert len(told["final_page"]["observations"]) == 3
+
+
+@pytest.mark.parametrize("text", ["one.example", "HTTP://ONE.example:80/?utm_source=mail#top"])
+def test_a_url_is_found_without_its_scheme_and_in_any_spelling(
+    store: SmallStore, text: str
+) -> None:
+    assert json.loads(history(store, text, "--json").stdout)["url"] == f"{HOST}/"
+
+
+def test_https_is_tried_before_http(store: SmallStore) -> None:
+    store.page("https://one.example/", host=store.host("https://one.example"))
+    assert json.loads(history(store, "one.example", "--json").stdout)["url"] == (
+        "https://one.example/"
+    )
+
+
+def test_an_unknown_url_is_one_line_with_the_nearest_and_exit_code_1(store: SmallStore) -> None:
+    result = history(store, f"{HOST}/odd")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr == (
+        f"freshet: {HOST}/odd is not known; the nearest on that host: {HOST}/old, {HOST}/\n"
+    )
+
+
+def test_a_page_that_waits_for_its_first_visit_says_so(store: SmallStore) -> None:
+    store.page("/soon")
+    assert history(store, f"{HOST}/soon").stdout == f"{HOST}/soon: never visited\n"
+
+
+def test_what_is_no_url_is_wrong_usage(store: SmallStore) -> None:
+    result = history(store, "ftp://one.example/")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1

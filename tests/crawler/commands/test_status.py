@@ -1,0 +1,136 @@
+"""`freshet status` is the store on one screen, while a crawl may be writing it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from crawler.commands.main import app
+from tests.storage.small_store import HOST, SmallStore, small_store
+
+
+@pytest.fixture
+def now() -> float:
+    return time.time()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SmallStore:
+    return asyncio.run(small_store(tmp_path / "crawl.db"))
+
+
+@pytest.fixture
+def busy(store: SmallStore, now: float) -> SmallStore:
+    """A store in the middle of its second run, with a host of every sort."""
+    store.run(now - 90_000, state="ended", ended_at=now - 80_000, fetches=9)
+    run = store.run(now - 600.5, fetches=1_234)
+    host = store.host()
+    page = store.page("/", checked_at=now - 5)
+    store.observe(page, now - 80_001, "new")
+    store.observe(page, now - 5, "changed", run_id=run)
+    store.due(store.page("/due"), now - 1)
+    store.due(store.page("/retry"), now + 500)
+    store.due(store.page("/left"), now, deferred="http_503")
+    store.page("/kept-out", held_back="nofollow")
+    store.host(
+        "http://parked.example", parked_until=now + 3_630, parked_reason="http_429", lane="p"
+    )
+    closed = store.host("http://closed.example")
+    store.insert(
+        "robots", host_id=closed, standing="unreachable", fetched_at=now - 7_300,
+        reason="timeout", body=b"",
+    )  # fmt: skip
+    store.insert(
+        "trap", host_id=host, shape="/cal?d=*", kind="trap: calendar", admitted=400, refused=12
+    )
+    return store
+
+
+def status(store: SmallStore) -> str:
+    result = CliRunner().invoke(app, ["status", "--db", str(store.path)])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def status_json(store: SmallStore) -> Any:
+    result = CliRunner().invoke(app, ["status", "--db", str(store.path), "--json"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("\n") == 1
+    return json.loads(result.stdout)
+
+
+def test_the_last_run_is_told_with_its_observations_and_its_last_sign_of_life(
+    busy: SmallStore, now: float
+) -> None:
+    told = status_json(busy)["last_run"]
+    assert told == {
+        "run": 2, "state": "running", "started_at": now - 600.5, "ended_at": None,
+        "last_observation_at": now - 5, "seconds": 595.5, "fetches": 1_234,
+        "observations": {"changed": 1},
+    }  # fmt: skip
+
+
+def test_every_part_of_the_store_is_counted(busy: SmallStore) -> None:
+    told = status_json(busy)
+    assert told["holdings"]["pages"] == 1
+    assert told["holdings"]["urls"] == 5
+    assert told["frontier"] == {"due": 1, "waiting": 1, "deferred": 1}
+    assert told["busiest"] == [{"origin": HOST, "due": 1}]
+    assert told["deferred"] == [{"origin": HOST, "urls": 1, "reason": "http_503"}]
+    assert told["held_back"] == {"nofollow": 1}
+    assert told["bounded"][0]["refused"] == 12
+    assert told["file_bytes"] >= busy.path.stat().st_size
+
+
+def test_people_see_which_hosts_wait_for_what_and_until_when(busy: SmallStore) -> None:
+    lines = status(busy).splitlines()
+    parked = next(line for line in lines if line.startswith("http://parked.example"))
+    assert "(in 1 h)" in parked
+    assert "http_429" in parked
+    closed = next(line for line in lines if line.startswith("http://closed.example"))
+    assert "(2 h ago)" in closed
+    assert "nothing is fetched" in closed
+    assert any(f"{HOST}/cal?d=*" in line for line in lines)
+
+
+def test_an_old_copy_of_robots_in_use_is_no_closed_host(store: SmallStore, now: float) -> None:
+    store.insert(
+        "robots", host_id=store.host(), standing="parsed", fetched_at=now - 9, stale_since=now,
+        reason="http_500", body=b"",
+    )  # fmt: skip
+    assert "an older copy is used" in status(store)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("ended", "Run 1: ended"),
+        ("interrupted", "Run 1: interrupted (the next crawl finishes it)"),
+        ("limit", "Run 1: limit reached (the next crawl finishes it)"),
+        ("running", "Run 1: running, or killed (the next crawl finishes it)"),
+    ],
+)
+def test_the_state_of_a_run_says_what_the_next_crawl_does(
+    store: SmallStore, now: float, state: str, words: str
+) -> None:
+    store.run(now - 60, state=state)
+    assert words in status(store).splitlines()
+
+
+def test_a_store_without_a_run_says_so(store: SmallStore) -> None:
+    assert "no crawl has run yet" in status(store)
+    assert status_json(store)["last_run"] is None
+
+
+def test_no_store_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["status", "--db", str(tmp_path / "none.db")])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert "there is no such file" in result.stderr

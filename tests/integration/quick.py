@@ -1,0 +1,70 @@
+"""Crawls for tests: settings without pauses, and questions to the store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from config.loading import load
+from config.settings import Settings
+from crawler.admission.sites import seeds_from_arguments
+from crawler.commands.crawling import CrawlOrder, Live, Mode, Observer
+from crawler.synthetic_web.server import WebServer
+from crawler.synthetic_web.web import SyntheticWeb
+from crawler.urls import canonical
+
+QUICK: Mapping[str, object] = {
+    "politeness.delay_s": 0.0,
+    "politeness.slow_factor": 0.0,
+    "politeness.crawl_delay_cap_s": 0.01,
+    "politeness.back_off_initial_s": 0.02,
+    "politeness.back_off_factor": 1.5,
+    "politeness.retry_after_cap_s": 0.05,
+    "crawl.patience_s": 5.0,
+    "network.allow_private_addresses": True,
+}
+
+
+def quick(**changes: object) -> Settings:
+    """Settings without pauses; ``changes`` are dotted names with ``__``."""
+    settings, _ = load(None, {**QUICK, **{k.replace("__", "."): v for k, v in changes.items()}})
+    return settings
+
+
+def unwatched(_live: Live) -> Observer:
+    return lambda _batch: None
+
+
+def order(
+    db: Path, server: WebServer, names: Sequence[str], mode: Mode = Mode.AUTOMATIC
+) -> CrawlOrder:
+    return CrawlOrder(db, seeds_from_arguments([server.url(n) for n in names]).seeds, mode)
+
+
+def urls(db: Path, sql: str) -> set[str]:
+    connection = sqlite3.connect(db)
+    try:
+        return {row[0] for row in connection.execute(sql)}
+    finally:
+        connection.close()
+
+
+def answered(db: Path) -> set[str]:
+    return urls(
+        db,
+        "SELECT url FROM page WHERE role = 'page' AND alias_of IS NULL "
+        "AND last_kind IN ('new', 'changed', 'unchanged')",
+    )
+
+
+def crawlable(web: SyntheticWeb, server: WebServer) -> set[str]:
+    places = web.crawlable(server.clock.now())
+    return {canonical(server.addresses.url(place)) for place in places}
+
+
+def assert_consistent(db: Path) -> None:
+    connection = sqlite3.connect(db)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    connection.close()

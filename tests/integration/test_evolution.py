@@ -1,0 +1,158 @@
+"""Real sites with their true history, where FRESHET_EVOLUTION_DIR says they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import urllib.request
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import zstandard
+
+from crawler.admission.sites import seeds_from_arguments
+from crawler.commands.crawling import CrawlOrder, crawl
+from tests.integration.quick import answered, quick, unwatched, urls
+
+FOLDER = os.environ.get("FRESHET_EVOLUTION_DIR")
+SITES = ("flink", "lean", "ada", "httpwg")
+#: Pages answer after some time as the server reads a time after it has begun to.
+CLOCK_ERROR_S = 0.001
+
+pytestmark = pytest.mark.skipif(
+    FOLDER is None, reason="FRESHET_EVOLUTION_DIR does not say where the recorded sites are"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The recorded sites, served as they were at a time that only the test sets."""
+
+    admin: str
+    hosts: dict[str, str]
+    log: Path
+
+    def alive(self, origin: str) -> set[str]:
+        """The paths of a site's pages that exist now."""
+        return set(self._get(f"/__alive?host={self.hosts[origin]}"))
+
+    def set_clock(self, day: str) -> None:
+        request = urllib.request.Request(
+            f"{self.admin}/__clock", json.dumps({"time": day}).encode()
+        )
+        urllib.request.urlopen(request, timeout=10).close()
+
+    def requests(self) -> list[dict[str, Any]]:
+        """The server's log."""
+        urllib.request.urlopen(f"{self.admin}/__flush", b"", timeout=10).close()
+        return [json.loads(line) for line in self.log.read_text("utf-8").splitlines()]
+
+    def _get(self, target: str) -> Any:
+        with urllib.request.urlopen(self.admin + target, timeout=10) as answer:
+            return json.load(answer)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    assert FOLDER is not None
+    first = _free_ports(len(SITES) + 2)
+    command = [sys.executable, str(Path(FOLDER) / "timeserver.py")]
+    for site in SITES:
+        _unpack(Path(FOLDER) / f"{site}.sqlite.zst", tmp_path / f"{site}.sqlite")
+        command += ["--site", str(tmp_path / f"{site}.sqlite")]
+    log = tmp_path / "requests.jsonl"
+    options = ["--rewrite", "--sitemap", "generated", "--start", "2025-02-01", "--log", str(log)]
+    ports = ["--port", str(first), "--admin-port", str(first + 1), "--ports-from", str(first + 2)]
+    with subprocess.Popen([*command, *options, *ports], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        ready = json.loads(server.stdout.readline())
+        hosts = {f"http://127.0.0.1:{port}": host for host, _, _, _, port in ready["sites"]}
+        yield History(f"http://127.0.0.1:{first + 1}", hosts, log)
+        server.terminate()
+
+
+def _unpack(packed: Path, to: Path) -> None:
+    with packed.open("rb") as source, to.open("wb") as target:
+        zstandard.ZstdDecompressor().copy_stream(source, target)
+
+
+def _free_ports(count: int) -> int:
+    """The first of some successive ports that were free a moment ago."""
+    for first in range(20_000, 30_000, count):
+        try:
+            for port in range(first, first + count):
+                with socket.create_server(("127.0.0.1", port)):
+                    pass
+        except OSError:
+            continue
+        return first
+    pytest.fail("no free ports")
+
+
+def _found(db: Path, origin: str) -> set[str]:
+    """The paths that answered; with a meta refresh, too: the recording has these as pages."""
+    refreshing = urls(db, "SELECT url FROM page WHERE last_kind = 'redirected' AND status = 200")
+    return {
+        unquote(url.removeprefix(origin))
+        for url in answered(db) | refreshing
+        if url.startswith(f"{origin}/")
+    }
+
+
+async def test_the_pages_found_are_those_that_the_sites_had(
+    history: History, tmp_path: Path
+) -> None:
+    db = tmp_path / "crawl.db"
+    # One site's own robots.txt names no sitemap, and some of its pages are linked nowhere.
+    entries = [f"{origin}/{path}" for origin in history.hosts for path in ("", "sitemap.xml")]
+    seeds = seeds_from_arguments(entries).seeds
+    for day in ("2025-02-01", "2025-05-01"):
+        history.set_clock(day)
+        await crawl(quick(), CrawlOrder(db, seeds), watch=unwatched)
+        for origin in history.hosts:
+            alive, found = history.alive(origin), _found(db, origin)
+            # The recorded sites are served as their own hosts did: /a is /a.html there.
+            unknown = {path for path in found - alive if f"{path}.html" not in alive}
+            assert (sorted(alive - found), sorted(unknown)) == ([], [])
+
+
+async def test_by_the_servers_log_no_request_came_early(history: History, tmp_path: Path) -> None:
+    seeds = seeds_from_arguments([f"{origin}/" for origin in history.hosts]).seeds
+    settings = quick(politeness__delay_s=0.1, crawl__time_limit_s=4.0)
+    await crawl(settings, CrawlOrder(tmp_path / "crawl.db", seeds), watch=unwatched)
+    by_host = defaultdict(list)
+    for line in history.requests():
+        by_host[line["host"]].append((line["rt"], line["rt"] + line["dur_ms"] / 1e3))
+    assert len(by_host) == len(SITES)
+    gaps = [b[0] - a[1] for times in by_host.values() for a, b in pairwise(sorted(times))]
+    assert len(gaps) > 4 * 20
+    assert min(gaps) >= 0.1 - CLOCK_ERROR_S
+
+
+async def test_a_second_visit_to_real_pages_is_mostly_answered_304(
+    history: History, tmp_path: Path
+) -> None:
+    db = tmp_path / "crawl.db"
+    seeds = seeds_from_arguments([f"{next(iter(history.hosts))}/"]).seeds
+    await crawl(quick(), CrawlOrder(db, seeds), watch=unwatched)
+    report = await crawl(quick(), CrawlOrder(db, seeds), watch=unwatched)
+    connection = sqlite3.connect(db)
+    rungs = dict(
+        connection.execute(
+            "SELECT o.rung, count(*) FROM observation AS o JOIN page AS p ON p.id = o.page_id "
+            "WHERE o.run_id = 2 AND p.role = 'page' AND o.kind = 'unchanged' GROUP BY 1"
+        )
+    )
+    connection.close()
+    assert report.changed == 0
+    assert rungs == {"304": report.pages}

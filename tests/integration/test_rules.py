@@ -1,0 +1,187 @@
+"""What servers ask of a crawler, end to end: robots.txt, sitemaps, directives, TLS."""
+
+from __future__ import annotations
+
+import sqlite3
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from crawler.admission.sites import seeds_from_arguments
+from crawler.commands.crawling import CrawlOrder, crawl
+from crawler.commands.report import CrawlReport
+from tests.integration.quick import quick, unwatched, urls
+from tests.integration.scripted import Page, Scripted, scripted
+
+CERTIFICATE = Path(__file__).parents[1] / "crawler" / "network" / "data" / "loopback.pem"
+HOME = Page('<p>Home. <a href="/a">A</a> <a href="/b/c">C</a></p>')
+PAGES = {"/": HOME, "/a": Page("<p>The page A.</p>"), "/b/c": Page("<p>The page C.</p>")}
+
+
+async def crawled(web: Scripted, db: Path, *names: str, **changes: object) -> CrawlReport:
+    seeds = seeds_from_arguments([f"{web.origin(name)}/" for name in names]).seeds
+    return await crawl(quick(**changes), CrawlOrder(db, seeds), watch=unwatched)
+
+
+@pytest.mark.parametrize(
+    "robots",
+    [
+        Page("gone fishing", 500),
+        Page("slow down", 429),
+        Page("down", 503, {"Retry-After": "1"}),
+        Page("cut", 200, {"Content-Encoding": "gzip"}),
+    ],
+    ids=["500", "429", "503", "unreadable"],
+)
+async def test_an_unreachable_robots_txt_closes_its_host(tmp_path: Path, robots: Page) -> None:
+    async with scripted({"h": {**PAGES, "/robots.txt": robots}}) as web:
+        report = await crawled(
+            web, tmp_path / "c.db", "h", crawl__patience_s=0.1, politeness__back_off_factor=3.0
+        )
+    assert set(web.asked("h")) == {"/robots.txt"}
+    assert len(web.asked("h")) >= 2
+    assert [host.urls for host in report.deferred] == [1]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410])
+async def test_no_robots_txt_allows_everything(tmp_path: Path, status: int) -> None:
+    async with scripted({"h": {**PAGES, "/robots.txt": Page("", status)}}) as web:
+        report = await crawled(web, tmp_path / "c.db", "h")
+    assert report.pages == 3
+
+
+async def test_what_robots_txt_forbids_is_recorded_as_refused_and_not_asked(
+    tmp_path: Path,
+) -> None:
+    db = tmp_path / "c.db"
+    rules = Page("User-agent: *\nDisallow: /b\n", headers={"Content-Type": "text/plain"})
+    async with scripted({"h": {**PAGES, "/robots.txt": rules}}) as web:
+        report = await crawled(web, db, "h")
+    assert sorted(web.asked("h")) == ["/", "/a", "/robots.txt"]
+    assert (report.pages, report.refused_by_robots) == (2, 1)
+    details = urls(db, "SELECT detail FROM observation WHERE kind = 'refused'")
+    assert details == {"Disallow: /b"}
+
+
+async def test_a_redirected_robots_txt_rules_over_the_host_that_was_asked(tmp_path: Path) -> None:
+    moved = Page("", 301, {"Location": "{origin:other}/rules.txt"})
+    rules = Page("User-agent: freshet\nDisallow: /a\n")
+    hosts = {
+        "h": {**PAGES, "/robots.txt": moved},
+        "other": {"/rules.txt": rules, "/robots.txt": Page("User-agent: *\nDisallow: /\n")},
+    }
+    async with scripted(hosts) as web:
+        report = await crawled(web, tmp_path / "c.db", "h")
+    assert "/a" not in web.asked("h")
+    assert web.asked("other") == ["/rules.txt"]
+    assert (report.pages, report.refused_by_robots, report.fetches) == (2, 1, 4)
+
+
+async def test_a_sixth_redirect_of_robots_txt_is_not_followed(tmp_path: Path) -> None:
+    hops: dict[str, Page] = {
+        f"/r{n}": Page("", 302, {"Location": f"/r{n + 1}"}) for n in range(1, 9)
+    }
+    start = Page("", 302, {"Location": "/r1"})
+    async with scripted({"h": {**PAGES, **hops, "/robots.txt": start}}) as web:
+        report = await crawled(web, tmp_path / "c.db", "h")
+    assert [target for target in web.asked("h") if target.startswith("/r")] == [
+        "/robots.txt", "/r1", "/r2", "/r3", "/r4", "/r5",
+    ]  # fmt: skip
+    assert report.pages == 3
+
+
+async def test_links_marked_nofollow_by_anyone_are_known_and_not_asked(tmp_path: Path) -> None:
+    db = tmp_path / "c.db"
+    pages = {
+        "/": Page('<p>Text. <a rel="nofollow" href="/link">L</a> <a href="/meta">M</a></p>'),
+        "/meta": Page('<meta name=robots content=nofollow><p><a href="/from-meta">x</a></p>'),
+        "/link": Page("never"),
+        "/from-meta": Page("never"),
+    }
+    async with scripted({"h": pages}) as web:
+        await crawled(web, db, "h")
+    assert sorted(web.asked("h")) == ["/", "/meta", "/robots.txt"]
+    held = urls(db, "SELECT url FROM page WHERE held_back = 'nofollow'")
+    assert held == {f"{web.origin('h')}/link", f"{web.origin('h')}/from-meta"}
+
+
+async def test_noindex_is_recorded_and_noarchive_keeps_no_body(tmp_path: Path) -> None:
+    db = tmp_path / "c.db"
+    pages = {"/": Page("<p>Secret.</p>", headers={"X-Robots-Tag": "noindex, noarchive"})}
+    async with scripted({"h": pages}) as web:
+        await crawled(web, db, "h")
+    connection = sqlite3.connect(db)
+    assert connection.execute("SELECT noindex, noarchive FROM page").fetchall() == [(1, 1)]
+    assert connection.execute("SELECT count(*) FROM body").fetchall() == [(0,)]
+    connection.close()
+
+
+def sitemap(*locations: str) -> Page:
+    entries = "".join(f"<url><loc>{location}</loc></url>" for location in locations)
+    return Page(f"<urlset>{entries}</urlset>", headers={"Content-Type": "application/xml"})
+
+
+def cross_submit(naming: str) -> Mapping[str, Mapping[str, Page]]:
+    """Host ``a`` has a sitemap that lists a page of ``b``."""
+    listing = sitemap("{origin:a}/own", "{origin:b}/listed")
+    return {
+        "a": {
+            "/": Page("<p>A</p>"), "/own": Page("<p>Own</p>"), "/sitemap.xml": listing,
+            "/robots.txt": Page("Sitemap: {origin:a}/sitemap.xml\n"),
+        },
+        "b": {
+            "/": Page("<p>B</p>"), "/listed": Page("<p>Listed</p>"), "/robots.txt": Page(naming),
+        },
+    }  # fmt: skip
+
+
+async def test_a_sitemap_speaks_for_another_host_only_if_that_host_says_so(tmp_path: Path) -> None:
+    async with scripted(cross_submit("User-agent: *\nDisallow:\n")) as web:
+        await crawled(web, tmp_path / "c.db", "a", "b")
+    assert "/own" in web.asked("a")
+    assert "/listed" not in web.asked("b")
+
+
+@pytest.mark.parametrize("first", ["a", "b"], ids=["sitemap first", "robots.txt first"])
+async def test_a_named_sitemap_counts_whichever_file_is_read_first(
+    tmp_path: Path, first: str
+) -> None:
+    second = "b" if first == "a" else "a"
+    async with scripted(cross_submit("Sitemap: {origin:a}/sitemap.xml\n")) as web:
+        await crawled(web, tmp_path / "c.db", first, crawl__scope="host")
+        await crawled(web, tmp_path / "c.db", second)
+    assert "/listed" in web.asked("b")
+
+
+async def test_a_sitemap_line_that_is_no_url_harms_nothing(tmp_path: Path) -> None:
+    rules = Page("Sitemap: http://\nSitemap: https://[::bad/\n")
+    async with scripted({"h": {**PAGES, "/robots.txt": rules}}) as web:
+        report = await crawled(web, tmp_path / "c.db", "h")
+    assert (report.pages, report.errors) == (3, 0)
+
+
+async def test_a_larger_depth_lets_in_what_a_smaller_one_held_back(tmp_path: Path) -> None:
+    async with scripted(
+        {"h": {**PAGES, "/a": Page('<p>A. <a href="/deep">D</a></p>'), "/deep": HOME}}
+    ) as web:
+        shallow = await crawled(web, tmp_path / "c.db", "h", crawl__max_depth=1)
+        assert (shallow.pages, shallow.held_back) == (3, {"depth": 1})
+        deep = await crawled(web, tmp_path / "c.db", "h", crawl__max_depth=0)
+    assert (deep.pages, deep.new) == (4, 1)
+
+
+async def test_a_bad_certificate_is_a_recorded_outcome_and_no_downgrade(tmp_path: Path) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(CERTIFICATE)
+    db = tmp_path / "c.db"
+    async with scripted({"h": PAGES}, tls) as web:
+        bare = web.origin("h").removeprefix("https://")
+        seeds = seeds_from_arguments([bare]).seeds
+        report = await crawl(quick(), CrawlOrder(db, seeds), watch=unwatched)
+    assert web.log == []
+    (seed,) = report.silent_seeds
+    assert "certificate" in seed.reason
+    assert urls(db, "SELECT reason FROM observation") == {"tls"}
+    assert urls(db, "SELECT url FROM page") == {f"{web.origin('h')}/"}
