@@ -1,0 +1,140 @@
+"""The demo: an evolving synthetic web on loopback is crawled, changes, and is crawled again.
+
+The web knows its own truth, so the demo ends by holding the crawl against it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from pathlib import Path
+
+import uvloop
+from rich.console import Console
+
+from config.loading import load
+from config.settings import Settings
+from crawler.admission.sites import seeds_from_arguments
+from crawler.commands.crawling import CrawlOrder, crawl
+from crawler.commands.display import show_line, show_list
+from crawler.commands.progress import watching
+from crawler.commands.report import CrawlReport
+from crawler.commands.summary import print_summary
+from crawler.synthetic_web.clock import WebClock
+from crawler.synthetic_web.content import EditKind
+from crawler.synthetic_web.presets import showcase
+from crawler.synthetic_web.server import WebServer, serve
+from crawler.synthetic_web.web import SyntheticWeb
+from crawler.urls import canonical
+from storage.database import reading
+
+_DAY_S = 86_400.0
+_SETTINGS = {
+    "politeness.delay_s": 0.05,
+    # One of the hosts throttles and fails: shorter pauses, so that nobody waits for it.
+    "crawl.patience_s": 15.0,
+    "politeness.back_off_initial_s": 0.5,
+    "politeness.back_off_factor": 2.0,
+    "network.allow_private_addresses": True,
+    # The showcase has endless calendars and session ids: small bounds end them sooner.
+    "traps.max_calendar_urls": 20,
+    "traps.max_session_urls": 10,
+}
+
+out = Console(highlight=False, soft_wrap=True)
+
+
+def main() -> None:
+    """Parse the arguments and run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="of the synthetic web (default: 1)")
+    parser.add_argument("--days", type=float, default=10.0, help="between the two crawls")
+    parser.add_argument("--db", type=Path, help="keep the store in this file")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        db = arguments.db or Path(folder) / "demo.db"
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_demo(arguments.seed, arguments.days, db))
+    if arguments.db:
+        out.print(f"Look around: .venv/bin/freshet status --db {db}")
+
+
+async def _demo(seed: int, days: float, db: Path) -> None:
+    settings, _ = load(None, _SETTINGS)
+    web = showcase(seed)
+    async with serve(web, WebClock(web.start_at)) as server:
+        server.clock.advance(5 * _DAY_S)
+        seeds = seeds_from_arguments([server.url(name) for name in web.sites]).seeds
+        out.rule(f"A synthetic web: {len(web.sites)} hosts on loopback; the first crawl")
+        before = server.clock.now()
+        await _crawl(settings, CrawlOrder(db, seeds))
+        server.clock.advance(days * _DAY_S)
+        out.rule(f"{days:g} days later: the same command again")
+        report = await _crawl(settings, CrawlOrder(db, seeds))
+        out.rule()
+        await _print_truth(web, server, before, report, db)
+
+
+async def _crawl(settings: Settings, order: CrawlOrder) -> CrawlReport:
+    with watching(quiet=False, verbose=False) as watch:
+        report = await crawl(settings, order, watch=watch)
+    print_summary(report, order.db)
+    return report
+
+
+async def _print_truth(
+    web: SyntheticWeb, server: WebServer, before: float, report: CrawlReport, db: Path
+) -> None:
+    """Pages that were there and were found; pages that had changed and were seen to."""
+    now = server.clock.now()
+    alive = {canonical(server.addresses.url(place)) for place in web.crawlable(now)}
+    found = await _urls(
+        db,
+        "SELECT url FROM page WHERE role = 'page' AND last_kind IN ('new', 'changed', 'unchanged')",
+    )
+    compared = await _urls(
+        db,
+        "SELECT p.url FROM page AS p JOIN observation AS o ON o.page_id = p.id "
+        "WHERE p.role = 'page' AND o.kind IN ('changed', 'unchanged')",
+    )
+    edited = {
+        url
+        for place in web.truth.alive(before) & web.truth.alive(now)
+        if (url := canonical(server.addresses.url(place))) in compared
+        and web.truth.changed_significantly(place, before, now)
+    }
+    seen = {page.url for page in report.changed_pages}
+    show_list(
+        "Against the truth that the web knows",
+        ("what", "in truth", "Freshet", "missed", "too many"),
+        [
+            _row("pages that a complete polite crawl finds", alive, _no_trap(web, server, found)),
+            _row("pages whose main text was edited", edited, _no_trap(web, server, seen)),
+        ],
+    )
+    frames = sum(e.kind is EditKind.FRAME for e in web.truth.edits_between(before, now))
+    if not seen - edited:
+        show_line(
+            f"{frames} edits of frames, and noise in every answer (time stamps, tokens, adverts), "
+            "raised no change."
+        )
+
+
+def _row(label: str, truth: set[str], told: set[str]) -> tuple[str, int, int, int, int]:
+    return label, len(truth), len(told), len(truth - told), len(told - truth)
+
+
+def _no_trap(web: SyntheticWeb, server: WebServer, urls: set[str]) -> set[str]:
+    """Those that are no endless made-up pages, of which there is no truth."""
+    places = ((url, server.addresses.place(url)) for url in urls)
+    return {url for url, place in places if place is not None and not web.is_trap(place)}
+
+
+async def _urls(db: Path, sql: str) -> set[str]:
+    async with reading(db) as reader:
+        return {row[0] for row in await reader.execute_fetchall(sql)}
+
+
+if __name__ == "__main__":
+    main()
