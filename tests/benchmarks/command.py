@@ -1,0 +1,57 @@
+"""What the benchmark commands have in common: environment, options and output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+
+
+def enter_environment() -> None:
+    """Go on in the project's own environment, ``.venv``, where there is one."""
+    environment = _ROOT / ".venv"
+    python = environment / "bin" / "python"
+    if python.exists() and Path(sys.prefix).resolve() != environment.resolve():
+        os.execv(python, [str(python), *sys.argv])
+    if not Path(sys.executable).with_name("freshet").exists():
+        sys.exit("freshet is not installed here; scripts/setup does it")
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """A parser with the options of every benchmark."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the JSON there, too")
+    return parser
+
+
+def say(message: str) -> None:
+    """Progress, for people."""
+    sys.stderr.write(f"{message}\n")
+
+
+def finish(result: dict[str, object], output: Path | None) -> None:
+    """Print the result as JSON, and write it where it was asked for.
+
+    With it goes what else the machine had to do: the load average of the last minute.
+    """
+    machine = {"cores": os.cpu_count(), "load_average": round(os.getloadavg()[0], 2)}
+    text = json.dumps(result | {"machine": machine}, indent=2) + "\n"
+    sys.stdout.write(text)
+    if output is not None:
+        output.write_text(text, "utf-8")
+
+
+@contextmanager
+def workspace() -> Iterator[Path]:
+    """A directory for stores and logs, which goes with the block."""
+    with tempfile.TemporaryDirectory(prefix="freshet-bench-") as directory:
+        yield Path(directory)

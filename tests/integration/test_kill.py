@@ -1,0 +1,23 @@
+"""kill -9 end to end: scripts/bench_kill with fewer moments."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.kill import Load, measure
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs addresses of 127.0.0.0/8")
+
+
+def test_25_kills_lose_nothing_acknowledged_and_every_page_is_fetched(tmp_path: Path) -> None:
+    found = measure(Load(trials=25, pages_per_host=100), tmp_path)
+    assert found["kills"] == 25
+    assert found["acknowledged"] > 0
+    assert found["lost"] == 0
+    assert found["problems"] == []
+    assert found["pages_missed"] == 0
+    assert found["wrong_bodies"] == 0
+    asked_again = found["asked_again_in_one_run"]
+    assert asked_again["after_commit"] == 0
+    assert asked_again["twice_by_one_process"] == 0
