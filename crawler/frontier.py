@@ -212,6 +212,14 @@ class Frontier:
                 reasons[entry.host_id] = reason
         return reasons
 
+    def active(self, now: float) -> int:
+        """How many hosts are being asked, or will be as soon as their delay is over."""
+        return sum(
+            (entry.lane.state.in_flight > 0 or self._agenda.waiting(entry.host_id))
+            and self._wait_reason(entry, now) is None
+            for entry in self._hosts.values()
+        )
+
     def _wait_reason(self, entry: _HostEntry, now: float) -> str | None:
         if not self._agenda.waiting(entry.host_id):
             return None

@@ -33,20 +33,20 @@ def watching(*, quiet: bool, verbose: bool) -> Iterator[Callable[[Live], Observe
         yield lambda live: _Log(live, every_page=verbose, silent=quiet and not verbose)
         return
     with LiveDisplay(console=err, refresh_per_second=_REFRESH_PER_S, transient=True) as display:
-        yield lambda live: _Screen(live, display)
+
+        def show(live: Live) -> Observer:
+            display.update(Screen(live))
+            return lambda _batch: None
+
+        yield show
 
 
-class _Screen:
-    """A few lines that are rewritten: counts, rate, and which hosts wait for what."""
+class Screen:
+    """Two lines that are rewritten: counts and rate, and which hosts wait for what."""
 
-    def __init__(self, live: Live, display: LiveDisplay) -> None:
+    def __init__(self, live: Live) -> None:
         self._live = live
-        self._display = display
         self._started_at = live.clock.now()
-        display.update(self)
-
-    def __call__(self, batch: Sequence[Acknowledged]) -> None:
-        """The display refreshes itself."""
 
     def __rich__(self) -> Table:
         """The lines as of now."""
@@ -68,7 +68,11 @@ class _Screen:
 
     def _hosts_line(self, now: float) -> str:
         waits = self._live.frontier.waits(now)
-        parts = [f"{self._live.pool.active} exchanges under way"]
+        active = self._live.frontier.active(now)
+        parts = [f"{active:,} {'host' if active == 1 else 'hosts'} active"]
+        wakes_at = self._live.frontier.wakes_at()
+        if not active and wakes_at is not None:
+            parts[0] += f", the next in {max(0.0, wakes_at - now):.0f} s"
         if self._live.pool.stopping:
             parts.append("stopping: waiting for them, Ctrl-C again to break off")
         reasons = Counter(waits.values()).most_common(_REASONS_SHOWN)

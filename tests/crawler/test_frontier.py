@@ -208,3 +208,18 @@ def test_the_frontier_uses_what_time_politeness_leaves() -> None:
     order = world.order(99.0, response_s=0.25)
     # 20 hosts, 1.25 s for each exchange: what a perfect crawler would do in 100 seconds.
     assert len(order) == 20 * 80
+
+
+def test_a_host_is_active_unless_it_is_kept_waiting_or_has_no_work() -> None:
+    world = World()
+    for host_id, lane in ((1, "a"), (2, "b"), (3, "c")):
+        world.add(host_id, lane, parsed(ALLOW, 0.0))
+    world.supply(page(1, 1), page(2, 2), page(3, 2))
+    assert world.frontier.active(0.0) == 2
+    assert len(world.errands(0.0)) == 2
+    assert world.frontier.active(0.0) == 2
+    world.fine("a", 0.5)
+    assert world.frontier.active(0.5) == 1
+    world.frontier.ended("b", 0.5, 0.1, Answer.DOWN, None, "connect")
+    assert world.frontier.active(0.5) == 0
+    assert world.frontier.waits(0.5) == {2: "connect"}

@@ -1,0 +1,114 @@
+"""Progress says how far the crawl is, and which hosts wait for what."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from rich.console import Console
+
+from crawler.commands.crawling import Live
+from crawler.commands.progress import Screen, watching
+from crawler.tally import Tally
+from storage.records import Acknowledged, DueUrl, Kind, Observation, Rung, Visit
+
+DUE = DueUrl(1, "https://a.example/", "https://a.example/", 1, 0.0)
+
+
+@dataclass(slots=True)
+class Clock:
+    at: float = 100.0
+
+    def now(self) -> float:
+        return self.at
+
+
+@dataclass(slots=True)
+class Hosts:
+    """A frontier of which only the numbers matter."""
+
+    working: int = 0
+    waiting: dict[int, str] = field(default_factory=dict)
+    wakes: float | None = None
+
+    def active(self, _now: float) -> int:
+        return self.working
+
+    def waits(self, _now: float) -> dict[int, str]:
+        return self.waiting
+
+    def wakes_at(self) -> float | None:
+        return self.wakes
+
+
+def live(hosts: Hosts, clock: Clock, *, stopping: bool = False) -> tuple[Live, Tally]:
+    tally = Tally()
+    pool = SimpleNamespace(active=1, stopping=stopping)
+    return Live(cast(Any, pool), cast(Any, hosts), tally, clock, resumed=False), tally
+
+
+def committed(kind: Kind, rung: Rung | None = None) -> Acknowledged:
+    visit = Visit(DUE, Observation(1, 99.0, kind, rung, status=200))
+    return Acknowledged(visit, frozenset(), 0)
+
+
+def shown(screen: Screen) -> str:
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(screen)
+    return captured.get()
+
+
+def test_the_screen_shows_counts_rate_and_time() -> None:
+    clock = Clock()
+    parts, tally = live(Hosts(working=3), clock)
+    screen = Screen(parts)
+    tally.add([committed(Kind.NEW), committed(Kind.CHANGED, Rung.BLOCKS), committed(Kind.FAILED)])
+    clock.at += 2
+    text = shown(screen)
+    for words in ("2 pages", "1.5 fetches/s", "1 changed", "1 errors", "0:02", "3 hosts active"):
+        assert words in text
+
+
+def test_the_screen_says_which_hosts_wait_and_why() -> None:
+    hosts = Hosts(waiting={1: "http_429", 2: "http_429", 3: "connect"}, wakes=117.4)
+    parts, _ = live(hosts, Clock())
+    text = shown(Screen(parts))
+    assert "0 hosts active, the next in 17 s" in text
+    assert "2 hosts wait: http_429" in text
+    assert "1 host waits: connect" in text
+
+
+def test_the_screen_says_that_the_crawl_is_stopping() -> None:
+    parts, _ = live(Hosts(), Clock(), stopping=True)
+    assert "Ctrl-C again to break off" in shown(Screen(parts))
+
+
+def test_verbose_logs_every_committed_page_as_a_line_of_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parts, _ = live(Hosts(), Clock())
+    with watching(quiet=True, verbose=True) as watch:
+        watch(parts)([committed(Kind.UNCHANGED, Rung.NOT_MODIFIED)])
+    (line,) = capsys.readouterr().err.splitlines()
+    logged = json.loads(line)
+    assert (logged["event"], logged["url"], logged["at"]) == ("observed", DUE.url, 99.0)
+    assert (logged["kind"], logged["rung"]) == ("unchanged", "304")
+
+
+def test_a_long_crawl_off_a_terminal_logs_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    parts, _ = live(Hosts(), clock)
+    with watching(quiet=False, verbose=False) as watch:
+        observe = watch(parts)
+        observe([])
+        clock.at += 11
+        observe([])
+        observe([])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["event"] == "crawling"
