@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -50,7 +51,9 @@ class Database:
             except BaseException:
                 # COMMIT itself may have failed and ended the transaction (disk full).
                 if self.writer.in_transaction:
-                    await self.writer.execute("ROLLBACK")
+                    # And one that was only cancelled here may end before its turn comes.
+                    with suppress(sqlite3.OperationalError):
+                        await self.writer.execute("ROLLBACK")
                 raise
 
     async def close(self) -> None:

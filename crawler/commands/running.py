@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Coroutine
 from typing import TypeVar
 
+import typer
 import uvloop
 
 from crawler.commands.console import fail
@@ -13,6 +15,9 @@ from crawler.errors import CrawlError
 from storage.errors import StoreError
 
 T = TypeVar("T")
+
+#: The environment variable that lets a traceback through, for whoever mends the fault.
+_DEBUG = "FRESHET_DEBUG"
 
 
 def run(work: Coroutine[object, object, T]) -> T:
@@ -24,3 +29,9 @@ def run(work: Coroutine[object, object, T]) -> T:
         fail(str(error))
     except KeyboardInterrupt:
         fail("interrupted", 130)
+    except typer.Exit:
+        raise
+    except Exception as error:
+        if os.environ.get(_DEBUG):
+            raise
+        fail(f"a fault of Freshet's own: {error!r}; {_DEBUG}=1 in the environment shows where")
