@@ -81,12 +81,6 @@ def is_http(url: str) -> bool:
     return url.startswith(("https://", "http://"))
 
 
-def split_fragment(url: str) -> tuple[str, str]:
-    """A URL without its fragment, and the fragment (without '#', empty if there is none)."""
-    head, _, fragment = url.partition("#")
-    return head, fragment
-
-
 def without_fragment(url: str) -> str:
     """The URL up to its fragment: what a server gets to see."""
     return url.partition("#")[0]

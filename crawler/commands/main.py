@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Annotated
 
 import typer
 
 from crawler import __version__
 from crawler.commands import config, crawl, explain, history, status
-from crawler.commands.console import fail
-from crawler.errors import CrawlError
-from storage.errors import StoreError
 
 app = typer.Typer(
     name="freshet",
@@ -44,16 +39,3 @@ def _root(
     ] = False,
 ) -> None:
     """A web crawler that knows when to come back."""
-
-
-def run() -> None:
-    """Entry point: errors that are the user's to mend are one line, never a traceback."""
-    try:
-        app(standalone_mode=True)
-    except BrokenPipeError:
-        # The reader of our output has gone; there is nobody to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-
-
-__all__ = ["CrawlError", "StoreError", "app", "fail", "run"]

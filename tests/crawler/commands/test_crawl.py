@@ -18,7 +18,7 @@ from crawler.commands.main import app
 from crawler.synthetic_web.presets import plain
 from crawler.synthetic_web.server import serve
 
-COMMAND = (sys.executable, "-c", "from crawler.commands.main import run; run()", "crawl")
+COMMAND = (sys.executable, "-c", "from crawler.commands.entry import run; run()", "crawl")
 LOCAL = ("--allow-private-addresses", "--delay", "0")
 
 

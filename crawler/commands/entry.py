@@ -1,0 +1,24 @@
+"""The entry point of the console command: thin, so that Ctrl-C is understood from the start.
+
+Everything else is imported inside :func:`run`, which takes a second.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def run() -> None:
+    """Run the command; an interruption and a reader that has gone are no tracebacks."""
+    try:
+        from crawler.commands.main import app  # noqa: PLC0415 - see above
+
+        app()
+    except KeyboardInterrupt:
+        sys.stderr.write("freshet: interrupted\n")
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output has gone; there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -1,0 +1,19 @@
+"""The command ends in order even when its user changes their mind while it starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.commands import entry, main
+
+
+def test_an_interruption_while_the_program_starts_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "app", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        entry.run()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "freshet: interrupted\n")
