@@ -1,0 +1,170 @@
+"""What a policy is: three Protocols of one method, and the loader that finds policies.
+
+A policy is found by its name among the entry points of group ``freshet.policies``; the entry
+point is a callable (a frozen dataclass, as a rule) whose keyword arguments are the policy's
+options. ``docs/POLICIES.md`` tells how to write one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from scheduler import options
+from scheduler.arguments import Bools, Floats
+from scheduler.sources import SourceTable
+
+GROUP = "freshet.policies"
+
+#: How a crawl rate is carried out: at the times of a Poisson process, or evenly spaced.
+Crawling: TypeAlias = Literal["poisson", "periodic"]
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlPlan:
+    """How often each of n sources is crawled.
+
+    Attributes:
+        crawl_rate: (n,), crawls per day; for a source crawled on its signals pΔ.
+        crawl_probability: (n,), p, the share of notified changes that are crawled; 1 where it
+            does not apply.
+        on_signals: (n,), True where crawls answer to notified changes instead of the clock.
+        bandwidth: R, the crawls per day that were to be spent.
+        left_over: the part of R that no source can use (caps or ΣΔ bind everywhere, or no next
+            whole step of a source that is crawled at every k-th change fits into it).
+        price: λ, what one more crawl per day would save; 0 where none is of use, None for
+            a policy without prices.
+        host_price: (H,), each host's own multiplier: λ where its capacity does not bind, more
+            where it does; None for a policy without prices.
+        crawling: how the rates are to be carried out (for a source on signals, ``periodic``
+            means every k-th notified change, k = ⌈1/p⌉).
+    """
+
+    crawl_rate: Floats
+    crawl_probability: Floats
+    on_signals: Bools
+    bandwidth: float
+    left_over: float = 0.0
+    price: float | None = None
+    host_price: Floats | None = None
+    crawling: Crawling = "poisson"
+
+    def __len__(self) -> int:
+        return len(self.crawl_rate)
+
+    @property
+    def not_crawled(self) -> Bools:
+        """(n,), True for the sources that this plan never crawls."""
+        never: Bools = self.crawl_rate == 0
+        return never
+
+
+@runtime_checkable
+class RatePolicy(Protocol):
+    """Divides a budget into crawl rates; planned anew when rates or budget change."""
+
+    def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
+        """The plan that spends ``budget`` crawls per day on these sources.
+
+        ``host_capacity`` is kept; what cannot be spent is left over.
+        """
+        ...
+
+
+@runtime_checkable
+class IndexPolicy(Protocol):
+    """Says what a crawl is worth now; whatever is worth most is crawled next."""
+
+    def index(self, table: SourceTable, now: float) -> Floats:
+        """(n,), the value of crawling each source at day ``now``, at least 0.
+
+        Law: between two events of a source (crawl, signal, new change rate) its index does
+        not fall while time passes, and it depends on no other row.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Revisit:
+    """What a crawl of a known source found, as an :class:`IntervalPolicy` sees it.
+
+    ``at`` is its day; ``changed`` compares with the last crawl; ``modified_at`` is the day on
+    which the server says that the source last changed, where it says so.
+    """
+
+    at: float
+    changed: bool
+    modified_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What an :class:`IntervalPolicy` keeps of a source; all in days.
+
+    ``interval`` is its present belief, ``due_at`` the day of the next crawl.
+    """
+
+    interval: float
+    due_at: float
+
+
+@runtime_checkable
+class IntervalPolicy(Protocol):
+    """Sets each source's next interval from its last one; knows neither budget nor others."""
+
+    def next_interval(self, previous: Pace | None, observation: Revisit) -> Pace:
+        """The pace after an observation; ``previous`` is None at the first capture."""
+        ...
+
+
+Policy: TypeAlias = RatePolicy | IndexPolicy | IntervalPolicy
+
+
+class PolicyError(ValueError):
+    """A policy's name, an option's name or its value is not accepted."""
+
+
+def names() -> list[str]:
+    """The names of all installed policies, sorted."""
+    return sorted({entry.name for entry in entry_points(group=GROUP)})
+
+
+def load(specification: str) -> Policy:
+    """A policy by ``NAME`` or ``NAME:OPTION=VALUE,…``.
+
+    Raises:
+        PolicyError: if the name, an option or a value is not accepted, or if what the entry
+            point names cannot be loaded or is no policy.
+    """
+    name, _, text = specification.partition(":")
+    make = _imported(_entry(name))
+    try:
+        policy = make(**options.given(make, text))
+    except (TypeError, ValueError) as error:
+        raise PolicyError(f"policy {name}: {error}") from error
+    if not isinstance(policy, RatePolicy | IndexPolicy | IntervalPolicy):
+        raise PolicyError(f"policy {name}: has none of the methods rates, index, next_interval")
+    return policy
+
+
+def _entry(name: str) -> EntryPoint:
+    found = entry_points(group=GROUP, name=name)
+    if not found:
+        raise PolicyError(f"policy: {name!r} is not known; accepted are {', '.join(names())}")
+    distributions = sorted({entry.dist.name for entry in found if entry.dist is not None})
+    if len(distributions) > 1:
+        raise PolicyError(f"policy {name}: is declared by {' and '.join(distributions)}")
+    return next(iter(found))
+
+
+def _imported(entry: EntryPoint) -> Callable[..., Any]:
+    try:
+        made: Callable[..., Any] = entry.load()
+    except Exception as error:
+        # Somebody else's code: whatever goes wrong in it is told under its name.
+        raise PolicyError(
+            f"policy {entry.name}: {entry.value} cannot be loaded: {error}"
+        ) from error
+    return made

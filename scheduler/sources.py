@@ -1,0 +1,151 @@
+"""The sources of a plan as a table of columns. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scheduler import arguments
+from scheduler.arguments import Bools, Floats, Ints
+
+#: Rows of a table, by number.
+Rows: TypeAlias = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """What the scheduler knows of n sources; every column has length n.
+
+    Make one with :meth:`of`, which checks; :meth:`take` does not check again. The columns
+    may be written to by their owner (a simulation, the daemon), so that a crawl costs no
+    new table.
+
+    Attributes:
+        importance: μ, a weight of at least 0.
+        change_rate: Δ, changes per day; all changes, whether a signal tells of them or not.
+        complete_observations: True where every change is notified (class Wᵒ of the paper).
+        host: code of the source's host, 0 to H − 1.
+        host_capacity: (H,), crawls per day that politeness allows a host; inf: no limit.
+        last_crawl: day of the last crawl, on the clock of ``now``.
+        pending_signals: k, signals since the last crawl; for a source of complete
+            observations the number n of its uncrawled changes.
+        signal_rate: g, signals per day, false ones included; 0 where there are none. For a
+            source of complete observations Δ.
+        signal_precision: q, the probability that a signal tells of a true change (0 to 1);
+            Δ − g·q is the rate of changes that no signal tells of.
+    """
+
+    importance: Floats
+    change_rate: Floats
+    complete_observations: Bools
+    host: NDArray[np.intp]
+    host_capacity: Floats
+    last_crawl: Floats
+    pending_signals: Ints
+    signal_rate: Floats
+    signal_precision: Floats
+
+    def __len__(self) -> int:
+        return len(self.importance)
+
+    @classmethod
+    def of(  # noqa: PLR0913 - one argument a column
+        cls,
+        importance: ArrayLike,
+        change_rate: ArrayLike,
+        *,
+        complete_observations: ArrayLike | None = None,
+        host: ArrayLike | None = None,
+        host_capacity: ArrayLike | None = None,
+        last_crawl: ArrayLike | None = None,
+        pending_signals: ArrayLike | None = None,
+        signal_rate: ArrayLike | None = None,
+        signal_precision: ArrayLike | None = None,
+    ) -> SourceTable:
+        """A checked table; what is left out is the plain case.
+
+        That is: incomplete observations, one host without a limit, last crawled on day 0,
+        no signals.
+
+        Raises:
+            ValueError: naming the argument, the row and what is accepted.
+        """
+        mu = arguments.non_negative("importance", importance)
+        n = len(mu)
+        delta = arguments.non_negative("change_rate", change_rate, n)
+        complete = _flags_or(complete_observations, n)
+        hosts, capacity = hosts_of(host, host_capacity, n)
+        rate, precision = _signals(signal_rate, signal_precision, delta, complete)
+        return cls(
+            mu,
+            delta,
+            complete,
+            hosts,
+            capacity,
+            np.zeros(n) if last_crawl is None else arguments.finite("last_crawl", last_crawl, n),
+            np.zeros(n, np.int64)
+            if pending_signals is None
+            else arguments.counts("pending_signals", pending_signals, n),
+            rate,
+            precision,
+        )
+
+    def take(self, rows: Rows | Bools) -> SourceTable:
+        """The table of these rows, in their order, as copies; hosts keep their codes."""
+        return SourceTable(
+            self.importance[rows],
+            self.change_rate[rows],
+            self.complete_observations[rows],
+            self.host[rows],
+            self.host_capacity,
+            self.last_crawl[rows],
+            self.pending_signals[rows],
+            self.signal_rate[rows],
+            self.signal_precision[rows],
+        )
+
+
+def hosts_of(
+    host: ArrayLike | None, host_capacity: ArrayLike | None, n: int
+) -> tuple[NDArray[np.intp], Floats]:
+    """Host codes and capacities, checked; without them one host that has no limit.
+
+    Raises:
+        ValueError: also if capacities are given without codes.
+    """
+    if host is None:
+        if host_capacity is not None:
+            raise ValueError("host: is missing; host_capacity is indexed by its codes")
+        return np.zeros(n, np.intp), np.full(1, np.inf)
+    if host_capacity is None:
+        codes = arguments.codes("host", host, n)
+        return codes, np.full(int(codes.max(initial=-1)) + 1, np.inf)
+    capacity = arguments.positive("host_capacity", host_capacity)
+    return arguments.codes("host", host, n, len(capacity)), capacity
+
+
+def _flags_or(values: ArrayLike | None, n: int) -> Bools:
+    if values is None:
+        return np.zeros(n, np.bool_)
+    return arguments.flags("complete_observations", values, n)
+
+
+def _signals(
+    rate: ArrayLike | None, precision: ArrayLike | None, delta: Floats, complete: Bools
+) -> tuple[Floats, Floats]:
+    """Rates and precisions; a source of complete observations has its own, g = Δ and q = 1."""
+    n = len(delta)
+    g = np.zeros(n) if rate is None else arguments.non_negative("signal_rate", rate, n).copy()
+    q = np.zeros(n) if precision is None else arguments.share("signal_precision", precision, n)
+    # Rounding may take g·q past Δ by a little where every change is signalled.
+    impossible = ~complete & (g * q > delta * (1 + 1e-9))
+    if impossible.any():
+        row = int(np.argmax(impossible))
+        raise ValueError(
+            f"signal_rate: row {row} is {g[row]}, of which {g[row] * q[row]} are true changes; "
+            f"accepted is at most change_rate ({delta[row]}) / signal_precision ({q[row]})"
+        )
+    return np.where(complete, delta, g), np.where(complete, 1.0, q)
