@@ -1,0 +1,1 @@
+"""The policies that ship with Freshet: one algorithm a file, pure."""

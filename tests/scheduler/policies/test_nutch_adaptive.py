@@ -1,0 +1,101 @@
+import doctest
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.policies import nutch_adaptive
+from scheduler.policies.nutch_adaptive import NutchAdaptive
+from scheduler.policy import IntervalPolicy, Pace, Revisit
+
+DAYS = st.floats(1e-3, 1e4)
+
+
+def test_the_example_in_the_documentation_is_right() -> None:
+    assert doctest.testmod(nutch_adaptive).failed == 0
+
+
+def test_it_is_an_interval_policy() -> None:
+    assert isinstance(NutchAdaptive(), IntervalPolicy)
+
+
+def test_the_first_capture_starts_with_the_default_interval_of_thirty_days() -> None:
+    pace = NutchAdaptive().next_interval(None, Revisit(5, changed=True, modified_at=1))
+    assert pace == Pace(30, 35)
+
+
+@pytest.mark.parametrize(("changed", "interval"), [(True, 8), (False, 12)])
+def test_a_change_takes_a_fifth_off_and_none_adds_a_fifth(changed: bool, interval: float) -> None:
+    pace = NutchAdaptive().next_interval(Pace(10, 20), Revisit(20, changed=changed))
+    assert pace.interval == pytest.approx(interval)
+    assert pace.due_at == pytest.approx(20 + interval)
+
+
+def test_a_source_that_has_rested_for_longer_waits_as_long_as_it_has_rested() -> None:
+    # 40 days at rest: the interval is 40 instead of 12, the reference day 50 − 0.3 · 40 = 38.
+    pace = NutchAdaptive().next_interval(Pace(10, 50), Revisit(50, False, modified_at=10))
+    assert pace.interval == pytest.approx(40)
+    assert pace.due_at == pytest.approx(38 + 40)
+
+
+def test_a_short_rest_only_moves_the_due_day_towards_the_change() -> None:
+    # 5 days at rest: the interval grows to 12, the reference day is 50 − 0.3 · 5 = 48.5.
+    pace = NutchAdaptive().next_interval(Pace(10, 50), Revisit(50, False, modified_at=45))
+    assert pace.interval == pytest.approx(12)
+    assert pace.due_at == pytest.approx(48.5 + 12)
+
+
+def test_the_rest_of_a_changed_source_is_over() -> None:
+    pace = NutchAdaptive().next_interval(Pace(10, 50), Revisit(50, True, modified_at=10))
+    assert pace == Pace(8, 58)
+
+
+def test_without_synchronising_the_last_change_does_not_matter() -> None:
+    policy = NutchAdaptive(sync_delta=False)
+    assert policy.next_interval(Pace(10, 50), Revisit(50, False, modified_at=10)) == Pace(12, 62)
+
+
+def test_a_last_change_in_the_future_counts_as_unknown() -> None:
+    pace = NutchAdaptive().next_interval(Pace(10, 50), Revisit(50, False, modified_at=70))
+    assert pace == Pace(12, 62)
+
+
+def test_what_has_rested_for_years_is_not_due_at_once() -> None:
+    # The case of NUTCH-1564: 30 days at rest, intervals of at most 7 days.
+    policy = NutchAdaptive(first_days=2, min_days=1, max_days=7)
+    pace = policy.next_interval(Pace(7, 30), Revisit(30, False, modified_at=0))
+    assert pace.interval == 7
+    assert pace.due_at == pytest.approx(30 + 7 - 0.3 * 7)
+
+
+def test_intervals_stay_between_a_minute_and_a_year() -> None:
+    policy, shortest, longest = NutchAdaptive(), Pace(1, 1), Pace(1, 1)
+    for day in range(100):
+        shortest = policy.next_interval(shortest, Revisit(day, True))
+        longest = policy.next_interval(longest, Revisit(day, False))
+    assert shortest.interval == pytest.approx(1 / 1440)
+    assert longest.interval == 365
+
+
+@given(DAYS, DAYS, st.booleans(), st.none() | st.floats(0, 1e4))
+def test_the_next_fetch_lies_in_the_future(
+    interval: float, at: float, changed: bool, modified_at: float | None
+) -> None:
+    pace = NutchAdaptive().next_interval(Pace(interval, at), Revisit(at, changed, modified_at))
+    assert pace.due_at - at >= 0.7 * NutchAdaptive().min_days * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"min_days": 0}, "min_days, first_days, max_days: are 0, 30.0, 365.0; accepted is"),
+        ({"first_days": 400}, "min_days, first_days, max_days"),
+        ({"max_days": float("inf")}, "min_days, first_days, max_days"),
+        ({"inc_rate": -0.1}, "inc_rate: is -0.1; accepted is a number of at least 0"),
+        ({"dec_rate": 1}, "dec_rate: is 1; accepted is at least 0 and below 1"),
+        ({"sync_delta_rate": float("nan")}, "sync_delta_rate: is nan"),
+    ],
+)
+def test_an_option_out_of_range_is_named(options: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        NutchAdaptive(**options)  # type: ignore[arg-type]
