@@ -1,0 +1,59 @@
+"""UniformCrawl: every source as often as any other. Pure.
+
+    ρ = R/|W|
+
+    R    budget, crawls per day
+    |W|  number of sources that are worth a crawl: μ > 0 and Δ > 0, which the paper takes for
+         granted; the others get 0
+
+It minimises no cost; it is what crawlers do that know nothing of their sources. Notifications
+are ignored. A host whose capacity is less than its share spends just that, and the rest goes to
+the others evenly (:mod:`scheduler.budgeting.capacities`); what nobody can take is left over.
+
+Reference: UniformCrawl (UC) in Kolobov et al., NeurIPS 2019, section 7, after Cho and
+Garcia-Molina, "The evolution of the web and implications for an incremental crawler", VLDB 2000.
+Differs from the paper in: capacities of hosts; evenly spaced crawls as an option.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler import arguments
+from scheduler.budgeting.capacities import in_proportion
+from scheduler.policy import Crawling, CrawlPlan
+from scheduler.sources import SourceTable
+
+
+@dataclass(frozen=True, slots=True)
+class UniformCrawl:
+    """The same rate for all.
+
+    Attributes:
+        crawling: ``"poisson"``, at random times, or ``"periodic"``, evenly spaced.
+
+    >>> table = SourceTable.of([5.0, 1.0, 0.0], [1.0, 3.0, 2.0])
+    >>> UniformCrawl().rates(table, 4.0).crawl_rate.tolist()
+    [2.0, 2.0, 0.0]
+    """
+
+    crawling: Crawling = "poisson"
+
+    def __post_init__(self) -> None:
+        arguments.one_of("crawling", self.crawling, ("poisson", "periodic"))
+
+    def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
+        """The plan.
+
+        Raises:
+            ValueError: if the budget is no finite number above 0.
+        """
+        bandwidth = arguments.budget("budget", budget)
+        weight = ((table.importance > 0) & (table.change_rate > 0)).astype(np.float64)
+        rates, left_over = in_proportion(weight, bandwidth, table.host, table.host_capacity)
+        n = len(table)
+        return CrawlPlan(
+            rates, np.ones(n), np.zeros(n, np.bool_), bandwidth, left_over, crawling=self.crawling
+        )

@@ -1,0 +1,53 @@
+import doctest
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.budgeting import capacities
+from scheduler.budgeting.capacities import in_proportion
+
+
+def test_the_example_in_the_documentation_is_right() -> None:
+    assert doctest.testmod(capacities).failed == 0
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3))
+def test_no_host_is_over_its_capacity_and_only_full_hosts_get_less_than_the_others(
+    seed: int, budget: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    n, hosts = int(rng.integers(0, 30)), int(rng.integers(1, 8))
+    weight = rng.choice([0.0, 1e-6, 1.0, 3.0, 1e6], n)
+    host = rng.integers(0, hosts, n).astype(np.intp)
+    capacity = rng.choice([0.1, 1.0, 20.0, np.inf], hosts)
+    rates, left_over = in_proportion(weight, budget, host, capacity)
+    total = np.bincount(host, rates, minlength=hosts)
+    assert rates.sum() + left_over == pytest.approx(budget, rel=1e-12)
+    assert (total <= capacity * (1 + 1e-12)).all()
+    alive = weight > 0
+    assert not rates[~alive].any()
+    per_weight = rates[alive] / weight[alive]
+    full = np.isclose(total, capacity, rtol=1e-12, atol=0)[host[alive]]
+    if left_over > 1e-12 * budget:
+        assert full.all()
+    elif not full.all():
+        level = per_weight[~full].max()
+        np.testing.assert_allclose(per_weight[~full], level, rtol=1e-12)
+        assert (per_weight[full] <= level * (1 + 1e-12)).all()
+
+
+def test_nothing_to_crawl_leaves_all_over() -> None:
+    host, capacity = np.zeros(2, np.intp), np.array([5.0])
+    rates, left_over = in_proportion(np.zeros(2), 3.0, host, capacity)
+    assert rates.tolist() == [0.0, 0.0]
+    assert left_over == 3
+
+
+def test_what_full_hosts_cannot_take_fills_the_next_one_first() -> None:
+    # By weight alone 6, 3, 3; host 0 takes 2, then host 1 is full at 3.5, and the rest goes on.
+    weight, host = np.array([2.0, 1.0, 1.0]), np.arange(3, dtype=np.intp)
+    rates, left_over = in_proportion(weight, 12.0, host, np.array([2.0, 3.5, np.inf]))
+    assert rates.tolist() == [2.0, 3.5, 6.5]
+    assert left_over == 0

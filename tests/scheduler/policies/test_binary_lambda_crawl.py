@@ -1,0 +1,73 @@
+import doctest
+
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy.optimize import minimize
+
+from scheduler.freshness import binary_cost
+from scheduler.policies import binary_lambda_crawl
+from scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
+from scheduler.sources import SourceTable
+from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
+
+
+def test_the_example_in_the_documentation_is_right() -> None:
+    assert doctest.testmod(binary_lambda_crawl).failed == 0
+
+
+@given(source_tables(), BUDGETS)
+def test_the_plan_meets_the_conditions_of_an_optimum(table: SourceTable, budget: float) -> None:
+    plan = BinaryLambdaCrawl().rates(table, budget)
+    mu, delta, rate = table.importance, table.change_rate, plan.crawl_rate
+    worth = (mu > 0) & (delta > 0)
+    assert rate.sum() + plan.left_over == pytest.approx(budget, rel=1e-12)
+    if not worth.any():
+        assert plan.left_over == budget
+        return
+    assert plan.price is not None
+    saved = np.zeros(len(table))
+    saved[worth] = mu[worth] * delta[worth] / (delta[worth] + rate[worth]) ** 2
+    np.testing.assert_allclose(saved[rate > 0], plan.price, rtol=1e-9)
+    assert (saved[rate == 0] <= plan.price * (1 + 1e-9)).all()
+
+
+def test_an_independent_solver_finds_no_better_plan() -> None:
+    rng = np.random.default_rng(4)
+    mu, delta = 10 ** rng.uniform(-1, 1, (2, 6))
+    ours = BinaryLambdaCrawl().rates(SourceTable.of(mu, delta), 2.0).crawl_rate
+    found = minimize(  # type: ignore[call-overload]  # its stubs lack this kind of constraint
+        lambda rates: binary_cost(mu, delta, rates),
+        np.full(6, 1 / 3),
+        method="SLSQP",
+        bounds=[(0.0, 2.0)] * 6,
+        constraints={"type": "eq", "fun": lambda rates: rates.sum() - 2.0},
+        options={"ftol": 1e-14, "maxiter": 1_000},
+    )
+    assert binary_cost(mu, delta, ours) <= found.fun + 1e-9
+    np.testing.assert_allclose(ours, found.x, atol=1e-3)
+
+
+def test_what_changes_too_often_for_its_importance_starves() -> None:
+    plan = BinaryLambdaCrawl().rates(SourceTable.of([1.0, 1.0], [0.1, 100.0]), 1.0)
+    assert plan.crawl_rate.tolist() == pytest.approx([1.0, 0.0])
+    assert plan.not_crawled.tolist() == [False, True]
+
+
+def test_notifications_are_ignored() -> None:
+    told = SourceTable.of([1.0, 2.0], [1.0, 0.5], complete_observations=[True, False])
+    untold = SourceTable.of([1.0, 2.0], [1.0, 0.5])
+    plans = [BinaryLambdaCrawl().rates(table, 1.0) for table in (told, untold)]
+    assert plans[0].crawl_rate.tolist() == plans[1].crawl_rate.tolist()
+    assert not plans[0].on_signals.any()
+
+
+@given(source_tables(hosts=True), BUDGETS)
+def test_capacities_are_kept(table: SourceTable, budget: float) -> None:
+    plan = BinaryLambdaCrawl().rates(table, budget)
+    assert (host_totals(table, plan.crawl_rate) <= table.host_capacity * (1 + 1e-9)).all()
+
+
+def test_a_bad_budget_is_refused() -> None:
+    with pytest.raises(ValueError, match="budget: is -1"):
+        BinaryLambdaCrawl().rates(SourceTable.of([1.0], [1.0]), -1.0)

@@ -1,0 +1,58 @@
+import doctest
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from scheduler.freshness import plan_costs
+from scheduler.policies import lambda_crawl_approx
+from scheduler.policies.lambda_crawl import LambdaCrawl
+from scheduler.policies.lambda_crawl_approx import LambdaCrawlApprox
+from scheduler.sources import SourceTable
+from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
+
+
+def test_the_example_in_the_documentation_is_right() -> None:
+    assert doctest.testmod(lambda_crawl_approx).failed == 0
+
+
+@given(source_tables(spread=2.0), BUDGETS)
+def test_without_signals_rates_go_by_importance_alone(table: SourceTable, budget: float) -> None:
+    plan = LambdaCrawlApprox().rates(table, budget)
+    clock = ~table.complete_observations & (table.importance > 0) & (table.change_rate > 0)
+    per_importance = plan.crawl_rate[clock] / table.importance[clock]
+    np.testing.assert_allclose(per_importance, per_importance.max(initial=0.0), rtol=1e-10)
+    assert plan.crawl_rate.sum() + plan.left_over == pytest.approx(budget, rel=1e-12)
+
+
+@given(source_tables(spread=2.0), BUDGETS)
+def test_it_never_costs_less_than_the_optimum(table: SourceTable, budget: float) -> None:
+    approximate, best = (
+        plan_costs(table, policy.rates(table, budget)).harmonic.sum()
+        for policy in (LambdaCrawlApprox(), LambdaCrawl())
+    )
+    assert approximate >= best * (1 - 1e-12)
+
+
+def test_it_is_the_optimum_where_importance_is_in_proportion_to_change_rate() -> None:
+    """Prop. 9."""
+    rng = np.random.default_rng(1)
+    delta = 10 ** rng.uniform(-1, 1, 20)
+    complete = rng.random(20) < 0.3
+    table = SourceTable.of(3 * delta, delta, complete_observations=complete)
+    np.testing.assert_allclose(
+        LambdaCrawlApprox().rates(table, 7.0).crawl_rate,
+        LambdaCrawl().rates(table, 7.0).crawl_rate,
+        rtol=1e-10,
+    )
+
+
+@given(source_tables(hosts=True), BUDGETS)
+def test_capacities_are_kept(table: SourceTable, budget: float) -> None:
+    plan = LambdaCrawlApprox().rates(table, budget)
+    assert (host_totals(table, plan.crawl_rate) <= table.host_capacity * (1 + 1e-9)).all()
+
+
+def test_it_has_no_price() -> None:
+    plan = LambdaCrawlApprox("periodic").rates(SourceTable.of([1.0], [1.0]), 1.0)
+    assert (plan.price, plan.host_price, plan.crawling) == (None, None, "periodic")
