@@ -1,0 +1,62 @@
+import doctest
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import lambertw
+
+from scheduler.budgeting import interval_demand
+from scheduler.budgeting.interval_demand import IntervalDemand, changes_at
+
+
+def left_side(x: float) -> Decimal:
+    """x − 1 + e^{−x} in sixty digits."""
+    with localcontext(prec=60):
+        value = Decimal(x)
+        return value - 1 + (-value).exp()
+
+
+def test_the_example_in_the_documentation_is_right() -> None:
+    assert doctest.testmod(interval_demand).failed == 0
+
+
+@given(st.floats(-14, 14))
+def test_the_equation_holds_to_a_relative_1e_minus_12(exponent: float) -> None:
+    """The slope of the left side makes a relative error of x at most twice as large."""
+    c = 10.0**exponent
+    (x,) = changes_at(np.array([c])).tolist()
+    assert float(left_side(x) / Decimal(c)) == pytest.approx(1, rel=2e-12)
+
+
+def test_it_is_what_lamberts_function_says_where_that_is_accurate() -> None:
+    c = np.logspace(-1, 2.5, 50)
+    expected = 1 + c + np.array([complex(lambertw(-float(np.exp(-1 - each)))).real for each in c])
+    np.testing.assert_allclose(changes_at(c), expected, rtol=1e-11)
+
+
+def test_no_cost_is_no_waiting() -> None:
+    assert changes_at(np.zeros(1)).tolist() == [0.0]
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-6, 6))
+def test_slopes_are_those_of_the_rates(seed: int, exponent: float) -> None:
+    rng = np.random.default_rng(seed)
+    demand = IntervalDemand(*(10 ** rng.uniform(-2, 2, (2, 8))))
+    rates, slopes, other, unused = np.empty((4, 8))
+    price, step = 10.0**exponent, 1e-6
+    demand.rates_at(price, rates, slopes)
+    demand.rates_at(price * np.exp(step), other, unused)
+    np.testing.assert_allclose(slopes, (rates - other) / step, rtol=1e-4, atol=1e-12)
+
+
+def test_what_is_not_worth_a_crawl_wants_none() -> None:
+    demand = IntervalDemand(np.array([0.0, 1.0, 1.0]), np.array([1.0, 0.0, 1.0]))
+    rates = np.empty(3)
+    total, _ = demand.spending_at(1.0, rates)
+    assert rates[:2].tolist() == [0.0, 0.0]
+    assert total == rates[2]
+    assert demand.limits().tolist() == [0.0, 0.0, np.inf]
+    assert not demand.is_limited()
+    assert demand.take(np.array([0, 1])).is_limited()
