@@ -1,0 +1,1 @@
+"""Change process × policy → realised cost: no HTML, no HTTP, seeded."""
