@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class Reason(StrEnum):
@@ -49,9 +49,9 @@ class Digests:
 class DueUrl:
     """A URL that leaves the frontier.
 
-    ``url`` is the canonical form and the page's identity; ``fetch_url`` is what goes
-    on the wire. ``attempt`` counts the failed tries in this run, ``redirects`` the hops
-    that led here. ``digests`` is None before the first good capture.
+    ``url`` is the canonical form, the page's identity; ``fetch_url`` goes on the wire.
+    ``attempt`` counts failed tries in this run, ``redirects`` the hops that led here.
+    ``digests`` is None before the first good capture.
     """
 
     page_id: int
@@ -85,12 +85,10 @@ class Outcome(StrEnum):
 class FetchResult:
     """One exchange with a server, as a value: a failure is a result, never an exception.
 
-    ``reason`` is a short stable word for every outcome but ``FETCHED`` and
-    ``NOT_MODIFIED`` (``dns``, ``connect``, ``tls``, ``timeout``, ``too_slow``,
-    ``too_large``, ``headers_too_large``, ``protocol``, ``encoding``, ``address``,
-    ``http_500``, ``content_type`` …), ``detail`` the sentence for people. Headers are
-    raw and in order; ``wire_body`` is the body as it came, ``body`` decoded, so that an
-    archive can be written from the value. ``location`` is the redirect target, resolved.
+    ``reason`` is a short stable word (``dns``, ``tls``, ``timeout``, ``too_large``,
+    ``http_500`` …) for every outcome but ``FETCHED`` and ``NOT_MODIFIED``, ``detail`` the
+    sentence for people. Headers are raw, ``wire_body`` is as it came, ``body`` decoded;
+    ``location`` is the redirect target, resolved.
     """
 
     url: str
@@ -131,6 +129,9 @@ class Kind(StrEnum):
     FAILED = "failed"
 
 
+KINDS: Final = tuple(Kind)  # in the order of their codes in columns
+
+
 class Rung(StrEnum):
     """The rung of the change-detection ladder that decided."""
 
@@ -167,8 +168,8 @@ class Observation:
 class Links:
     """The links of one page in document order, as columns of equal length.
 
-    ``urls`` are canonical, ``fetch_urls`` the resolved form as found (without the
-    fragment), ``rels`` lower-case, space-separated and sorted, ``anchors`` the text.
+    ``urls`` are canonical, ``fetch_urls`` resolved as found, without the fragment,
+    ``rels`` lower-case, space-separated and sorted, ``anchors`` the text.
     """
 
     urls: tuple[str, ...] = ()
@@ -328,10 +329,9 @@ class RobotsVisit:
 
 @dataclass(frozen=True, slots=True)
 class StoredSeed:
-    """A line of the site list.
+    """A line of the site list, and where its scope stands (``root_url``, None until known).
 
-    ``url`` is tried first, ``fallback_url`` where the line has no scheme and nothing
-    answers there; ``root_url`` is where its scope stands (None until one has answered).
+    ``url`` is tried first, ``fallback_url`` where the line has no scheme and nothing answers.
     """
 
     seed_id: int

@@ -1,0 +1,1 @@
+"""Estimators of change rates: one method a file, pure."""

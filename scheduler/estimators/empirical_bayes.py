@@ -1,0 +1,157 @@
+"""Change rates from few observations: each source's posterior under a prior learnt from all. Pure.
+
+A source of which little is known is most likely like the others. Its posterior over the
+logarithm of the change rate Δ is
+
+    p(ln Δ | evidence) ∝ w(ln Δ) · Π_{differed} (1 − e^{−aΔ}) · Π_{equal} e^{−aΔ} · Δ^u e^{−dΔ},
+
+and its estimate exp(E[ln Δ | evidence]), which minimises the expected squared error of ln Δ.
+
+Where
+    a   days between two crawls that were compared;
+    u   changes counted in d days (complete observations);
+    w   the prior density, fitted to the whole population (population_prior), and for each
+        group of sources, a site for instance, to the group, shrunk to the population's.
+
+Method: the logarithm of the product is kept as running sums, 40 on a grid in ln Δ and two exact
+ones (rate_grid); no history is. With a half-life h the sums fade by 2^{−t/h} over the t days from
+a source's last evidence to its next, so that a rate that drifts is followed; the prior does not
+fade. The prior is fitted anew whenever the evidence has grown by half: from the same start each
+time, so that it depends on the sums alone and not on earlier fits.
+
+Cost: about 5 µs to observe and 12 µs to estimate one source, at most 1 µs each in a batch; 184
+bytes a source, 8 more with a half-life. Edge cases: without evidence the estimate is the
+prior's; rates beyond the grid's range are taken for its ends. Numerical form: the 40 sums in
+float32, the rest in float64; the error in ln Δ is that of a grid spaced 0.07, at most 0.04 however
+much evidence there is, and below 0.003 up to a thousand changes.
+
+On sources crawled at Poisson times once a day (the surrogate population) the root mean square
+error of ln Δ after 5, 20, 80 crawls is 0.92, 0.58, 0.32; that of eq. 10 is 1.48, 0.79, 0.42.
+
+Reference: Robbins, "An empirical Bayes approach to statistics", 1956. It stands in for eq. 10
+and 11 in Algorithm 4 of Kolobov et al., NeurIPS 2019, whose section on the number of parameters
+asks for sharing change rates between sources.
+
+>>> learner = EmpiricalBayes(1)
+>>> learner.observe(Evidence.of([0], [100.0], [100.0], [1000], counted=[True]))
+>>> round(float(learner.change_rate()[0]), 1)  # a thousand changes in a hundred days
+10.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from scheduler import arguments
+from scheduler.arguments import Floats
+from scheduler.estimators import population_prior, rate_grid
+from scheduler.estimators.estimator import Evidence
+from scheduler.estimators.likelihood_sums import CHUNK, LikelihoodSums
+from scheduler.sources import Rows
+
+#: The first fit, in rows of evidence, and by how much they grow from one to the next.
+_FIRST_FIT = 32
+_GROWTH = 1.5
+#: Sources that a prior is fitted on, at most; its 40 weights need no more.
+_SAMPLE = 1 << 15
+#: What the broad prior weighs in the population's, and the population's in a group's.
+_STRENGTH = 10.0
+_STEPS = 30
+_GROUP_STEPS = 10
+
+
+class EmpiricalBayes:
+    """An :class:`~scheduler.estimators.estimator.Estimator` by running sums.
+
+    Args:
+        n: the number of sources.
+        group: (n,), integer codes of groups whose sources are alike; None: one group.
+        half_life_days: how old evidence is when it weighs half; None: it never fades.
+
+    Raises:
+        ValueError: naming the argument and the row.
+    """
+
+    def __init__(
+        self, n: int, *, group: ArrayLike | None = None, half_life_days: float | None = None
+    ) -> None:
+        half_life = (
+            np.inf if half_life_days is None else arguments.budget("half_life_days", half_life_days)
+        )
+        self._sums = LikelihoodSums(n, half_life)
+        self._group = np.zeros(n, np.intp) if group is None else arguments.codes("group", group, n)
+        self._groups = int(self._group.max(initial=0)) + 1
+        self._prior = np.tile(population_prior.BROAD @ rate_grid.HATS, (self._groups, 1))
+        self._rows_seen = 0
+        self._fit_at = _FIRST_FIT
+        self._fits = 0
+
+    def observe(self, evidence: Evidence) -> None:
+        """Add the evidence to the sums."""
+        self._rows_seen += len(evidence)
+        self._sums.add(evidence)
+
+    def change_rate(self, rows: Rows | None = None) -> Floats:
+        """(m,), exp(E[ln Δ]) of these rows, or of all sources; fits the prior if that is due."""
+        parts = [np.exp(rate_grid.log_mean(posterior)) for posterior in self._posteriors(rows)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def credible_interval(
+        self, rows: Rows | None = None, mass: float = 0.9
+    ) -> tuple[Floats, Floats]:
+        """Lower and upper ends, (m,) each, between which Δ lies with probability ``mass``.
+
+        As much is left out below as above.
+
+        Raises:
+            ValueError: if ``mass`` is not from 0 to 1.
+        """
+        tail = (1.0 - float(arguments.share("mass", [mass])[0])) / 2
+        ends = [
+            (rate_grid.quantile(posterior, tail), rate_grid.quantile(posterior, 1.0 - tail))
+            for posterior in self._posteriors(rows)
+        ]
+        lower, upper = zip(*ends, strict=True)
+        return np.concatenate(lower), np.concatenate(upper)
+
+    @property
+    def revision(self) -> int:
+        """How often the prior has been fitted; a fit moves the estimates of all sources."""
+        return self._fits
+
+    def _posteriors(self, rows: Rows | None) -> Iterator[Floats]:
+        """(m, 157), not summing to 1, in chunks of rows; at least one, which may be empty."""
+        if self._rows_seen >= self._fit_at:
+            self._fit()
+        asked = np.arange(len(self._group)) if rows is None else rows
+        for first in range(0, max(1, len(asked)), CHUNK):
+            part = asked[first : first + CHUNK]
+            posterior = self._sums.likelihood(part)
+            posterior *= self._prior[self._group[part]]
+            yield posterior
+
+    def _fit(self) -> None:
+        """Fit the prior of the population, then those of the groups that something is known of."""
+        self._fit_at = int(_GROWTH * self._rows_seen) + 1
+        self._fits += 1
+        known = self._sums.known()
+        if not len(known):
+            return
+        population = self._fitted(known, population_prior.BROAD, _STEPS)
+        weights = np.tile(population, (self._groups, 1))
+        if self._groups > 1:
+            for code, places in population_prior.members(self._group[known]):
+                weights[code] = self._fitted(known[places], population, _GROUP_STEPS)
+        self._prior = weights @ rate_grid.HATS
+
+    def _fitted(self, rows: Rows, parent: Floats, steps: int) -> Floats:
+        """(40,), the weights of the prior that these sources have in common."""
+        sample = population_prior.thinned(rows, _SAMPLE)
+        parts = [sample[first : first + CHUNK] for first in range(0, len(sample), CHUNK)]
+        likelihood = np.concatenate(
+            [self._sums.likelihood(part) @ rate_grid.HATS.T for part in parts]
+        )
+        return population_prior.fit(likelihood, parent, _STRENGTH, steps)

@@ -1,0 +1,108 @@
+"""What the stored observations of pages tell of their change rates. Pure.
+
+Two captures of a page that follow one another are an interval with or without change. What lies
+between them decides whether they do follow one another:
+
+======================  ==========================================================================
+new                     the first capture: a history starts
+unchanged, changed      an interval from the capture before; a history starts if there is none
+failed, refused,        nothing was learnt: the interval runs on over them
+skipped
+gone, redirected        the page was not there: the next capture starts a new history
+======================  ==========================================================================
+
+An interval must have a length. Where the clock was set back, or two captures bear the same
+instant, the later capture starts a new history: a change in no time would be an infinite rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from scheduler import arguments
+from scheduler.estimators.estimator import Evidence
+from scheduler.sources import Rows
+from storage.records import KINDS, Kind
+
+_DAY_S: Final = 86_400.0
+
+
+def _codes_of(*kinds: Kind) -> list[int]:
+    return [KINDS.index(kind) for kind in kinds]
+
+
+_CAPTURE = np.isin(np.arange(len(KINDS)), _codes_of(Kind.NEW, Kind.UNCHANGED, Kind.CHANGED))
+_COMPARED = np.isin(np.arange(len(KINDS)), _codes_of(Kind.UNCHANGED, Kind.CHANGED))
+_BREAK = np.isin(np.arange(len(KINDS)), _codes_of(Kind.GONE, Kind.REDIRECTED))
+
+
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """What observations told, and how many of them told nothing.
+
+    Attributes:
+        evidence: one row for each interval; days, on the clock of Unix time / 86,400.
+        starts: captures that follow no other, with which a history starts.
+        breaks: observations that the page was gone or led elsewhere.
+        passed_over: observations without an answer to compare (failed, refused, skipped).
+        without_length: captures at the instant of the one before them, or earlier.
+    """
+
+    evidence: Evidence
+    starts: int
+    breaks: int
+    passed_over: int
+    without_length: int
+
+
+def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Histories:
+    """What m observations tell; every one of them is counted in one place of the result.
+
+    Args:
+        page: (m,), row of the page, ascending.
+        at: (m,), Unix seconds; in the order of time within a page, but for a clock set back.
+        kind: (m,), place of the observation's kind in :data:`storage.records.KINDS`.
+
+    Cost: O(m), some ten columns of memory.
+
+    Raises:
+        ValueError: naming the argument, the row and what is accepted.
+    """
+    seconds = arguments.finite("at", at)
+    rows = arguments.codes("page", page, len(seconds))
+    codes = arguments.codes("kind", kind, len(seconds), len(KINDS))
+    _refuse_unsorted(rows)
+    capture = _CAPTURE[codes]
+    passed_over = ~capture & ~_BREAK[codes]
+    kept = ~passed_over
+    rows, seconds, codes, capture = rows[kept], seconds[kept], codes[kept], capture[kept]
+
+    follows = np.zeros(len(rows), np.bool_)
+    follows[1:] = (rows[1:] == rows[:-1]) & capture[:-1] & _COMPARED[codes[1:]]
+    span = np.diff(seconds, prepend=0.0) / _DAY_S
+    interval = np.flatnonzero(follows & (span > 0))
+    evidence = Evidence(
+        rows[interval],
+        seconds[interval] / _DAY_S,
+        span[interval],
+        (codes[interval] == KINDS.index(Kind.CHANGED)).astype(np.int64),
+        np.zeros(len(interval), np.bool_),
+    )
+    return Histories(
+        evidence,
+        starts=int((capture & ~follows).sum()),
+        breaks=int((~capture).sum()),
+        passed_over=int(passed_over.sum()),
+        without_length=int(follows.sum()) - len(interval),
+    )
+
+
+def _refuse_unsorted(rows: Rows) -> None:
+    fallen = np.diff(rows) < 0
+    if fallen.any():
+        row = int(np.argmax(fallen)) + 1
+        raise ValueError(f"page: row {row} is {rows[row]}; accepted is {rows[row - 1]} or more")
