@@ -1,0 +1,111 @@
+"""The laws that every policy keeps: one line in the test of a policy's author.
+
+    verify(MyPolicy())
+    verify(MyPolicy(), optimal_for="harmonic")
+
+plays the policy against small tables of sources (none, one, a dozen, of both classes, with
+capacities, with zeros, of magnitudes from 1e-12 to 1e12) and raises one error that lists every
+broken law with a counter-example. ``python -m scheduler.conformance NAME`` prints all laws.
+
+The laws are functions whose names are sentences: :mod:`.rate_laws`, :mod:`.optimality` (for
+policies that claim to minimise a cost), :mod:`.index_laws`, :mod:`.interval_laws`. All tables
+come from ``seed``: a run can be repeated.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, TypeAlias
+
+from scheduler.conformance import index_laws, interval_laws, optimality, rate_laws
+from scheduler.policy import IndexPolicy, IntervalPolicy, Policy, RatePolicy
+
+#: A cost that a policy can claim to minimise.
+Objective: TypeAlias = Literal["harmonic", "binary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A law, as a sentence, and a counter-example where it is broken."""
+
+    law: str
+    counter_example: str | None
+
+    def __str__(self) -> str:
+        return self.law if self.counter_example is None else f"{self.law}: {self.counter_example}"
+
+
+class ConformanceError(AssertionError):
+    """A policy breaks laws; ``broken`` has the verdicts, the message one line for each."""
+
+    def __init__(self, policy: object, broken: list[Verdict]) -> None:
+        self.broken = broken
+        lines = [f"{type(policy).__name__} breaks {len(broken)} of the laws:", *map(str, broken)]
+        super().__init__("\n  ".join(lines))
+
+
+def verify(policy: Policy, *, optimal_for: Objective | None = None, seed: int = 0) -> None:
+    """Hold a policy to all laws of its kind.
+
+    ``optimal_for`` names the cost that a rate policy claims to minimise over crawling at random
+    times (and, for ``"harmonic"``, on random signals; ``"binary"`` is checked on sources of
+    incomplete observations only).
+
+    Raises:
+        ConformanceError: if laws are broken; it lists them all.
+        TypeError: as for :func:`verdicts`.
+    """
+    broken = [
+        verdict
+        for verdict in verdicts(policy, optimal_for=optimal_for, seed=seed)
+        if verdict.counter_example is not None
+    ]
+    if broken:
+        raise ConformanceError(policy, broken)
+
+
+def verdicts(
+    policy: Policy, *, optimal_for: Objective | None = None, seed: int = 0
+) -> list[Verdict]:
+    """Every law of the policy's kind, kept or broken.
+
+    Raises:
+        TypeError: if it is no policy, or is said to be optimal and is no rate policy.
+    """
+    if not isinstance(policy, RatePolicy | IndexPolicy | IntervalPolicy):
+        raise TypeError(f"{policy!r} has none of the methods rates, index, next_interval")
+    if optimal_for is not None and not isinstance(policy, RatePolicy):
+        raise TypeError("optimal_for: is for policies that have the method rates")
+    return [_judged(name, check) for name, check in _laws(policy, optimal_for, seed)]
+
+
+def _laws(
+    policy: Policy, optimal_for: Objective | None, seed: int
+) -> Iterator[tuple[str, Callable[[], str | None]]]:
+    if isinstance(policy, RatePolicy):
+        for rate_law in rate_laws.LAWS:
+            yield rate_law.__name__, partial(rate_law, policy, seed)
+        if optimal_for is not None:
+            for optimal_law in optimality.LAWS:
+                yield optimal_law.__name__, partial(optimal_law, policy, optimal_for, seed)
+    if isinstance(policy, IndexPolicy):
+        for index_law in index_laws.LAWS:
+            yield index_law.__name__, partial(index_law, policy, seed)
+    if isinstance(policy, IntervalPolicy):
+        for interval_law in interval_laws.LAWS:
+            yield interval_law.__name__, partial(interval_law, policy, seed)
+
+
+def _judged(name: str, check: Callable[[], str | None]) -> Verdict:
+    law = name.replace("_", " ")
+    with warnings.catch_warnings():
+        # An overflow or a division by zero that went unnoticed is a result by accident.
+        warnings.simplefilter("error", RuntimeWarning)
+        try:
+            return Verdict(law, check())
+        except Exception as error:  # noqa: BLE001 - somebody else's code: its errors are the finding
+            first_line = str(error).partition("\n")[0]
+            return Verdict(law, f"{type(error).__name__}: {first_line}")

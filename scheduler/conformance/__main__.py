@@ -1,0 +1,35 @@
+"""``python -m scheduler.conformance NAME[:OPTION=VALUE,…]``: an installed policy and the laws.
+
+Prints every law, kept or broken. Exit code 0 if all are kept, 1 if not, 2 for wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from scheduler import policy
+from scheduler.conformance import verdicts
+
+
+def main() -> int:
+    """Hold the policy that the command line names to the laws."""
+    parser = argparse.ArgumentParser(prog="python -m scheduler.conformance")
+    parser.add_argument("policy", help="NAME or NAME:OPTION=VALUE,…")
+    parser.add_argument("--optimal-for", choices=["harmonic", "binary"])
+    parser.add_argument("--seed", type=int, default=0)
+    wanted = parser.parse_args()
+    try:
+        judged = verdicts(
+            policy.load(wanted.policy), optimal_for=wanted.optimal_for, seed=wanted.seed
+        )
+    except (policy.PolicyError, TypeError) as error:
+        parser.exit(2, f"{error}\n")
+    for verdict in judged:
+        mark = "kept" if verdict.counter_example is None else "BROKEN"
+        sys.stdout.write(f"{mark:<8}{verdict}\n")
+    return int(any(verdict.counter_example is not None for verdict in judged))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
