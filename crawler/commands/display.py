@@ -6,6 +6,7 @@ taken out of them before they are shown.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ Cell: TypeAlias = str | int | None
 
 #: On a narrow terminal the columns are folded, but not below this width: no time is torn.
 _FOLDED = 33
+#: A number as text, with or without a unit; without end; or "there is none".
+_NUMBER = re.compile(r"[-−]?\d[\d,.]*( ?%)?|∞|–")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 #: Off a terminal nothing is folded or cut to a width: the lines are for other programs.
 _unbounded = Console(highlight=False, width=100_000)
@@ -98,7 +101,7 @@ def show_list(
         if any(cell is not None for cell in cells)
     ]
     for name, cells in columns:
-        numbers = all(isinstance(cell, int) for cell in cells)
+        numbers = all(_is_number(cell) for cell in cells)
         widest = max(len(_shown(cell)) for cell in cells)
         table.add_column(
             name,
@@ -111,6 +114,11 @@ def show_list(
     _show(title, table)
     if limit is not None and len(rows) > limit:
         show_line(f"… and {len(rows) - limit:,} more", "dim")
+
+
+def _is_number(cell: Cell) -> bool:
+    """Whether it belongs to a column that is read from its last digit."""
+    return cell is None or isinstance(cell, int) or _NUMBER.fullmatch(cell) is not None
 
 
 def _show(title: str, table: Table) -> None:

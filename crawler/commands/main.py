@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from crawler import __version__
-from crawler.commands import config, crawl, explain, history, status
+from crawler.commands import config, crawl, explain, history, plan, status
 
 app = typer.Typer(
     name="freshet",
@@ -22,6 +22,7 @@ app.command("crawl")(crawl.crawl_command)
 app.command("status")(status.status_command)
 app.command("history")(history.history_command)
 app.command("explain")(explain.explain_command)
+app.command("plan")(plan.plan_command)
 app.add_typer(config.app, name="config")
 
 

@@ -1,10 +1,11 @@
-"""Running a verb's coroutine on uvloop, with its errors as one line."""
+"""Running a verb's work, coroutines on uvloop, with its errors as one line."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import typer
@@ -20,11 +21,11 @@ T = TypeVar("T")
 _DEBUG = "FRESHET_DEBUG"
 
 
-def run(work: Coroutine[object, object, T]) -> T:
-    """The result of ``work``; ends the program where the user has to do something first."""
+@contextmanager
+def told_in_one_line() -> Iterator[None]:
+    """Ends the program with one line where the user has to do something first."""
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(work)
+        yield
     except (CrawlError, StoreError) as error:
         fail(str(error))
     except KeyboardInterrupt:
@@ -35,3 +36,12 @@ def run(work: Coroutine[object, object, T]) -> T:
         if os.environ.get(_DEBUG):
             raise
         fail(f"a fault of Freshet's own: {error!r}; {_DEBUG}=1 in the environment shows where")
+
+
+def run(work: Coroutine[object, object, T]) -> T:
+    """The result of ``work``; errors are :func:`told_in_one_line`."""
+    with (
+        told_in_one_line(),
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        return runner.run(work)

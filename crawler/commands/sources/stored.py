@@ -1,0 +1,85 @@
+"""Sources of a plan from a store: its pages, with change rates learned from their histories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from crawler.commands.sources.columns import Sources, numbered
+from crawler.commands.sources.importance import importances
+from scheduler.estimators import by_name
+from scheduler.estimators.histories import evidence_of
+from storage import histories, inquiries, seeds
+from storage.histories import KeptPages, PastObservations
+from storage.records import StoredSeed
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHistory:
+    """What a store knew at one moment."""
+
+    pages: KeptPages
+    observations: PastObservations
+    seeds: list[StoredSeed]
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What the change rates of a store's pages were estimated from.
+
+    ``without_evidence`` pages have not one interval between two captures: they get what the
+    estimator takes to be likely. ``gone`` pages are left out of the plan.
+    """
+
+    estimator: str
+    observations: int
+    intervals: int
+    without_evidence: int
+    gone: int
+
+
+async def read_history(db: Path) -> StoredHistory:
+    """The pages that are kept up to date, their observations and the seeds, from one snapshot.
+
+    Raises:
+        StoreError: there is no such file, or it is not a store of this schema.
+    """
+    async with inquiries.snapshot(db) as connection:
+        pages = await histories.pages(connection)
+        observed = await histories.observations(connection, pages.page_id)
+        return StoredHistory(pages, observed, await seeds.load(connection))
+
+
+def sources_of(stored: StoredHistory, estimator: str) -> tuple[Sources, Learning]:
+    """The pages as sources, with their change rates by the estimator of this name.
+
+    Their hosts are lanes: what shares one delay. A lane is also the group in which the
+    estimator takes pages to be alike.
+    """
+    pages = stored.pages
+    lane, lanes = numbered(host.lane or host.origin for host in pages.hosts)
+    host = lane[pages.host]
+    observed = stored.observations
+    evidence = evidence_of(observed.page, observed.at, observed.kind).evidence
+    learner = by_name.load(estimator, host)
+    learner.observe(evidence)
+    origins = [place.origin for place in pages.hosts]
+    learned = Sources(
+        pages.url,
+        importances(pages.url, pages.host, origins, stored.seeds),
+        learner.change_rate(),
+        np.zeros(len(pages), np.bool_),
+        host,
+        lanes,
+    )
+    known = np.bincount(evidence.source, minlength=len(pages)) > 0
+    return learned, Learning(
+        estimator, len(observed), len(evidence), int((~known).sum()), pages.gone
+    )
+
+
+def lane_delays_s(pages: KeptPages) -> list[float | None]:
+    """The delay of each lane, in the order of :func:`sources_of`; None where it is not known."""
+    return list({host.lane or host.origin: host.delay_s for host in pages.hosts}.values())

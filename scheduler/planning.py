@@ -1,0 +1,203 @@
+"""What a plan comes to: who gets how much of the budget, and what every policy would cost.
+
+Pure composition: a table and a plan go in, values go out in which sources and hosts are rows.
+Rates are per day; costs are sums over the sources, time averages weighted with importance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.arguments import Bools, Floats
+from scheduler.freshness import Costs, plan_costs
+from scheduler.policy import CrawlPlan, PolicyError, RatePolicy, load
+from scheduler.sources import Rows, SourceTable
+
+#: The policies that a plan is compared with. ``optimal_intervals`` is what ``greedy_index``,
+#: which has no rates, comes to within a per cent.
+COMPARED = (
+    "lambda_crawl",
+    "lambda_crawl:crawling=periodic",
+    "optimal_intervals",
+    "lambda_crawl_approx",
+    "binary_lambda_crawl",
+    "binary_lambda_crawl_floor",
+    "uniform",
+    "change_rate",
+)
+
+#: A source that changes this often between two crawls is hardly crawled.
+HARDLY = 10.0
+
+#: What a host may stay below its capacity and still be held by it.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of the sources, and the crawls per day that it gets."""
+
+    sources: int
+    crawl_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostShares:
+    """What each of H hosts gets, (H,): its sources, its crawls per day, its capacity.
+
+    ``capped`` is True where the capacity binds: the host would get more without it.
+    """
+
+    sources: Rows
+    crawl_rate: Floats
+    capacity: Floats
+    capped: Bools
+
+    def largest(self, limit: int) -> Rows:
+        """The hosts with the most crawls, at most ``limit``."""
+        busy = _largest(self.crawl_rate, limit)
+        return busy[self.sources[busy] > 0]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a policy costs, and the crawls per day that it spends."""
+
+    policy: str
+    harmonic_cost: float
+    binary_cost: float
+    crawl_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Starvation:
+    """Sources that change and matter, and that a plan neglects.
+
+    Attributes:
+        never: how many are never crawled.
+        hardly: how many more change :data:`HARDLY` times or more between two crawls.
+        idle: how many other sources are not crawled because there is nothing to gain: no
+            importance, or no changes.
+        worst: the first of the neglected: those never crawled by their importance, then those
+            that change most often between two crawls.
+    """
+
+    never: int
+    hardly: int
+    idle: int
+    worst: Rows
+
+
+def rate_plan(specification: str, table: SourceTable, budget: float) -> CrawlPlan:
+    """The plan of the policy ``NAME`` or ``NAME:OPTION=VALUE,…``.
+
+    Raises:
+        PolicyError: if there is no such policy, or none that divides a budget into rates; if
+            it refuses the budget or the numbers of the sources.
+    """
+    policy = load(specification)
+    if not isinstance(policy, RatePolicy):
+        raise PolicyError(
+            f"policy {specification}: gives no crawl rates that could be shown as a plan; "
+            f"accepted are such as {', '.join(COMPARED)} (what greedy_index comes to is "
+            "optimal_intervals)"
+        )
+    try:
+        return policy.rates(table, budget)
+    except ValueError as error:
+        raise PolicyError(f"policy {specification}: {error}") from error
+
+
+def compare(
+    table: SourceTable, budget: float, policies: Sequence[str] = COMPARED
+) -> Iterator[Expectation]:
+    """What each of these policies costs at this budget, one after the other.
+
+    Raises:
+        PolicyError: as :func:`rate_plan`.
+    """
+    for specification in policies:
+        plan = rate_plan(specification, table, budget)
+        yield expectation(specification, plan, plan_costs(table, plan))
+
+
+def expectation(policy: str, plan: CrawlPlan, costs: Costs) -> Expectation:
+    """A plan and its costs in sum."""
+    return Expectation(
+        policy, float(costs.harmonic.sum()), float(costs.binary.sum()), float(plan.crawl_rate.sum())
+    )
+
+
+def class_shares(table: SourceTable, plan: CrawlPlan) -> tuple[Share, Share]:
+    """The split of the budget: sources of incomplete, and of complete observations."""
+    complete = table.complete_observations
+    return _share(plan.crawl_rate[~complete]), _share(plan.crawl_rate[complete])
+
+
+def host_shares(table: SourceTable, plan: CrawlPlan) -> HostShares:
+    """The split of the budget by host."""
+    capacity = table.host_capacity
+    rate = np.asarray(np.bincount(table.host, plan.crawl_rate, len(capacity)), np.float64)
+    return HostShares(
+        np.bincount(table.host, minlength=len(capacity)),
+        rate,
+        capacity,
+        np.isfinite(capacity) & (rate >= capacity * (1 - _ROUNDING)),
+    )
+
+
+def most_crawled(plan: CrawlPlan, limit: int) -> Rows:
+    """The sources with the highest crawl rates, at most ``limit``; none that is not crawled."""
+    rows = _largest(plan.crawl_rate, limit)
+    return rows[plan.crawl_rate[rows] > 0]
+
+
+def starvation(table: SourceTable, plan: CrawlPlan, limit: int) -> Starvation:
+    """The sources that a plan neglects, at most ``limit`` of them by row."""
+    worthy = (table.importance > 0) & (table.change_rate > 0)
+    never = worthy & plan.not_crawled
+    changes = changes_between_crawls(table, plan)
+    hardly = worthy & ~never & (changes >= HARDLY)
+    worst = np.concatenate(
+        [_largest_of(never, table.importance, limit), _largest_of(hardly, changes, limit)]
+    )
+    return Starvation(
+        int(never.sum()),
+        int(hardly.sum()),
+        int((plan.not_crawled & ~worthy).sum()),
+        worst[:limit],
+    )
+
+
+def intervals(plan: CrawlPlan) -> Floats:
+    """(n,), days from one crawl to the next on average; inf for a source never crawled."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return 1.0 / plan.crawl_rate
+
+
+def changes_between_crawls(table: SourceTable, plan: CrawlPlan) -> Floats:
+    """(n,), Δ/ρ: changes from one crawl to the next on average.
+
+    inf for a source that is never crawled, 0 for one that never changes.
+    """
+    changes = np.zeros(len(table))
+    with np.errstate(divide="ignore", over="ignore"):
+        np.divide(table.change_rate, plan.crawl_rate, out=changes, where=table.change_rate > 0)
+    return changes
+
+
+def _share(crawl_rate: Floats) -> Share:
+    return Share(len(crawl_rate), float(crawl_rate.sum()))
+
+
+def _largest_of(which: Bools, values: Floats, limit: int) -> Rows:
+    rows = np.flatnonzero(which)
+    return rows[_largest(values[rows], limit)]
+
+
+def _largest(values: Floats, limit: int) -> Rows:
+    """The rows of the largest values, in falling order; of equal ones the first rows."""
+    return np.argsort(-values, kind="stable")[:limit]

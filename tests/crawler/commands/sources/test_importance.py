@@ -1,0 +1,57 @@
+"""A page is as important as the seed in whose part of the web it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from crawler.commands.sources.columns import numbered
+from crawler.commands.sources.importance import importances
+from crawler.urls import origin
+from storage.records import StoredSeed
+
+
+def seed(url: str, importance: float, root_url: str | None = None) -> StoredSeed:
+    return StoredSeed(0, url, url, None, root_url, None, importance)
+
+
+def found(urls: Sequence[str], *seeds: StoredSeed) -> list[float]:
+    host, origins = numbered(str(origin(url)) for url in urls)
+    return list(importances(urls, host, origins, seeds))
+
+
+def test_a_seed_speaks_for_its_whole_site_and_1_is_for_the_others() -> None:
+    urls = [
+        "https://a.example/x",
+        "http://www.a.example/",
+        "https://b.example/",
+        "https://c.a.example/",
+    ]
+    assert found(urls, seed("https://a.example/start", 5.0)) == [5.0, 5.0, 1.0, 1.0]
+
+
+def test_of_several_the_one_with_the_longest_directory_counts() -> None:
+    seeds = (
+        seed("https://a.example/", 2.0),
+        seed("https://a.example/docs/index.html?lang=en", 3.0),
+        seed("https://a.example/docs/api/", 4.0),
+    )
+    urls = ["/docsx", "/docs/", "/docs/a/b?c=/", "/docs/api/f", "/docs/api", "/?q=/docs/"]
+    assert found([f"https://a.example{path}" for path in urls], *seeds) == [
+        2.0, 3.0, 3.0, 4.0, 3.0, 2.0,
+    ]  # fmt: skip
+
+
+def test_where_no_directory_holds_a_page_the_first_of_the_list_counts() -> None:
+    seeds = (seed("https://a.example/x/", 2.0), seed("https://a.example/y/", 3.0))
+    assert found(["https://a.example/", "https://a.example/y/1"], *seeds) == [2.0, 3.0]
+
+
+def test_a_seed_that_moved_speaks_for_where_it_stands_now() -> None:
+    moved = seed("https://old.example/", 7.0, root_url="https://new.example/")
+    assert found(["https://new.example/a", "https://old.example/a"], moved) == [7.0, 1.0]
+
+
+def test_no_pages_have_no_importance() -> None:
+    assert importances([], np.empty(0, np.intp), [], [seed("https://a.example/", 2.0)]).size == 0

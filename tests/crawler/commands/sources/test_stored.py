@@ -1,0 +1,98 @@
+"""The pages of a store become sources whose change rates were learned from their histories."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crawler.commands.sources.columns import Sources
+from crawler.commands.sources.stored import (
+    Learning,
+    lane_delays_s,
+    read_history,
+    sources_of,
+)
+from scheduler.estimators import poisson_mle
+from scheduler.estimators.by_name import ESTIMATORS
+from scheduler.estimators.empirical_bayes import EmpiricalBayes
+from scheduler.estimators.estimator import Evidence
+from tests.storage.small_store import HOST, SmallStore, small_store
+
+DAY_S = 86_400.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SmallStore:
+    """A page that changes daily, one that never does, one seen once, and one that is gone."""
+    store = asyncio.run(small_store(tmp_path / "crawl.db"))
+    store.run(0.0)
+    store.host(lane="one.example", delay_s=4.0, last_exchange_at=1.0)
+    other = store.host("https://other.example")
+    lively, still = store.page("/lively", checked_at=9.0), store.page("/still", checked_at=9.0)
+    for day in range(5):
+        store.observe(lively, day * DAY_S, "changed" if day else "new")
+        store.observe(still, day * DAY_S, "unchanged" if day else "new")
+        store.observe(still, (day + 0.5) * DAY_S, "failed")
+    once = store.page("https://other.example/once", host=other, checked_at=9.0)
+    store.observe(once, 0.0, "new")
+    gone = store.page("/gone", checked_at=9.0, last_kind="gone")
+    store.observe(gone, 0.0, "new")
+    store.insert(
+        "seed", text="one", url="https://one.example/", importance=3.0, added_at=0.0, page_id=lively
+    )
+    return store
+
+
+def learned(store: SmallStore, estimator: str) -> tuple[Sources, Learning]:
+    return sources_of(asyncio.run(read_history(store.path)), estimator)
+
+
+def test_pages_stand_with_their_lane_their_importance_and_their_rate(store: SmallStore) -> None:
+    sources, told = learned(store, "poisson_mle")
+    assert list(sources.url) == [f"{HOST}/lively", f"{HOST}/still", "https://other.example/once"]
+    assert [sources.hosts[row] for row in sources.host] == [
+        "one.example", "one.example", "https://other.example",
+    ]  # fmt: skip
+    assert sources.importance.tolist() == [3.0, 3.0, 1.0]
+    assert sources.change_rate.tolist() == pytest.approx(
+        [
+            poisson_mle.estimate([1.0] * 4, [True] * 4),
+            poisson_mle.estimate([1.0] * 4, [False] * 4),
+            poisson_mle.PoissonMle(1).change_rate()[0],
+        ]
+    )
+    assert told == Learning("poisson_mle", observations=16, intervals=8, without_evidence=1, gone=1)
+
+
+def test_empirical_bayes_takes_the_pages_of_a_host_to_be_alike(store: SmallStore) -> None:
+    sources, _ = learned(store, "empirical_bayes")
+    expected = EmpiricalBayes(3, group=[0, 0, 1])
+    expected.observe(Evidence.of([0] * 4 + [1] * 4, [1, 2, 3, 4] * 2, [1.0] * 8, [1] * 4 + [0] * 4))
+    assert sources.change_rate.tolist() == pytest.approx(expected.change_rate().tolist())
+
+
+def test_each_lane_has_the_delay_of_its_hosts(store: SmallStore) -> None:
+    store.host("https://one.example", lane="one.example", delay_s=1.0, last_exchange_at=0.0)
+    history = asyncio.run(read_history(store.path))
+    sources, _ = sources_of(history, "poisson_mle")
+    assert dict(zip(sources.hosts, lane_delays_s(history.pages), strict=True)) == {
+        "one.example": 4.0,
+        "https://other.example": None,
+    }
+
+
+@pytest.mark.parametrize("estimator", sorted(ESTIMATORS))
+def test_an_empty_store_has_no_sources(tmp_path: Path, estimator: str) -> None:
+    sources, told = learned(asyncio.run(small_store(tmp_path / "empty.db")), estimator)
+    assert len(sources) == 0
+    assert told == Learning(estimator, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("estimator", sorted(ESTIMATORS))
+def test_every_page_gets_a_rate_even_without_evidence(store: SmallStore, estimator: str) -> None:
+    sources, _ = learned(store, estimator)
+    assert np.isfinite(sources.change_rate).all()
+    assert (sources.change_rate > 0).all()
