@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from crawler import __version__
-from crawler.commands import config, crawl, explain, history, plan, status
+from crawler.commands import config, crawl, explain, history, plan, simulate, status
 
 app = typer.Typer(
     name="freshet",
@@ -23,6 +23,7 @@ app.command("status")(status.status_command)
 app.command("history")(history.history_command)
 app.command("explain")(explain.explain_command)
 app.command("plan")(plan.plan_command)
+app.command("simulate")(simulate.simulate_command)
 app.add_typer(config.app, name="config")
 
 
