@@ -7,14 +7,16 @@ digest before the parse, the text's digest before the last sketch is read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 import zstandard
 
 from crawler.admission.admitting import Admission, sitemap_links
 from crawler.admission.redirection import Redirection
-from crawler.change import NOT_MODIFIED, Verdict, compare, judge_body, judge_text
+from crawler.detection.change import NOT_MODIFIED, Verdict, judge_body
+from crawler.detection.detector import Detection, Detector
+from crawler.detection.sketch import Sketch, body_digest, sketch
+from crawler.parsing.blocks import Blocks
 from crawler.parsing.page import ParsedPage
 from crawler.parsing.quarantine import Parser, Unparsable
 from crawler.parsing.sitemaps import (
@@ -29,7 +31,6 @@ from crawler.parsing.sitemaps import (
 from crawler.politeness.retrying import Retrying
 from crawler.robots.book import RobotsBook
 from crawler.robots.directives import Directives, parse_directives
-from crawler.sketch import Sketch, body_digest, sketch
 from crawler.urls import canonical, is_http
 from storage.records import (
     AliasKind,
@@ -54,17 +55,17 @@ class ReductionRules:
 
     agent_token: str
     zstd_level: int = 3
-    significant_below: float = 1.0
 
 
 #: A page that asks the browser to go on after at most this many seconds is a redirect.
 _REFRESH_IS_REDIRECT_S = 10.0
 _PREFIX_BYTES = 2_048
 _IN_A_THREAD_BYTES = 256 * 1024
+_ANSWERED = frozenset({Outcome.FETCHED, Outcome.NOT_MODIFIED})
 
 
 class Reduction:
-    """Turns results into visits. ``last_sketch`` reads the sketch of a page's last text."""
+    """Turns results into visits."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class Reduction:
         redirection: Redirection,
         retrying: Retrying,
         book: RobotsBook,
-        last_sketch: Callable[[int], Awaitable[bytes | None]],
+        detector: Detector,
         rules: ReductionRules,
         sitemap_limits: SitemapLimits,
     ) -> None:
@@ -82,12 +83,14 @@ class Reduction:
         self._redirection = redirection
         self._retrying = retrying
         self._book = book
-        self._last_sketch = last_sketch
+        self._detector = detector
         self._rules = rules
         self._sitemap_limits = sitemap_limits
 
     async def visit(self, due: DueUrl, result: FetchResult, now: float) -> Visit:
         """What the store is to learn from this result, observed at ``now``."""
+        if due.role is Role.PAGE and result.outcome in _ANSWERED:
+            self._detector.visited(due.host_id)
         match result.outcome:
             case Outcome.FETCHED:
                 return await self._fetched(due, result, now)
@@ -136,18 +139,12 @@ class Reduction:
         self, due: DueUrl, result: FetchResult, digest: bytes, parsed: ParsedPage, now: float
     ) -> Visit:
         directives = self._directives(result, parsed)
-        new = await self._sketch(parsed.blocks)
-        verdict = await self._compare(due, new)
         targets, offsite = self._admission.links(
             parsed.links, due.depth, nofollow=directives.nofollow
         )
-        capture = await self._capture(result, digest, keep_body=not directives.noarchive)
-        text_is_old = verdict.rung is Rung.TEXT
         capture = replace(
-            capture,
-            digests=Digests(digest, new.text_digest),
+            await self._capture(result, digest, keep_body=not directives.noarchive),
             encoding=parsed.encoding,
-            sketch=None if text_is_old else new.to_bytes(),
             title=parsed.title,
             language=parsed.language,
             canonical_url=parsed.canonical,
@@ -155,26 +152,29 @@ class Reduction:
             noarchive=directives.noarchive,
             nofollow=directives.nofollow,
         )
+        visit = await self._compared(due, result, capture, parsed.blocks, now)
+        return replace(visit, links=parsed.links, offsite=offsite, targets=targets)
+
+    async def _compared(
+        self, due: DueUrl, result: FetchResult, capture: Capture, blocks: Blocks, now: float
+    ) -> Visit:
+        """A visit that found a text, with the verdict on it."""
+        new = await self._sketch(blocks)
+        found = await self._detector.detect(due, new, now)
+        capture = replace(
+            capture,
+            digests=Digests(capture.digests.body, new.text_digest),
+            sketch=new.to_bytes() if found.keeps_sketch else None,
+        )
         return Visit(
-            due, _observation(due, result, now, verdict), capture=capture, links=parsed.links,
-            offsite=offsite, targets=targets,
+            due, _detected(due, result, now, found), role=due.role, capture=capture,
+            memory=found.memory, amendments=found.amendments,
         )  # fmt: skip
 
-    async def _sketch(self, blocks: Sequence[str]) -> Sketch:
-        if sum(map(len, blocks)) <= _IN_A_THREAD_BYTES:
-            return sketch(blocks)
-        return await asyncio.to_thread(sketch, blocks)
-
-    async def _compare(self, due: DueUrl, new: Sketch) -> Verdict:
-        if due.digests is None:
-            return Verdict(Kind.NEW)
-        verdict = judge_text(due.digests, new.text_digest)
-        if verdict is not None:
-            return verdict
-        old = await self._last_sketch(due.page_id)
-        if old is None:
-            return Verdict(Kind.CHANGED, Rung.BODY)
-        return compare(Sketch.from_bytes(old), new, significant_below=self._rules.significant_below)
+    async def _sketch(self, blocks: Blocks) -> Sketch:
+        if sum(map(len, blocks.texts)) <= _IN_A_THREAD_BYTES:
+            return sketch(blocks.texts, blocks.places)
+        return await asyncio.to_thread(sketch, blocks.texts, blocks.places)
 
     def _directives(self, result: FetchResult, parsed: ParsedPage) -> Directives:
         token = self._rules.agent_token
@@ -199,15 +199,13 @@ class Reduction:
         return Visit(due, observation, capture=capture)
 
     async def _feed(self, due: DueUrl, result: FetchResult, digest: bytes, now: float) -> Visit:
-        links = await self._parser.parse_feed(result.body, due.fetch_url)
-        if isinstance(links, Unparsable):
-            return await self._opaque(due, result, digest, now, links.reason)
-        targets, offsite = self._admission.links(links, due.depth, nofollow=False)
+        feed = await self._parser.parse_feed(result.body, due.fetch_url)
+        if isinstance(feed, Unparsable):
+            return await self._opaque(due, result, digest, now, feed.reason)
+        targets, offsite = self._admission.links(feed.links, due.depth, nofollow=False)
         capture = await self._capture(result, digest, keep_body=True)
-        return Visit(
-            due, _observation(due, result, now, _by_digest(due)), role=Role.FEED,
-            capture=capture, links=links, offsite=offsite, targets=targets,
-        )  # fmt: skip
+        visit = await self._compared(due, result, capture, feed.blocks, now)
+        return replace(visit, role=Role.FEED, links=feed.links, offsite=offsite, targets=targets)
 
     async def _sitemap(self, due: DueUrl, result: FetchResult, digest: bytes, now: float) -> Visit:
         sitemap = await self._parse_sitemap(result.body)
@@ -261,6 +259,11 @@ def _content_type(result: FetchResult) -> str | None:
 
 def _by_digest(due: DueUrl) -> Verdict:
     return Verdict(Kind.NEW) if due.digests is None else Verdict(Kind.CHANGED, Rung.BODY)
+
+
+def _detected(due: DueUrl, result: FetchResult, now: float, found: Detection) -> Observation:
+    observation = _observation(due, result, now, found.verdict)
+    return replace(observation, detail=found.detail or observation.detail)
 
 
 def _observation(due: DueUrl, result: FetchResult, now: float, verdict: Verdict) -> Observation:

@@ -31,6 +31,11 @@ class Tally:
             if isinstance(item.entry, Visit) and item.entry.role is Role.PAGE:
                 self._count(item.entry)
 
+    def correct(self, was: Kind, kind: Kind) -> None:
+        """Count a page that was counted as one kind as another."""
+        self.kinds[was] -= 1
+        self.kinds[kind] += 1
+
     @property
     def pages(self) -> int:
         """Pages that answered 200 or 304."""

@@ -28,7 +28,7 @@ _KEPT = (
 _OBSERVED = (
     "SELECT page_id, at, CASE kind "
     + " ".join(f"WHEN '{kind}' THEN {code}" for code, kind in enumerate(KINDS))
-    + " END FROM observation"
+    + " END FROM finding"
 )
 
 _PAGE = np.dtype([("id", np.int64), ("host", np.intp), ("at", np.float64)])

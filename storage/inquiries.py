@@ -170,7 +170,7 @@ async def observations(
     rows = await connection.execute_fetchall(
         "SELECT at, kind, rung, status, resemblance, resemblance_se, blocks_added, "
         "       blocks_removed, size_bytes, duration_s, reason, detail, run_id "
-        "FROM observation WHERE page_id = ? ORDER BY at DESC, id DESC LIMIT ?",
+        "FROM finding WHERE page_id = ? ORDER BY at DESC, id DESC LIMIT ?",
         (page_id, limit),
     )
     return [_past_observation(row) for row in rows]

@@ -183,13 +183,3 @@ async def alias_target(connection: aiosqlite.Connection, url: str) -> int | None
         (url,),
     )
     return next((int(r[0]) for r in rows), None)
-
-
-async def last_sketch(connection: aiosqlite.Connection, page_id: int) -> bytes | None:
-    """The sketch of a page's last text, as versioned bytes."""
-    rows = await connection.execute_fetchall(
-        "SELECT sketch FROM version WHERE page_id = ? AND sketch IS NOT NULL "
-        "ORDER BY at DESC, id DESC LIMIT 1",
-        (page_id,),
-    )
-    return next((r[0] for r in rows), None)

@@ -1,5 +1,6 @@
-"""The nouns that cross packages. Pure values: this module imports nothing of ours.
+"""The nouns that cross packages. Pure values; their words are in :mod:`storage.words`.
 
+This module imports nothing else of ours, and others take the words from here, too.
 In order of travel: a :class:`DueUrl` leaves the frontier, becomes a :class:`FetchResult`, is
 reduced and compared into an :class:`Observation`, and is stored as part of a :class:`Visit`.
 Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
@@ -9,24 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
 
+from storage.words import KINDS, AliasKind, Kind, Outcome, Reason, RobotsStanding, Role, Rung
 
-class Reason(StrEnum):
-    """Why a URL is due."""
-
-    REFRESH = "refresh"
-    DISCOVERY = "discovery"
-    SIGNAL = "signal"
-
-
-class Role(StrEnum):
-    """What a URL is to the crawl; only ``PAGE`` counts as a page."""
-
-    PAGE = "page"
-    SITEMAP = "sitemap"
-    FEED = "feed"
+__all__ = [
+    "KINDS", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Capture", "Digests",
+    "DueUrl", "Entry", "FetchResult", "Host", "HostState", "Kind", "Links", "Observation",
+    "Outcome", "PageHistory", "Reason", "RobotsRecord", "RobotsStanding", "RobotsVisit", "Role",
+    "Rung", "SeedsSettled", "StoredSeed", "Supply", "Targets", "Validators", "Visit",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +62,6 @@ class DueUrl:
     digests: Digests | None = None
 
 
-class Outcome(StrEnum):
-    """How an exchange with a server ended."""
-
-    FETCHED = "fetched"
-    NOT_MODIFIED = "not_modified"
-    REDIRECTED = "redirected"
-    GONE = "gone"
-    REFUSED = "refused"
-    SKIPPED = "skipped"
-    FAILED = "failed"
-
-
 @dataclass(frozen=True, slots=True)
 class FetchResult:
     """One exchange with a server, as a value: a failure is a result, never an exception.
@@ -114,31 +95,6 @@ class FetchResult:
         """All headers of that name, in order, decoded as Latin-1."""
         wanted = name.lower().encode("ascii")
         return [v.decode("latin-1") for k, v in self.headers if k.lower() == wanted]
-
-
-class Kind(StrEnum):
-    """What an observation found; DESIGN: a failed fetch never erases history."""
-
-    NEW = "new"
-    UNCHANGED = "unchanged"
-    CHANGED = "changed"
-    REDIRECTED = "redirected"
-    GONE = "gone"
-    REFUSED = "refused"
-    SKIPPED = "skipped"
-    FAILED = "failed"
-
-
-KINDS: Final = tuple(Kind)  # in the order of their codes in columns
-
-
-class Rung(StrEnum):
-    """The rung of the change-detection ladder that decided."""
-
-    NOT_MODIFIED = "304"
-    BODY = "body"
-    TEXT = "text"
-    BLOCKS = "blocks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +135,6 @@ class Links:
 
     def __len__(self) -> int:
         return len(self.urls)
-
-
-class RobotsStanding(StrEnum):
-    """What is known of an origin's robots.txt (RFC 9309, section 2.3.1)."""
-
-    PARSED = "parsed"
-    ALLOW_ALL = "allow_all"
-    UNREACHABLE = "unreachable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,14 +198,6 @@ class Targets:
         return len(self.urls)
 
 
-class AliasKind(StrEnum):
-    """How a URL turned out to be another name of a page."""
-
-    PERMANENT = "permanent"
-    TEMPORARY = "temporary"
-    REFRESH = "refresh"
-
-
 @dataclass(frozen=True, slots=True)
 class Alias:
     """The visited URL is another name of the page at ``url``."""
@@ -289,13 +229,38 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
+class Amendment:
+    """An earlier observation of a page, made at ``at``, in the light of later ones."""
+
+    at: float
+    kind: Kind
+    rung: Rung
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageHistory:
+    """What is stored of a page to compare its next text with.
+
+    ``sketch`` are the versioned bytes of its last sketch, ``memory`` those of what is
+    remembered beside it, ``still`` counts the visits since at which nothing differed.
+    """
+
+    sketch: bytes
+    memory: bytes | None
+    still: int
+
+
+@dataclass(frozen=True, slots=True)
 class Visit:
     """All that one visit changes in the store, in one transaction.
 
     ``validators`` replace the page's own when not None; ``links`` replace its current
     out-links when not None (``offsite`` marks the columns that lead out of scope);
     ``retry_at`` keeps the URL in the frontier (``charged`` adds to its attempts) and
-    ``fetch_url`` replaces what is asked for. ``fetches`` counts requests made.
+    ``fetch_url`` replaces what is asked for. ``fetches`` counts requests made. ``memory``
+    (versioned bytes) replaces the page's when not None, and ``amendments`` say of its
+    earlier observations what is known better by now.
     """
 
     due: DueUrl
@@ -313,6 +278,8 @@ class Visit:
     fetch_url: str | None = None
     host: HostState | None = None
     new_root: str | None = None
+    memory: bytes | None = None
+    amendments: tuple[Amendment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

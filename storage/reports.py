@@ -62,7 +62,7 @@ async def changed(connection: aiosqlite.Connection, run_id: int) -> list[Changed
     """The pages that changed significantly in a run, newest first."""
     rows = await connection.execute_fetchall(
         "SELECT p.url, o.at, o.resemblance, o.blocks_added, o.blocks_removed "
-        "FROM observation AS o JOIN page AS p ON p.id = o.page_id "
+        "FROM finding AS o JOIN page AS p ON p.id = o.page_id "
         "WHERE o.run_id = ? AND o.kind = 'changed' AND p.role = 'page' ORDER BY o.at DESC, o.id",
         (run_id,),
     )
@@ -73,7 +73,7 @@ async def appeared(connection: aiosqlite.Connection, run_id: int) -> list[str]:
     """The pages that were fetched for the first time in a run."""
     return await _urls(
         connection,
-        "SELECT p.url FROM observation AS o JOIN page AS p ON p.id = o.page_id "
+        "SELECT p.url FROM finding AS o JOIN page AS p ON p.id = o.page_id "
         "WHERE o.run_id = ? AND o.kind = 'new' AND p.role = 'page' ORDER BY o.id",
         (run_id,),
     )
@@ -148,7 +148,7 @@ async def kinds(connection: aiosqlite.Connection, run_id: int) -> dict[str, int]
     """How many observations a run made, by kind."""
     return await _counts(
         connection,
-        "SELECT kind, count(*) FROM observation WHERE run_id = ? GROUP BY kind ORDER BY kind",
+        "SELECT kind, count(*) FROM finding WHERE run_id = ? GROUP BY kind ORDER BY kind",
         (run_id,),
     )
 

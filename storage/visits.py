@@ -7,7 +7,19 @@ from collections.abc import Iterable, Sequence
 
 import aiosqlite
 
-from storage import bodies, frontier, hosts, links, observations, pages, runs, seeds, traps
+from storage import (
+    amendments,
+    bodies,
+    frontier,
+    hosts,
+    links,
+    memories,
+    observations,
+    pages,
+    runs,
+    seeds,
+    traps,
+)
 from storage.records import (
     Acknowledged,
     Entry,
@@ -36,6 +48,8 @@ class VisitTables:
         await bodies.append(connection, visits)
         await pages.record(connection, visits)
         await observations.append(connection, self._run_id, visits)
+        await memories.record(connection, visits)
+        await amendments.append(connection, visits)
         await links.record(connection, visits)
         await frontier.settle(connection, visits)
         await self._record_hosts(connection, entries)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -19,8 +20,10 @@ from crawler.admission.seeding import Seeding
 from crawler.admission.sites import Seed
 from crawler.admission.traps import TrapLimits
 from crawler.clock import Clock, SteadyClock
+from crawler.commands.correcting import correct
 from crawler.commands.networking import Network
 from crawler.commands.report import CrawlReport, make_report
+from crawler.detection.detector import Detector, Recall
 from crawler.errors import CrawlError
 from crawler.frontier import Frontier
 from crawler.network.fetch import Fetcher
@@ -35,7 +38,7 @@ from crawler.tally import Tally
 from crawler.urls import origin, robots_url
 from crawler.visiting import Visiting
 from scheduler.agenda import BreadthFirst
-from storage import bodies, frontier, hosts, links, pages, runs, seeds
+from storage import bodies, frontier, hosts, links, memories, pages, runs, seeds
 from storage.database import Database, open_store
 from storage.errors import sqlite_errors
 from storage.records import Acknowledged
@@ -203,8 +206,15 @@ class _CrawlRun:
             ),
             Retrying(rules, settings.crawl.attempts, rng),
             self._book,
-            lambda page_id: pages.last_sketch(reader, page_id),
-            ReductionRules(token, settings.store.zstd_level, settings.change.significant_below),
+            Detector(
+                Recall(
+                    partial(memories.load, reader),
+                    partial(memories.predecessor, reader),
+                    partial(memories.sample, reader),
+                ),
+                significant_below=settings.change.significant_below,
+            ),
+            ReductionRules(token, settings.store.zstd_level),
             SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries),
         )
         self._fetcher = fetcher
@@ -227,6 +237,7 @@ class _CrawlRun:
         acknowledgements.listeners.extend([pool.acknowledged, watch(live)])
         await self._probe(seeding)
         ending = await self._run(pool, seeding, writer)
+        await self._correct(started_at)
         await self._close_run(ending)
         return await make_report(
             self._database.reader, self._run_id, self._tally, ending,
@@ -279,6 +290,15 @@ class _CrawlRun:
         for host in await hosts.load(self._database.reader, list(ids.values())):
             self._frontier.add_host(host, await self._network.lane_key(host.origin))
             self._frontier.ask_robots(host.host_id)
+
+    async def _correct(self, invoked_at: float) -> None:
+        """Let what the run showed in the end count; also of earlier invocations of it."""
+        run = await runs.latest(self._database.reader)
+        since = run.started_at if run is not None else invoked_at
+        now = self._clock.now()
+        for correction in await correct(self._database, self._run_id, since, now):
+            if correction.at >= invoked_at:
+                self._tally.correct(correction.was, correction.kind)
 
     async def _close_run(self, ending: Ending) -> None:
         now = self._clock.now()

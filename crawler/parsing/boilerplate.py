@@ -131,27 +131,35 @@ _STAMP: Final = re.compile(
     | (?:(?:page|total|daily|unique|today'?s)\s+)* (?:visitors?|visits|views|hits|page\s?views)
         (?:\s+(?:today|online|now|so\s+far|this\s+\w+))? \s* [:\#=]? \s* [\d.,]+$
     | (?:you\s+are\s+)? (?:visitor|guest) \s+ (?:number\s+|no\.?\s+|\#\s*)? [\d.,]+\W?$
-    | [\d.,]+ \s+ (?:unique\s+)? (?:visitors?|visits|views|hits|page\s?views
-        |(?:users?|guests?|members?)(?=\s+(?:online|now)))
-        (?:\s+(?:today|online|now|so\s+far))? \W?$
     | it \s is \s (?:now\s)? {_CLOCK}
     | (?:(?:current|server|local)\s+(?:date|time)\b) .* \d
     | (?:now|today(?:\s+is)?) {_WHEN} {_TAIL}
-    | \d+ \s+ (?:database\s+)? (?:queries|query|requests?)\b .* {_DURATION}
     | (?:copyright\b|©|\(c\)\s) .* (?:\b(?:19|20)\d\d\b | all\s+rights\s+reserved)
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-#: How any of these can begin; spares the pattern for nearly all blocks.
-_STAMP_START: Final = re.compile(
-    r"""[\d©(] | last | the | this | page | site | website | document | file | auto | generated
-    | rendered | refreshed | cached | crawled | compiled | deployed | exported | updated
-    | modified | synced | built | created | served | loaded | delivered | hosted
-    | node | server | host | instance | worker | pod | build | revision | commit | request
-    | session | trace | csrf | token | nonce | total | daily | unique | today | visit | views
-    | hits | you | guest | it\ is | current | local | now | copyright""",
+#: The same where the count comes first.
+_COUNT: Final = re.compile(
+    rf"""
+      [\d.,]+ \s+ (?:unique\s+)? (?:visitors?|visits|views|hits|page\s?views
+        |(?:users?|guests?|members?)(?=\s+(?:online|now)))
+        (?:\s+(?:today|online|now|so\s+far))? \W?$
+    | \d+ \s+ (?:database\s+)? (?:queries|query|requests?)\b .* {_DURATION}
+    """,
     re.IGNORECASE | re.VERBOSE,
 )
+#: The first three characters of a stamp that begins with a word: spares the pattern for
+#: nearly all blocks.
+_STAMP_STARTS: Final = frozenset(
+    word[:3]
+    for word in _words(
+        "last the this page site website document file auto generated rendered refreshed cached "
+        "crawled compiled deployed exported updated modified synced built created served loaded "
+        "delivered hosted node server host instance worker pod build revision commit request "
+        "session trace csrf token nonce total daily unique today visit views hits you guest "
+        "current local now copyright (c)"
+    )
+) | {"it "}
 
 
 def is_stamp(block: str) -> bool:
@@ -161,9 +169,12 @@ def is_stamp(block: str) -> bool:
     a date of publication are content: the block must begin with the words of a stamp and
     carry a moment, a duration, a count or an identifier.
     """
+    if len(block) > _STAMP_CHARACTERS:
+        return False
+    if block[:1].isdecimal():
+        return block.count(" ") < _STAMP_WORDS and _COUNT.match(block) is not None
     return (
-        len(block) <= _STAMP_CHARACTERS
-        and _STAMP_START.match(block) is not None
+        (block[:3].casefold() in _STAMP_STARTS or block[:1] == "©")
         and block.count(" ") < _STAMP_WORDS
         and _STAMP.match(block) is not None
     )

@@ -1,4 +1,4 @@
-"""The entries of a feed (RSS, Atom, RDF) as links.
+"""The entries of a feed (RSS, Atom, RDF), as links and as blocks of text.
 
 feedparser understands every dialect, at a price: a millisecond for each kilobyte, and a
 few kilobytes of malice cost half a second and 40 MB that stay. So it is loaded only when
@@ -8,11 +8,13 @@ the first feed arrives, and only where :mod:`crawler.parsing.quarantine` can end
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser
 
+from crawler.parsing.blocks import ROOT, BlockKind, Blocks, below
 from crawler.parsing.links import LinkColumns, collapsed
 from crawler.urls import resolve_all
 from storage.records import Links
@@ -24,8 +26,21 @@ _MAX_ENTRIES: Final = 50_000
 _ENTRY_RELATIONS: Final = frozenset({"", "alternate"})
 
 
-def entry_links(body: bytes, url: str) -> Links:
-    """The links of a feed's entries in the order of the document, with their titles.
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A feed's entries in the order of the document.
+
+    ``links`` lead to them, with their titles; ``blocks`` have one block for each: its id,
+    title and content. When the feed was built, or says that an entry was updated, is in
+    neither.
+    """
+
+    links: Links
+    blocks: Blocks
+
+
+def read_feed(body: bytes, url: str) -> Feed:
+    """The entries of a feed.
 
     ``url`` is where the feed came from; relative links are resolved against ``xml:base``
     if the feed says so, else against it. What is not a feed has no entries. No network.
@@ -44,7 +59,19 @@ def entry_links(body: bytes, url: str) -> Links:
     for fetch_url, (_, title) in zip(resolve_all([h for h, _ in found], url), found, strict=True):
         if fetch_url is not None:
             columns.add(fetch_url, "", title)
-    return columns.links()
+    return Feed(columns.links(), _blocks(feed.entries[:_MAX_ENTRIES]))
+
+
+def _blocks(entries: Iterable[Mapping[str, Any]]) -> Blocks:
+    texts = [text for text in map(_text_of, entries) if text]
+    place = below(ROOT, "entry")
+    return Blocks(tuple(texts), (BlockKind.ITEM,) * len(texts), (place,) * len(texts))
+
+
+def _text_of(entry: Mapping[str, Any]) -> str:
+    said = [part.get("value", "") for part in entry.get("content", ())] or [entry.get("summary")]
+    content = " ".join(_plain(str(part)) for part in said if part)
+    return collapsed(f"{entry.get('id') or ''} {_title(entry)} {content}")
 
 
 def _links_of(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -57,5 +84,9 @@ def _links_of(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _title(entry: Mapping[str, Any]) -> str:
     title = str(entry.get("title") or "")
     if "html" in (entry.get("title_detail") or {}).get("type", ""):
-        title = LexborHTMLParser(title, is_fragment=True).text()
+        title = _plain(title)
     return collapsed(title)
+
+
+def _plain(markup: str) -> str:
+    return LexborHTMLParser(markup, is_fragment=True).text(separator=" ")

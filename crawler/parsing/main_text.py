@@ -11,7 +11,7 @@ words of one block against the rest of the page except the two thresholds named 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
@@ -19,6 +19,7 @@ from unicodedata import normalize
 
 from selectolax.lexbor import LexborNode
 
+from crawler.parsing.blocks import ROOT, BlockKind, Blocks, below, kind_of
 from crawler.parsing.boilerplate import (
     FRAME_TAGS,
     INVISIBLE_TAGS,
@@ -28,6 +29,7 @@ from crawler.parsing.boilerplate import (
     is_hidden,
     is_stamp,
 )
+from crawler.parsing.selectors import NO_HINTS, SelectorHints
 
 _INLINE_TAGS: Final = frozenset(
     {
@@ -37,7 +39,7 @@ _INLINE_TAGS: Final = frozenset(
         *("u", "var", "wbr"),
     }
 )
-_UNREAD: Final = INVISIBLE_TAGS | {"-comment", "-doctype", None}
+_UNREAD: Final = INVISIBLE_TAGS | {"-comment", "-doctype"}
 _FRAME_OR_EDGE: Final = FRAME_TAGS | PAGE_EDGE_TAGS
 #: The attributes that can set an element aside, or make it the main one.
 _TELLING: Final = frozenset({"id", "class", "role", "hidden", "aria-hidden"})
@@ -77,6 +79,8 @@ class _Blocks:
     """Blocks in document order, as columns of equal length; ``pending`` is the open one."""
 
     texts: list[str] = field(default_factory=list)
+    kinds: list[BlockKind] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
     zones: list[int] = field(default_factory=list)
     links: list[bool] = field(default_factory=list)
     pending: list[str] = field(default_factory=list)
@@ -88,11 +92,13 @@ class _Blocks:
         if self.pending or not text.isspace():
             self.pending.append(text)
 
-    def end_block(self, zone: int) -> None:
+    def end_block(self, kind: BlockKind, place: int, zone: int) -> None:
         if not self.pending:
             return
         text = " ".join("".join(self.pending).split())
         self.texts.append(text if text.isascii() else normalize("NFC", text))
+        self.kinds.append(kind)
+        self.places.append(place)
         self.zones.append(zone)
         self.links.append(
             self.pending_linked > _LINK_SHARE * len(text)
@@ -101,56 +107,96 @@ class _Blocks:
         self.pending.clear()
         self.pending_linked = 0
 
+    def chosen(self, numbers: Iterable[int]) -> Blocks:
+        """Those of the blocks that are no stamps."""
+        kept = [i for i in numbers if not is_stamp(self.texts[i])]
+        return Blocks(
+            tuple([self.texts[i] for i in kept]),
+            tuple([self.kinds[i] for i in kept]),
+            tuple([self.places[i] for i in kept]),
+        )
 
-def main_text(body: LexborNode) -> tuple[str, ...]:
+
+def main_text(body: LexborNode, hints: SelectorHints = NO_HINTS) -> Blocks:
     """The blocks of main text below ``body``: NFC, white space collapsed, none empty.
 
     A page that is nothing but frame (a menu, a list of links) is its own content: there
-    only stamps and what no reader sees are left out. Reads the tree without changing it.
+    only stamps and what no reader sees are left out. With ``hints`` that include elements
+    of this page, these are the main text whatever they look like. Reads the tree without
+    changing it.
     """
-    return _selected(_gathered(body, spare_frame=False)) or _without_stamps(
-        _gathered(body, spare_frame=True).texts
-    )
+    ignored = hints.ignored(body)
+    if included := hints.included(body):
+        blocks = _gathered(included, ignored, spare_frame=True)
+        return blocks.chosen(range(len(blocks.texts)))
+    selected = _selected(_gathered([body], ignored, spare_frame=False))
+    if selected:
+        return selected
+    blocks = _gathered([body], ignored, spare_frame=True)
+    return blocks.chosen(range(len(blocks.texts)))
 
 
-def plain_text(text: str) -> tuple[str, ...]:
+def plain_text(text: str) -> Blocks:
     """The paragraphs of a text without markup, as blocks."""
     paragraphs = (" ".join(p.split()) for p in _BLANK_LINE.split(text))
-    return _without_stamps(normalize("NFC", p) for p in paragraphs if p)
+    texts = tuple(t for p in paragraphs if p and not is_stamp(t := normalize("NFC", p)))
+    place = below(ROOT, "p")
+    return Blocks(texts, (BlockKind.PARAGRAPH,) * len(texts), (place,) * len(texts))
 
 
-def _gathered(body: LexborNode, *, spare_frame: bool) -> _Blocks:
-    """All blocks outside the frame. Iterative: the depth of the tree costs no stack."""
+def _gathered(
+    roots: Sequence[LexborNode], ignored: frozenset[int], *, spare_frame: bool
+) -> _Blocks:
+    """All blocks below the roots and outside the frame."""
     blocks = _Blocks()
-    above: list[tuple[LexborNode | None, int, bool]] = []
-    node, zone = body.first_child, 0
+    for root in roots:
+        _gather(blocks, root, ignored, spare_frame=spare_frame)
+    return blocks
+
+
+def _gather(
+    blocks: _Blocks, root: LexborNode, ignored: frozenset[int], *, spare_frame: bool
+) -> None:
+    """Add the blocks below a root. Iterative: the depth of the tree costs no stack."""
+    above: list[tuple[LexborNode | None, BlockKind, int, int, bool]] = []
+    node, kind, place, zone = root.first_child, kind_of(root.tag), ROOT, 0
     while node is not None or above:
         if node is None:
-            node, outer, is_block = above.pop()
-            if is_block:
-                blocks.end_block(zone)
-            zone = outer
+            if above[-1][-1]:
+                blocks.end_block(kind, place, zone)
+            node, kind, place, zone, _ = above.pop()
             continue
         tag = node.tag
         if tag == "-text":
             blocks.add(node.text_content or "", zone)
-        elif tag not in _UNREAD:
-            inner = _zone_within(node, tag, zone, spare_frame)
+        elif tag is not None and tag not in _UNREAD and not (ignored and node.mem_id in ignored):
+            attributes = node.attributes
+            inner = _zone_within(node, tag, attributes, zone, spare_frame)
             if inner is not None:
                 is_block = tag not in _INLINE_TAGS
+                above.append((node.next, kind, place, zone, is_block))
                 if is_block:
-                    blocks.end_block(zone)
-                above.append((node.next, zone, is_block))
+                    blocks.end_block(kind, place, zone)
+                    kind = kind_of(tag)
+                    place = (
+                        below(place, tag, attributes.get("id"), attributes.get("class"))
+                        if attributes
+                        else below(place, tag)
+                    )
                 node, zone = node.first_child, inner
                 continue
         node = node.next
-    blocks.end_block(zone)
-    return blocks
+    blocks.end_block(kind, place, zone)
 
 
-def _zone_within(node: LexborNode, tag: str | None, zone: int, spare_frame: bool) -> int | None:
+def _zone_within(
+    node: LexborNode,
+    tag: str,
+    attributes: Mapping[str, str | None],
+    zone: int,
+    spare_frame: bool,
+) -> int | None:
     """The zone of an element's children; None where the element is set aside."""
-    attributes = node.attributes
     zone |= _TAG_ZONES.get(tag, 0)
     if _TELLING.isdisjoint(attributes):
         if spare_frame or tag not in _FRAME_OR_EDGE:
@@ -162,9 +208,7 @@ def _zone_within(node: LexborNode, tag: str | None, zone: int, spare_frame: bool
     return zone if spare_frame or not _is_frame(node, tag, attributes, zone) else None
 
 
-def _is_frame(
-    node: LexborNode, tag: str | None, attributes: Mapping[str, str | None], zone: int
-) -> bool:
+def _is_frame(node: LexborNode, tag: str, attributes: Mapping[str, str | None], zone: int) -> bool:
     if tag in FRAME_TAGS or is_frame_role(attributes):
         return True
     # Not of a word in a sentence, such as a link that is styled as one of the menu.
@@ -174,14 +218,9 @@ def _is_frame(
     return (named or edge) and not node.css_matches(_PRINCIPAL)
 
 
-def _selected(blocks: _Blocks) -> tuple[str, ...]:
+def _selected(blocks: _Blocks) -> Blocks:
     """The blocks of the main element, or all but lists of links; never a stamp."""
-    kept = _principal(blocks) or _without_link_lists(blocks)
-    return _without_stamps(blocks.texts[i] for i in kept)
-
-
-def _without_stamps(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(text for text in texts if not is_stamp(text))
+    return blocks.chosen(_principal(blocks) or _without_link_lists(blocks))
 
 
 def _principal(blocks: _Blocks) -> list[int]:

@@ -12,9 +12,12 @@ from typing import Final
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
+from crawler.parsing.blocks import Blocks
 from crawler.parsing.charset import decode
+from crawler.parsing.json_text import is_json, json_text, media_type
 from crawler.parsing.links import LINKING, is_feed, page_links, relations
 from crawler.parsing.main_text import main_text, plain_text
+from crawler.parsing.selectors import NO_HINTS, SelectorHints
 from crawler.urls import is_http, resolve, without_fragment
 from storage.records import Links
 
@@ -59,7 +62,7 @@ class ParsedPage:
     feeds: tuple[str, ...] = ()
     meta_refresh: MetaRefresh | None = None
     robots_meta: tuple[str, ...] = ()
-    blocks: tuple[str, ...] = ()
+    blocks: Blocks = field(default_factory=Blocks)
 
 
 def parse(
@@ -68,17 +71,20 @@ def parse(
     content_type: str | None,
     agent_token: str = "freshet",  # a robots token is no secret
     max_links: int = 50_000,
+    hints: SelectorHints = NO_HINTS,
 ) -> ParsedPage:
     """Read a page. ``url`` is where it came from, ``content_type`` its header, if any.
 
-    Text of any kind but HTML and XML is taken as paragraphs without links.
+    Text of any kind but HTML and XML is taken as paragraphs without links, JSON as its
+    values; ``hints`` say for HTML which elements are the main text.
 
     Raises:
         SelectolaxError: if Lexbor gives up (it runs out of memory).
     """
     text, encoding = decode(body, content_type)
     if is_plain(content_type):
-        return ParsedPage(without_fragment(url), encoding, blocks=plain_text(text))
+        blocks = json_text(text) if is_json(content_type) else None
+        return ParsedPage(without_fragment(url), encoding, blocks=blocks or plain_text(text))
     tree = LexborHTMLParser(text, options=_OPTIONS)
     del text  # up to 40 MB of a large page
     head = _Head(tree.css(_TELLING), url)
@@ -94,16 +100,15 @@ def parse(
         feeds=head.feeds(),
         meta_refresh=head.meta_refresh(),
         robots_meta=head.robots_meta(agent_token),
-        blocks=main_text(tree.body) if tree.body is not None else (),
+        blocks=main_text(tree.body, hints) if tree.body is not None else Blocks(),
     )
 
 
 def is_plain(content_type: str | None) -> bool:
     """Whether a Content-Type is that of text without markup."""
-    media_type = (content_type or "text/html").partition(";")[0].strip().lower()
-    kind, _, subtype = media_type.partition("/")
+    kind, _, subtype = media_type(content_type).partition("/")
     return "xml" not in subtype and (
-        (kind == "text" and subtype != "html") or subtype == "json" or subtype.endswith("+json")
+        (kind == "text" and subtype != "html") or is_json(content_type)
     )
 
 

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar, TypeVarTuple, cast
 
-from crawler.parsing.feeds import entry_links
+from crawler.parsing.feeds import Feed, read_feed
 from crawler.parsing.nesting import is_calm
 from crawler.parsing.page import ParsedPage, parse
 from crawler.parsing.quarantine_worker import FRAME, read_page
-from storage.records import Links
+from crawler.parsing.selectors import NO_HINTS, SelectorHints
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
@@ -69,21 +69,25 @@ class Parser:
         self._worker = _Worker(time_limit_s)
 
     async def parse(
-        self, body: bytes, url: str, content_type: str | None
+        self,
+        body: bytes,
+        url: str,
+        content_type: str | None,
+        hints: SelectorHints = NO_HINTS,
     ) -> ParsedPage | Unparsable:
         """As :func:`crawler.parsing.page.parse`; what cannot be parsed is a value, not an error."""
         if len(body) > self._inline_bytes or not is_calm(body):
             return await self._worker.call(
-                read_page, body, url, content_type, self._agent_token, self._max_links
+                read_page, body, url, content_type, self._agent_token, self._max_links, hints
             )
         try:
-            return parse(body, url, content_type, self._agent_token, self._max_links)
+            return parse(body, url, content_type, self._agent_token, self._max_links, hints)
         except Exception as error:  # noqa: BLE001  # one odd page must not end the crawl
             return Unparsable(f"{type(error).__name__}: {error}"[:200])
 
-    async def parse_feed(self, body: bytes, url: str) -> Links | Unparsable:
-        """As :func:`crawler.parsing.feeds.entry_links`, always out of the event loop's process."""
-        return await self._worker.call(entry_links, body, url)
+    async def parse_feed(self, body: bytes, url: str) -> Feed | Unparsable:
+        """As :func:`crawler.parsing.feeds.read_feed`, always out of the event loop's process."""
+        return await self._worker.call(read_feed, body, url)
 
     async def close(self) -> None:
         """End the process, if there is one, and wait for it."""

@@ -22,8 +22,9 @@ from pathlib import Path
 from struct import Struct
 from typing import IO, Any, Final
 
-from crawler.parsing.nesting import max_depth
+from crawler.parsing.nesting import max_depth, start_tags
 from crawler.parsing.page import ParsedPage, is_plain, parse
+from crawler.parsing.selectors import NO_HINTS, SelectorHints
 
 #: The length that precedes every message, in both directions.
 FRAME: Final = Struct(">Q")
@@ -37,7 +38,12 @@ class TooDeepError(ValueError):
 
 
 def read_page(
-    body: bytes, url: str, content_type: str | None, agent_token: str, max_links: int
+    body: bytes,
+    url: str,
+    content_type: str | None,
+    agent_token: str,
+    max_links: int,
+    hints: SelectorHints = NO_HINTS,
 ) -> ParsedPage:
     """As :func:`crawler.parsing.page.parse`, but refuse what is hopelessly deep.
 
@@ -45,10 +51,15 @@ def read_page(
         TooDeepError: the tree would be more than 20,000 levels deep.
         SelectolaxError: Lexbor ran out of memory.
     """
-    depth = 0 if is_plain(content_type) else max_depth(body)
+    if not is_plain(content_type) and start_tags(body) > _DEEPEST:
+        _check_depth(body)
+    return parse(body, url, content_type, agent_token, max_links, hints)
+
+
+def _check_depth(body: bytes) -> None:
+    depth = max_depth(body)
     if depth > _DEEPEST:
         raise TooDeepError(f"elements nested {depth:,} deep")
-    return parse(body, url, content_type, agent_token, max_links)
 
 
 def main(time_limit_s: float, memory_limit_bytes: int, parent: int) -> None:

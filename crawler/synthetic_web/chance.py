@@ -24,12 +24,13 @@ def poisson_times(
     Whole seconds because Last-Modified knows no others: two arrivals in one second are
     merged, so that a date tells the versions of a page apart.
     """
-    if rate_per_day <= 0:
+    rate = rate_per_day / DAY_S
+    if rate <= 0:
         return ()
     times: dict[float, None] = {}
-    at = start_at + rng.expovariate(rate_per_day / DAY_S)
+    at = start_at + rng.expovariate(rate)
     while at < end_at:
         if at // 1 > start_at:
             times[at // 1] = None
-        at += rng.expovariate(rate_per_day / DAY_S)
+        at += rng.expovariate(rate)
     return tuple(times)

@@ -37,10 +37,11 @@ class Link:
 
 
 class BlockKind(StrEnum):
-    """What a block of main content is; a figure states a number."""
+    """What a block of main content is; a figure states a number, a date when something is."""
 
     PARAGRAPH = "paragraph"
     FIGURE = "figure"
+    DATE = "date"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class Form(StrEnum):
 
     WORD = "word"
     NUMBER = "number"
+    DATE = "date"
     SENTENCE_ADDED = "sentence_added"
     PARAGRAPH_ADDED = "paragraph_added"
     PARAGRAPH_REMOVED = "paragraph_removed"
@@ -91,12 +93,16 @@ class Form(StrEnum):
     FOOTER = "footer"
     NAVIGATION = "navigation"
     ADVERT = "advert"
+    BANNER = "banner"
+    REBUILD = "rebuild"
 
     @property
     def kind(self) -> EditKind:
         """The part of the page that is touched."""
-        frame = {Form.FOOTER, Form.NAVIGATION, Form.ADVERT}
-        return EditKind.FRAME if self in frame else EditKind.MAIN
+        return EditKind.FRAME if self in _FRAME_FORMS else EditKind.MAIN
+
+
+_FRAME_FORMS = frozenset({Form.FOOTER, Form.NAVIGATION, Form.ADVERT, Form.BANNER, Form.REBUILD})
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,15 @@ PROSE_MIX: Mapping[Form, float] = {
 #: Pages that state a number: mostly that changes.
 FIGURE_MIX: Mapping[Form, float] = {Form.NUMBER: 0.8, **{f: w / 5 for f, w in PROSE_MIX.items()}}
 
+#: Pages that say when something is: mostly that changes.
+DATE_MIX: Mapping[Form, float] = {Form.DATE: 0.8, **{f: w / 5 for f, w in PROSE_MIX.items()}}
+
 #: Below this a paragraph is added instead of removed, above the next removed instead.
 _FEWEST, _MOST = 3, 12
 #: Paragraphs after a rewrite.
 _REWRITTEN = 5
+
+_MONTHS = ("January", "March", "April", "June", "August", "September", "November")
 
 Blocks = tuple[Block, ...]
 
@@ -52,11 +57,15 @@ def _within_bounds(form: Form, paragraphs: int) -> Form:
     return Form.PARAGRAPH_REMOVED if paragraphs >= _MOST else form
 
 
-def compose(rng: Random, language: Language, paragraphs: int, *, figure: bool) -> Blocks:
+def compose(
+    rng: Random, language: Language, paragraphs: int, *, figure: bool, dated: bool = False
+) -> Blocks:
     """The blocks of a new page."""
     blocks = [Block(BlockKind.PARAGRAPH, language.paragraph(rng)) for _ in range(paragraphs)]
     if figure:
         blocks.insert(1, Block(BlockKind.FIGURE, (_number(rng, language),)))
+    if dated:
+        blocks.insert(1, Block(BlockKind.DATE, (_date(rng),)))
     return tuple(blocks)
 
 
@@ -81,10 +90,19 @@ def _change_word(blocks: Blocks, rng: Random, language: Language) -> Blocks:
 
 
 def _change_number(blocks: Blocks, rng: Random, language: Language) -> Blocks:
-    i = next(i for i, block in enumerate(blocks) if block.kind is BlockKind.FIGURE)
+    return _replace(blocks, BlockKind.FIGURE, lambda: _number(rng, language))
+
+
+def _change_date(blocks: Blocks, rng: Random, _language: Language) -> Blocks:
+    return _replace(blocks, BlockKind.DATE, lambda: _date(rng))
+
+
+def _replace(blocks: Blocks, kind: BlockKind, draw: Callable[[], str]) -> Blocks:
+    """The blocks with another sentence in the first of that kind."""
+    i = next(i for i, block in enumerate(blocks) if block.kind is kind)
     before = after = blocks[i].sentences[0]
     while after == before:
-        after = _number(rng, language)
+        after = draw()
     return _with(blocks, i, [after])
 
 
@@ -106,13 +124,15 @@ def _remove_paragraph(blocks: Blocks, rng: Random, _language: Language) -> Block
 
 
 def _rewrite(blocks: Blocks, rng: Random, language: Language) -> Blocks:
-    figure = any(block.kind is BlockKind.FIGURE for block in blocks)
-    return compose(rng, language, _REWRITTEN, figure=figure)
+    kinds = {block.kind for block in blocks}
+    figure, dated = BlockKind.FIGURE in kinds, BlockKind.DATE in kinds
+    return compose(rng, language, _REWRITTEN, figure=figure, dated=dated)
 
 
 _REVISERS: Mapping[Form, Callable[[Blocks, Random, Language], Blocks]] = {
     Form.WORD: _change_word,
     Form.NUMBER: _change_number,
+    Form.DATE: _change_date,
     Form.SENTENCE_ADDED: _add_sentence,
     Form.PARAGRAPH_ADDED: _add_paragraph,
     Form.PARAGRAPH_REMOVED: _remove_paragraph,
@@ -131,3 +151,8 @@ def _with(blocks: Blocks, i: int, sentences: Iterable[str]) -> Blocks:
 
 def _number(rng: Random, language: Language) -> str:
     return language.figure.format(f"{rng.randint(100, 99_999) / 100:.2f}")
+
+
+def _date(rng: Random) -> str:
+    month = rng.choice(_MONTHS)
+    return f"Doors open on {rng.randint(1, 28)} {month} 2027 at {rng.randint(10, 21)}:30."

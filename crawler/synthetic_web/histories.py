@@ -29,6 +29,7 @@ class Story:
         title: str | None = None,
         paragraphs: int = 5,
         figure: bool = False,
+        dated: bool = False,
         links: Sequence[Link] = (),
     ) -> None:
         self.title = language.title(generator(*key, "title")) if title is None else title
@@ -37,6 +38,7 @@ class Story:
         self._language = language
         self._paragraphs = paragraphs
         self._figure = figure
+        self._dated = dated
         self._links = tuple(links)
         self._blocks: list[tuple[Block, ...]] = []
 
@@ -44,7 +46,9 @@ class Story:
         """The main content of a version."""
         if not self._blocks:
             rng = generator(*self._key, "text")
-            first = compose(rng, self._language, self._paragraphs, figure=self._figure)
+            first = compose(
+                rng, self._language, self._paragraphs, figure=self._figure, dated=self._dated
+            )
             self._blocks.append(first)
         for n in range(len(self._blocks), version + 1):
             rng = generator(*self._key, "edit", n)

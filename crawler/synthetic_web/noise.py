@@ -26,12 +26,21 @@ class Slot(Enum):
     SESSION = "session"
     VISITORS = "visitors"
     ADVERT = "advert"
+    VARIANT = "variant"
 
 
 def noise(
-    seed: int, place: Place, serial: int, at: float, adverts: tuple[str, ...]
+    seed: int,
+    place: Place,
+    serial: int,
+    at: float,
+    adverts: tuple[str, ...],
+    variants: tuple[str, ...] = (),
 ) -> dict[Slot, str]:
-    """The noise of the answer to a request that had so many before it at that place."""
+    """The noise of the answer to a request that had so many before it at that place.
+
+    ``variants`` are those of an A/B test, of which each answer draws one.
+    """
     key = f"{seed}/{place.host}{place.target}/{serial}".encode()
     digest = blake2b(key, digest_size=32)
     drawn = digest.hexdigest()
@@ -42,6 +51,7 @@ def noise(
         Slot.SESSION: drawn[28:],
         Slot.VISITORS: str(1000 + 7 * serial + digest.digest()[0] % 7),
         Slot.ADVERT: adverts[digest.digest()[1] % len(adverts)] if adverts else "",
+        Slot.VARIANT: variants[digest.digest()[2] % len(variants)] if variants else "",
     }
 
 

@@ -15,7 +15,7 @@ from crawler.synthetic_web.chance import generator
 from crawler.synthetic_web.content import Content, Form, Link, Place
 from crawler.synthetic_web.noise import Slot, Template
 from crawler.synthetic_web.resources import Encoding, Head
-from crawler.synthetic_web.site import Site, Skin
+from crawler.synthetic_web.site import Clutter, Site, Skin
 
 Parts = Iterator[str | Slot]
 
@@ -27,18 +27,32 @@ class Look:
     footer: int
     navigation: int
     advert: int
+    banner: int = 0
+    rebuild: int = 0
 
 
 def look_at(site: Site, version: int) -> Look:
     """The frame of a site after so many revisions."""
     past = [revision.form for revision in site.frame.revisions[:version]]
-    return Look(past.count(Form.FOOTER), past.count(Form.NAVIGATION), past.count(Form.ADVERT))
+    return Look(
+        footer=past.count(Form.FOOTER),
+        navigation=past.count(Form.NAVIGATION),
+        advert=past.count(Form.ADVERT),
+        banner=past.count(Form.BANNER),
+        rebuild=past.count(Form.REBUILD),
+    )
 
 
 def adverts(site: Site, look: Look) -> tuple[str, ...]:
     """The advertisements of a campaign, of which each answer shows one."""
     rng = generator(site.name, "advert", look.advert)
     return tuple(site.language.sentence(rng) for _ in range(5))
+
+
+def variants(site: Site) -> tuple[str, ...]:
+    """The two versions of a sentence that the site tries on its visitors."""
+    rng = generator(site.name, "variants")
+    return tuple(site.language.sentence(rng) for _ in range(2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +64,13 @@ class Renderer:
 
     def page(self, head: Head, encoding: Encoding, content: Content, look: Look) -> Template:
         """A whole page, with slots for noise."""
-        skin = {Skin.SEMANTIC: self._semantic, Skin.SOUP: self._soup, Skin.BARE: self._bare}
-        body = skin[self.site.skin](content, look)
+        skins = {
+            Skin.SEMANTIC: self._semantic,
+            Skin.SOUP: self._soup,
+            Skin.BARE: self._bare,
+            Skin.CLUTTERED: self._cluttered,
+        }
+        body = skins[self.site.skin](content, look)
         start = self._head(head, encoding, content)
         return Template.of(chain((start,), body, ("</body></html>\n",)), encoding)
 
@@ -99,6 +118,25 @@ class Renderer:
         yield from ('</div>\n<div class="sidebar"><div class="ad">', Slot.ADVERT, "</div>")
         yield '<div class="cookie-notice">This shop uses cookies.</div></div>\n'
         yield from ('<div class="footer">', *self._form(), *self._stamps(look), "</div>\n")
+
+    def _cluttered(self, content: Content, look: Look) -> Parts:
+        """Frame and noise amid the content; a rebuild gives the wrappers other names."""
+        rng = generator(self.site.name, "rebuild", look.rebuild)
+        name, slogan = self.site.language.word(rng), self.site.language.sentence(rng)
+        clutter = self.site.clutter
+        yield f'<div class="{escape(name)}-page"><div><p>{escape(slogan)}</p></div>\n'
+        if look.banner % 2:
+            notice = generator(self.site.name, "notice", look.banner)
+            yield f"<div><p>{escape(self.site.language.sentence(notice))}</p></div>\n"
+        if Clutter.ADVERTS in clutter:
+            yield from ("<div><section><p>", Slot.ADVERT, "</p></section></div>\n")
+        yield f'<div class="{escape(name)}-story">\n{self._main(content)}'
+        if Clutter.VARIANTS in clutter:
+            yield from ("<blockquote>", Slot.VARIANT, "</blockquote>\n")
+        if Clutter.STAMPS in clutter:
+            yield from ("<p>It is ", Slot.RENDERED_AT, " here, and ", Slot.VISITORS)
+            yield from (" people came by.</p><p>Your reference is ", Slot.TOKEN, ".</p>\n")
+        yield f"</div><div><p>{escape(self.site.title)}, part {look.footer}.</p></div></div>\n"
 
     # -- parts ---------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.site import Site, Trap
+from crawler.synthetic_web.site import Clutter, Site, Trap
+from crawler.synthetic_web.sites.board import board
 from crawler.synthetic_web.sites.documentation import documentation
 from crawler.synthetic_web.sites.events import events
 from crawler.synthetic_web.sites.guarded import guarded
@@ -67,6 +68,21 @@ def mixed(spec: WebSpec) -> SyntheticWeb:
         suffix = str(n // len(_LARGE) + 1) if n >= len(_LARGE) else ""
         sites.append(_LARGE[name](spec.plot(name + suffix)))
     return spec.web(sites)
+
+
+def labelled(spec: WebSpec) -> SyntheticWeb:
+    """The mixed web and beside it boards: each kind of noise alone, all, and none."""
+    boards = [
+        board(spec.plot(f"board-{name}"), clutter)
+        for name, clutter in (
+            ("stamps", {Clutter.STAMPS}),
+            ("adverts", {Clutter.ADVERTS}),
+            ("variants", {Clutter.VARIANTS}),
+            ("all", set(Clutter)),
+            ("none", set[Clutter]()),
+        )
+    ]
+    return spec.web([*mixed(spec).sites.values(), *boards])
 
 
 def plain(hosts: int, pages_per_host: int, seed: int = 1) -> SyntheticWeb:

@@ -23,7 +23,7 @@ from crawler.synthetic_web.answers import (
 from crawler.synthetic_web.content import Place, version_at
 from crawler.synthetic_web.manifests import CONTENT_TYPES, manifest_bytes
 from crawler.synthetic_web.noise import Slot, Template, noise
-from crawler.synthetic_web.pages import Look, Renderer, adverts, look_at
+from crawler.synthetic_web.pages import Look, Renderer, adverts, look_at, variants
 from crawler.synthetic_web.resources import UTF_8, Document, Fault, File, Head, Manifest, Redirect
 from crawler.synthetic_web.site import Site, Skin, Validation, without_utm
 from crawler.synthetic_web.traps import trap_content
@@ -37,12 +37,13 @@ _Key = tuple[Place, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Face:
-    """A version of a site's frame, since when it holds, and its advertisements."""
+    """A version of a site's frame, since when it holds, its adverts and variants."""
 
     version: int
     since: float
     look: Look
     adverts: tuple[str, ...]
+    variants: tuple[str, ...]
 
 
 class Responder:
@@ -144,7 +145,7 @@ class Responder:
         place = _place(site, ask)
         serial = self._asked[place]
         self._asked[place] += 1
-        return noise(self._web.seed, place, serial, at, face.adverts)
+        return noise(self._web.seed, place, serial, at, face.adverts, face.variants)
 
     def _face(self, site: Site, at: float) -> _Face:
         version = version_at(site.frame.revisions, at)
@@ -152,7 +153,9 @@ class Responder:
         if face is None or face.version != version:
             look = look_at(site, version)
             since = site.frame.revisions[version - 1].at if version else float("-inf")
-            face = self._faces[site.name] = _Face(version, since, look, adverts(site, look))
+            face = self._faces[site.name] = _Face(
+                version, since, look, adverts(site, look), variants(site)
+            )
         return face
 
     def _template(self, document: Document, key: _Key, look: Look) -> Template:

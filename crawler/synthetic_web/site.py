@@ -23,11 +23,23 @@ class Trap(StrEnum):
 
 
 class Skin(StrEnum):
-    """How pages are marked up: landmarks, ``div`` and class names, or the bare content."""
+    """How pages are marked up: landmarks, ``div`` and class names, or the bare content.
+
+    In ``CLUTTERED`` ones noise and frame stand amid the content, and no name tells.
+    """
 
     SEMANTIC = "semantic"
     SOUP = "soup"
     BARE = "bare"
+    CLUTTERED = "cluttered"
+
+
+class Clutter(StrEnum):
+    """Noise amid the content: what stands in the answers of a cluttered site."""
+
+    STAMPS = "stamps"
+    ADVERTS = "adverts"
+    VARIANTS = "variants"
 
 
 class Validation(StrEnum):
@@ -56,8 +68,9 @@ class Frame:
 class Site:
     """One host. ``forbidden`` targets are those that its robots.txt closes for everybody.
 
-    ``robots`` is the text of robots.txt, in which ``{origin}`` stands for the site's own;
-    None is a 404. ``moved_to`` is the site to which every request is redirected.
+    ``clutter`` is for the skin of that name. ``robots`` is the text of robots.txt, in which
+    ``{origin}`` stands for the site's own; None is a 404. ``moved_to`` is the site to which
+    every request is redirected.
     """
 
     name: str
@@ -65,6 +78,7 @@ class Site:
     resources: Mapping[str, Resource] = field(default_factory=dict)
     language: Language = ENGLISH
     skin: Skin = Skin.SEMANTIC
+    clutter: frozenset[Clutter] = frozenset()
     validation: Validation = Validation.CONTENT
     frame: Frame = Frame()
     robots: str | None = None

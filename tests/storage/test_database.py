@@ -151,4 +151,5 @@ async def test_every_released_schema_is_migrated_with_its_rows(
         counts = re.findall(r"^-- expect (\w+) (\d+)$", fixture.read_text("utf-8"), re.M)
         assert counts
         for table, count in counts:
-            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (int(count),)
+            expected = newest() if table == "migration" else int(count)
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (expected,)

@@ -135,17 +135,6 @@ async def test_an_unchanged_page_stays_with_its_version(tmp_path: Path) -> None:
         assert await store.rows("SELECT version_id, checked_at FROM page") == [(2, LATER + 1)]
 
 
-async def test_the_last_sketch_is_that_of_the_last_text(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/a")
-        due = await store.taken("/a")
-        assert await pages.last_sketch(store.database.reader, due.page_id) is None
-        for i, sketch in enumerate((b"first", b"second", None)):
-            seen = replace(captured(due, at=START + i), capture=capture(str(i), sketch=sketch))
-            await store.apply(seen)
-        assert await pages.last_sketch(store.database.reader, due.page_id) == b"second"
-
-
 # -- aliases -------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from random import Random
 
 from crawler.synthetic_web.chance import DAY_S, generator, poisson_times
 from crawler.synthetic_web.content import Form, Link, Place, Revision
-from crawler.synthetic_web.edits import FIGURE_MIX, PROSE_MIX, plan
+from crawler.synthetic_web.edits import DATE_MIX, FIGURE_MIX, PROSE_MIX, plan
 from crawler.synthetic_web.histories import Story
 from crawler.synthetic_web.languages import ENGLISH, Language
 from crawler.synthetic_web.site import Frame
@@ -62,6 +62,7 @@ class Plot:
         title: str | None = None,
         paragraphs: int = 5,
         figure: bool = False,
+        dated: bool = False,
         links: Sequence[Link] = (),
         edits: tuple[Revision, ...] = (),
     ) -> Story:
@@ -73,6 +74,7 @@ class Plot:
             title=title,
             paragraphs=paragraphs,
             figure=figure,
+            dated=dated,
             links=links,
         )
 
@@ -84,16 +86,20 @@ class Plot:
         since: float | None = None,
         until: float | None = None,
         figure: bool = False,
+        dated: bool = False,
     ) -> tuple[Revision, ...]:
         """Edits at Poisson times, for a story of five paragraphs."""
         rng = self.rng(key, "edits")
         start_at = self.start_at if since is None else max(since, self.start_at)
         end_at = self.end_at if until is None else min(until, self.end_at)
         times = poisson_times(rng, per_day, start_at, end_at)
-        return plan(rng, times, FIGURE_MIX if figure else PROSE_MIX, 5)
+        mix = FIGURE_MIX if figure else DATE_MIX if dated else PROSE_MIX
+        return plan(rng, times, mix, 5)
 
-    def frame(self, rebuilds_per_day: float, *links: Link) -> Frame:
-        """A frame with these links that is rebuilt at Poisson times."""
+    def frame(
+        self, rebuilds_per_day: float, *links: Link, forms: Sequence[Form] = _FRAME_FORMS
+    ) -> Frame:
+        """A frame with these links that is rebuilt at Poisson times, in one of these ways."""
         rng = self.rng("frame")
         times = poisson_times(rng, rebuilds_per_day, self.start_at, self.end_at)
-        return Frame(links, tuple(Revision(at, rng.choice(_FRAME_FORMS)) for at in times))
+        return Frame(links, tuple(Revision(at, rng.choice(forms)) for at in times))

@@ -4,10 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from crawler.parsing.feeds import MAX_FEED_BYTES, entry_links
+from crawler.parsing.feeds import MAX_FEED_BYTES, read_feed
 from storage.records import Links
 
 URL = "https://h.example/blog/feed.xml"
+
+
+def entry_links(body: bytes, url: str) -> Links:
+    return read_feed(body, url).links
 
 
 def rss(*items: str) -> bytes:
@@ -71,3 +75,20 @@ def test_a_feed_beyond_the_limit_is_cut_there() -> None:
     padding = "<!--" + "x" * MAX_FEED_BYTES + "-->"
     body = rss("<item><link>/1</link></item>", padding, "<item><link>/2</link></item>")
     assert entry_links(body, URL).urls == ("https://h.example/1",)
+
+
+def test_each_entry_is_a_block_of_its_id_title_and_content() -> None:
+    body = rss(
+        "<lastBuildDate>Thu, 01 Jan 2026 00:00:00 GMT</lastBuildDate>",
+        "<item><guid>tag:1</guid><title>One</title><description>&lt;p&gt;Some &lt;b&gt;bold"
+        "&lt;/b&gt; words&lt;/p&gt;</description><pubDate>Thu, 01 Jan 2026</pubDate></item>",
+        "<item><title>Two</title></item>",
+    )
+    assert read_feed(body, URL).blocks.texts == ("tag:1 One Some bold words", "Two")
+
+
+def test_when_a_feed_was_built_is_no_part_of_its_text() -> None:
+    item = "<item><guid>1</guid><title>One</title></item>"
+    built = "<lastBuildDate>Thu, 0{} Jan 2026 00:00:00 GMT</lastBuildDate>"
+    one, other = (read_feed(rss(built.format(n), item), URL) for n in (1, 2))
+    assert one.blocks == other.blocks

@@ -14,7 +14,7 @@ BLOCKS = ("The first paragraph says enough to count.", "The second one says more
 def blocks(markup: str) -> tuple[str, ...]:
     body = LexborHTMLParser(markup).body
     assert body is not None
-    return main_text(body)
+    return main_text(body).texts
 
 
 def test_headings_paragraphs_items_cells_and_runs_of_text_are_blocks() -> None:
@@ -155,7 +155,7 @@ MARKUP = st.lists(st.sampled_from(PIECES.split()), max_size=60).map(" ".join)
 @given(MARKUP)
 def test_no_tag_soup_raises_and_all_blocks_are_normal(markup: str) -> None:
     body = LexborHTMLParser(markup).body
-    for block in main_text(body) if body is not None else ():
+    for block in main_text(body).texts if body is not None else ():
         assert block
         assert block == " ".join(block.split())
 
@@ -167,5 +167,5 @@ def test_all_words_of_paragraphs_come_through_in_order(words: list[str]) -> None
 
 def test_plain_text_is_cut_into_paragraphs() -> None:
     text = "one\r\nline\r\n \r\n\r\ntwo\n\nPage rendered at 10:22\n\rthree"
-    assert plain_text(text) == ("one line", "two", "three")
-    assert plain_text(" \n\n ") == ()
+    assert plain_text(text).texts == ("one line", "two", "three")
+    assert plain_text(" \n\n ").texts == ()

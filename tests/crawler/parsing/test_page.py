@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.parsing.main_text import plain_text
 from crawler.parsing.page import MetaRefresh, ParsedPage, is_plain, parse
 
 URL = "https://h.example/docs/page.html"
@@ -26,7 +27,7 @@ def test_a_page_is_read_as_a_whole() -> None:
     assert found.canonical == "https://h.example/canonical"
     assert found.base_url == URL
     assert found.links.urls == ("https://h.example/canonical", "https://h.example/docs/next")
-    assert found.blocks == ("Head", "Text with a link.")
+    assert found.blocks.texts == ("Head", "Text with a link.")
     assert found.encoding == "utf-8"
     assert not found.links_truncated
 
@@ -132,7 +133,7 @@ def test_the_language_is_that_of_the_root_or_of_the_pragma(markup: str, language
 
 def test_plain_text_is_paragraphs_without_links() -> None:
     found = page(b"one <a href=x>\n\ntwo", "Text/Plain; charset=us-ascii")
-    assert found == ParsedPage(URL, "windows-1252", blocks=("one <a href=x>", "two"))
+    assert found == ParsedPage(URL, "windows-1252", blocks=plain_text("one <a href=x>\n\ntwo"))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ def test_the_number_of_links_is_limited() -> None:
 
 def test_many_options_are_no_trouble() -> None:
     # With the parser's mutation events this takes seconds.
-    assert page("<select>" + "<option>x" * 30_000 + "</select>").blocks == ()
+    assert page("<select>" + "<option>x" * 30_000 + "</select>").blocks.texts == ()
 
 
 @pytest.mark.parametrize(

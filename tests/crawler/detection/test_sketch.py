@@ -1,6 +1,7 @@
 """Sketches: digests, shingles, minima and their bytes."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from datasketch import MinHash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.sketch import (
+from crawler.detection.sketch import (
     PERMUTATIONS,
     Resemblance,
     Sketch,
@@ -22,6 +23,9 @@ from crawler.sketch import (
 
 BLOCKS = st.lists(st.text(max_size=60), max_size=8)
 WORDS = [f"word{i}" for i in range(2_000)]
+
+
+UNSPACED = "".join(map(chr, (*range(0xE00, 0x10A0), *range(0x1780, 0x1800))))
 
 
 def shingle_set(words: list[str]) -> set[tuple[str, ...]]:
@@ -56,6 +60,18 @@ def test_a_sketch_is_the_same_for_ever() -> None:
     assert body_digest(b"abc").hex() == "cf4ab791c62b8d2b2109c90275287816"
 
 
+def test_a_sketch_of_words_between_marks_is_the_same_for_ever() -> None:
+    made = sketch(["“Żółw” — déjà-vu… 12.50 € ¶", "naïve\u00a0café · Ωμέγα’s"])
+    assert made.shingle_count == 6
+    assert made.minima[:4].tolist() == [400729361, 589502106, 1788866688, 1139365806]
+
+
+@given(st.text(st.characters(max_codepoint=0x2FFF, exclude_characters=UNSPACED)))
+def test_what_stands_between_words_is_no_part_of_a_shingle(text: str) -> None:
+    words = " ".join(re.findall(r"\w+", text.lower()))
+    assert np.array_equal(sketch([text]).minima, sketch([words]).minima)
+
+
 @given(BLOCKS)
 def test_bytes_round_trip(blocks: list[str]) -> None:
     made = sketch(blocks)
@@ -64,6 +80,21 @@ def test_bytes_round_trip(blocks: list[str]) -> None:
     assert hash(again) == hash(made)
     assert again.block_digests.tolist() == made.block_digests.tolist()
     assert again.shingle_count == made.shingle_count
+
+
+@given(BLOCKS)
+def test_where_blocks_stand_is_kept(blocks: list[str]) -> None:
+    places = [(1 << 63) + i for i in range(len(blocks))]
+    made = sketch(blocks, places)
+    assert Sketch.from_bytes(made.to_bytes()).block_places.tolist() == places
+    assert sketch(blocks).block_places.tolist() == [0] * len(blocks)
+
+
+@given(BLOCKS)
+def test_a_sketch_of_version_1_is_read_with_its_places_unknown(blocks: list[str]) -> None:
+    whole = sketch(blocks, range(1, len(blocks) + 1)).to_bytes()
+    of_version_1 = b"\x01" + whole[1 : len(whole) - 8 * len(blocks)]
+    assert Sketch.from_bytes(of_version_1) == sketch(blocks)
 
 
 @given(BLOCKS, st.data())
@@ -77,7 +108,7 @@ def test_bytes_cut_short_are_refused(blocks: list[str], data: st.DataObject) -> 
 
 
 def test_an_unknown_version_is_refused_by_its_number() -> None:
-    with pytest.raises(ValueError, match="version 7; this program reads 1"):
+    with pytest.raises(ValueError, match="version 7; this program reads 2"):
         Sketch.from_bytes(b"\x07" + sketch(["a"]).to_bytes()[1:])
 
 
@@ -130,6 +161,12 @@ def test_the_resemblance_estimates_that_of_the_shingle_sets(kept: int) -> None:
     assert estimate.standard_error == pytest.approx(
         (estimate.value * (1 - estimate.value) / PERMUTATIONS) ** 0.5
     )
+
+
+def test_the_resemblance_is_that_of_datasketch() -> None:
+    old, new = sketch([" ".join(WORDS[:500])]), sketch([" ".join(WORDS[100:600])])
+    theirs = [MinHash(hashvalues=made.minima, scheme="affine32") for made in (old, new)]
+    assert resemblance(old, new).value == theirs[0].jaccard(theirs[1])
 
 
 def test_empty_texts_resemble_only_each_other() -> None:

@@ -29,8 +29,9 @@ import numpy.typing as npt
 Words32: TypeAlias = npt.NDArray[np.uint32]
 Words64: TypeAlias = npt.NDArray[np.uint64]
 
-#: The version of the format and of every hash in it.
-VERSION: Final = 1
+#: The version of the format and of every hash in it. Version 1 had no places.
+VERSION: Final = 2
+_VERSIONS: Final = (1, 2)
 PERMUTATIONS: Final = 128
 SHINGLE_WORDS: Final = 4
 _SEED: Final = 1
@@ -38,7 +39,7 @@ _SEED: Final = 1
 _HEADER: Final = struct.Struct("<BII16s")
 _EMPTY_MINIMUM: Final = 0xFFFFFFFF
 #: Shingles per step of the permutations: 128 times as many values of 4 bytes stay in cache.
-_STEP: Final = 256
+_STEP: Final = 1024
 #: Characters of a block whose words are taken at once, which bounds the list of them.
 _SLICE: Final = 1 << 16
 
@@ -49,8 +50,16 @@ _UNSPACED: Final = (
     "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff"
 )
+_UNSPACED_CHARACTER: Final = re.compile(f"[{_UNSPACED}]")
 _WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
-_WORD_OF_ASCII: Final = re.compile(r"\w+", re.ASCII)
+_ASCII: Final = bytes(range(128))
+#: Translates UTF-8: what no word of ASCII holds becomes a blank, all other bytes stay.
+_BLANKED: Final = bytes(
+    byte if byte >= len(_ASCII) or chr(byte).isalnum() or byte == ord("_") else ord(" ")
+    for byte in range(256)
+)
+#: A text with more different marks than this beyond ASCII is not blanked one by one.
+_MANY_MARKS: Final = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,15 +67,15 @@ class Sketch:
     """What is kept of a main text to compare it with later ones.
 
     ``shingle_count`` is the number of different shingles; ``minima`` are uint32 of shape
-    (128,), all 2**32 - 1 for an empty text; ``block_digests`` are uint64, one for each
-    block in order; ``text_digest`` has 16 bytes.
+    (128,), all 2**32 - 1 for an empty text; ``block_digests`` and ``block_places`` (0: not
+    known) are uint64, one for each block in order; ``text_digest`` has 16 bytes.
     """
 
     shingle_count: int
     minima: Words32
     block_digests: Words64
+    block_places: Words64
     text_digest: bytes
-    version: int = VERSION
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sketch) and self.to_bytes() == other.to_bytes()
@@ -75,34 +84,40 @@ class Sketch:
         return hash(self.text_digest)
 
     def to_bytes(self) -> bytes:
-        """Version, counts, text digest, minima and block digests, little-endian."""
+        """Version, counts, text digest, minima, block digests and places, little-endian."""
         header = _HEADER.pack(
-            self.version, self.shingle_count, len(self.block_digests), self.text_digest
+            VERSION, self.shingle_count, len(self.block_digests), self.text_digest
         )
         return (
             header
             + self.minima.astype("<u4").tobytes()
             + self.block_digests.astype("<u8").tobytes()
+            + self.block_places.astype("<u8").tobytes()
         )
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
-        """The sketch that :meth:`to_bytes` wrote.
+        """The sketch that :meth:`to_bytes` wrote, in this version of the format or an older.
 
         Raises:
             ValueError: for an unknown version, or bytes too few or too many.
         """
-        if data[:1] not in {b"", bytes([VERSION])}:
+        if data and data[0] not in _VERSIONS:
             raise ValueError(f"sketch of version {data[0]}; this program reads {VERSION}")
         if len(data) < _HEADER.size:
             raise ValueError(f"sketch of {len(data)} bytes is cut short")
         version, shingle_count, blocks, digest = _HEADER.unpack_from(data)
         minima_end = _HEADER.size + 4 * PERMUTATIONS
-        if len(data) != minima_end + 8 * blocks:
-            raise ValueError(f"sketch of {len(data)} bytes should have {minima_end + 8 * blocks}")
+        places_start = minima_end + 8 * blocks
+        length = places_start + (8 * blocks if version > 1 else 0)
+        if len(data) != length:
+            raise ValueError(f"sketch of {len(data)} bytes should have {length}")
         minima = np.frombuffer(data, "<u4", PERMUTATIONS, _HEADER.size)
         digests = np.frombuffer(data, "<u8", blocks, minima_end)
-        return cls(shingle_count, minima, digests, digest, version)
+        places = np.zeros(blocks, np.uint64)
+        if version > 1:
+            places = np.frombuffer(data, "<u8", blocks, places_start)
+        return cls(shingle_count, minima, digests, places, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +138,18 @@ def text_digest(blocks: Iterable[str]) -> bytes:
     return blake2b(" ".join(blocks).encode("utf-8", "replace"), digest_size=16).digest()
 
 
-def sketch(blocks: Sequence[str]) -> Sketch:
-    """Reduce a main text. A text of fewer than four words is a single shingle."""
+def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch:
+    """Reduce a main text. A text of fewer than four words is a single shingle.
+
+    ``places`` say where the blocks stand (:mod:`crawler.parsing.blocks`), if that is known.
+    """
     shingles = _distinct(_shingles(_word_hashes(blocks)))
     digests = b"".join(map(_block_digest, blocks))
     return Sketch(
         shingle_count=len(shingles),
         minima=minima(shingles),
         block_digests=np.frombuffer(digests, "<u8"),
+        block_places=np.array(places or (0,) * len(blocks), "<u8"),
         text_digest=text_digest(blocks),
     )
 
@@ -142,7 +161,7 @@ def _block_digest(block: str) -> bytes:
 def _word_hashes(blocks: Iterable[str]) -> Words32:
     """CRC-32 of each word of the text, lower-case, in order; blocks divide words."""
     parts = [
-        np.fromiter(map(crc32, map(str.encode, words)), np.uint32, len(words))
+        np.fromiter(map(crc32, words), np.uint32, len(words))
         for words in map(_words, _slices(blocks))
     ]
     return np.concatenate(parts) if parts else np.empty(0, np.uint32)
@@ -159,8 +178,16 @@ def _slices(blocks: Iterable[str]) -> Iterator[str]:
     yield text[start:]
 
 
-def _words(text: str) -> list[str]:
-    return (_WORD_OF_ASCII if text.isascii() else _WORD).findall(text)
+def _words(text: str) -> list[bytes]:
+    """The words in UTF-8: what ``_WORD`` finds, at a third of the cost where it can be had."""
+    octets = text.encode("utf-8", "replace")
+    beyond_ascii = set(octets.translate(None, _ASCII).decode())
+    marks = [character for character in beyond_ascii if not character.isalnum()]
+    if len(marks) > _MANY_MARKS or any(map(_UNSPACED_CHARACTER.match, beyond_ascii)):
+        return list(map(str.encode, _WORD.findall(text)))
+    for mark in marks:
+        octets = octets.replace(mark.encode(), b" ")
+    return octets.translate(_BLANKED).split()
 
 
 def _shingles(words: Words32) -> Words32:
@@ -211,8 +238,12 @@ def minima(shingles: Words32) -> Words32:
     a, b = _permutations()
     least = np.full(PERMUTATIONS, _EMPTY_MINIMUM, np.uint32)
     mixed = _mix(shingles)
+    room = np.empty((PERMUTATIONS, min(_STEP, len(mixed))), np.uint32)
     for start in range(0, len(mixed), _STEP):
-        least = np.minimum(least, (a * mixed[start : start + _STEP] + b).min(axis=1))
+        step = mixed[start : start + _STEP]
+        values = np.multiply(a, step, out=room[:, : len(step)])
+        values += b
+        np.minimum(least, values.min(axis=1), out=least)
     return least
 
 
@@ -226,11 +257,5 @@ def resemblance(old: Sketch, new: Sketch) -> Resemblance:
     """
     if old.shingle_count == 0 or new.shingle_count == 0:
         return Resemblance(float(old.shingle_count == new.shingle_count), 0.0)
-    from datasketch import MinHash  # noqa: PLC0415  # 48 MB, wanted only where a page changed
-
-    value = float(
-        MinHash(hashvalues=old.minima, scheme="affine32").jaccard(
-            MinHash(hashvalues=new.minima, scheme="affine32")
-        )
-    )
+    value = np.count_nonzero(old.minima == new.minima) / PERMUTATIONS
     return Resemblance(value, math.sqrt(value * (1 - value) / PERMUTATIONS))

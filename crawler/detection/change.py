@@ -3,7 +3,12 @@
     304         the server says so: :data:`NOT_MODIFIED`
     body        equal digests of the bytes: :func:`judge_body`, before the page is parsed
     text        equal digests of the main text: :func:`judge_text`, before the last sketch is read
-    blocks      what changed, block by block, and how much: :func:`compare`
+    volatile    only blocks differ that do so at every visit, or
+    frame       that belong to the site's template, or
+    flip        that alternate between earlier versions
+    blocks      what else differs, block by block, and how much
+
+The last four are :func:`crawler.detection.judging.judge_blocks`.
 
 Whether a page changed is decided exactly, by digests; MinHash only says how much. Error
 pages never come here: a failed fetch is no version of a page.
@@ -11,11 +16,9 @@ pages never come here: a failed fetch is no version of a page.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from crawler.sketch import Sketch, resemblance
 from storage.records import Digests, Kind, Rung
 
 
@@ -58,25 +61,3 @@ def judge_text(known: Digests, text: bytes | None) -> Verdict | None:
     if known.text is None or text is None:
         return Verdict(Kind.CHANGED, Rung.BODY)
     return Verdict(Kind.UNCHANGED, Rung.TEXT) if known.text == text else None
-
-
-def compare(old: Sketch, new: Sketch, *, significant_below: float = 1.0) -> Verdict:
-    """The verdict on two main texts, with the amount of the change.
-
-    Any difference counts, be it one word, and so does another order of the same blocks (a
-    ranking is content): then no block is added or removed. Only with ``significant_below``
-    under 1 does a change count as none where the resemblance is not below it.
-    """
-    if old.text_digest == new.text_digest:
-        return Verdict(Kind.UNCHANGED, Rung.TEXT)
-    estimate = resemblance(old, new)
-    significant = significant_below >= 1 or estimate.value < significant_below
-    before, after = Counter(old.block_digests.tolist()), Counter(new.block_digests.tolist())
-    return Verdict(
-        Kind.CHANGED if significant else Kind.UNCHANGED,
-        Rung.BLOCKS,
-        resemblance=estimate.value,
-        resemblance_se=estimate.standard_error,
-        blocks_added=(after - before).total(),
-        blocks_removed=(before - after).total(),
-    )

@@ -1,0 +1,1 @@
+"""Change detection: sketches, what changes of itself, and pages that are the same."""

@@ -1,0 +1,57 @@
+"""Hints by CSS selector: what a user knows of a site's main text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Final
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorHints:
+    """CSS selectors for the pages of one site.
+
+    ``include``: on a page that has such elements, they are the whole main text. ``ignore``:
+    such elements, with all below them, are never part of it.
+
+    Raises:
+        ValueError: a selector is not valid; it is named.
+    """
+
+    include: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for selector in (*self.include, *self.ignore):
+            _check(selector)
+
+    def included(self, body: LexborNode) -> list[LexborNode]:
+        """The outermost elements that ``include`` names, in document order."""
+        found = {n.mem_id: n for n in body.css(", ".join(self.include))} if self.include else {}
+        return [node for node in found.values() if not _has_ancestor(node, found.keys())]
+
+    def ignored(self, body: LexborNode) -> frozenset[int]:
+        """The ``mem_id`` of each element that ``ignore`` names."""
+        nodes = body.css(", ".join(self.ignore)) if self.ignore else []
+        return frozenset(node.mem_id for node in nodes)
+
+
+NO_HINTS: Final = SelectorHints()
+
+
+def _check(selector: str) -> None:
+    try:
+        LexborHTMLParser("<p>").css(selector)
+    except SelectolaxError as error:
+        raise ValueError(f"{selector!r} is not a CSS selector that is understood") from error
+
+
+def _has_ancestor(node: LexborNode, among: Container[int]) -> bool:
+    above = node.parent
+    while above is not None:
+        if above.mem_id in among:
+            return True
+        above = above.parent
+    return False

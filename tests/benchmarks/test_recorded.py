@@ -1,0 +1,41 @@
+"""Agreement with recorded sites, where FRESHET_EVOLUTION_DIR says they are."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from storage.records import Rung
+from tests.benchmarks.recorded import Recording, opinions
+
+FOLDER = os.environ.get("FRESHET_EVOLUTION_DIR")
+
+pytestmark = pytest.mark.skipif(
+    FOLDER is None, reason="FRESHET_EVOLUTION_DIR does not say where the recorded sites are"
+)
+
+
+@pytest.mark.parametrize(("site", "agree"), [("lean", 0.97), ("flink", 0.97)])
+def test_verdicts_agree_with_the_labels_of_recorded_sites(
+    site: str, agree: float, tmp_path: Path
+) -> None:
+    with closing(Recording(Path(FOLDER or "") / f"{site}.sqlite.zst", tmp_path)) as recording:
+        found = list(opinions(recording, pages=30, visits=12, every_days=14.0))
+    assert len(found) > 30
+    assert sum(opinion.agrees for opinion in found) / len(found) >= agree
+
+
+def test_a_version_number_on_every_page_of_a_site_is_frame(tmp_path: Path) -> None:
+    # The labels of this site take the number of the release beside its name for main text.
+    with closing(Recording(Path(FOLDER or "") / "ada.sqlite.zst", tmp_path)) as recording:
+        found = list(opinions(recording, pages=30, visits=12, every_days=14.0))
+    odd = [opinion for opinion in found if not opinion.agrees]
+    assert {opinion.rung for opinion in odd} <= {Rung.FRAME, Rung.VOLATILE, Rung.TEXT}
+    assert all(
+        line.lstrip("+-").startswith("Ada ") or line.startswith("@@")
+        for opinion in odd
+        for line in opinion.difference()
+    )

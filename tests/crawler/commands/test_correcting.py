@@ -1,0 +1,69 @@
+"""The last word on a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from crawler.commands.correcting import correct
+from crawler.detection.layout import Item
+from crawler.detection.memory import Delta, PageMemory
+from crawler.detection.sketch import sketch
+from storage.records import Kind, Rung
+from tests.storage.crawl_store import START, CrawlStore, capture, captured, crawl_store
+
+
+async def changed(store: CrawlStore, paths: Sequence[str], at: float = START + 10) -> None:
+    """Pages that were new and then changed at one place, all in the same way."""
+    delta = Delta(at, Kind.CHANGED, (Item(9, 0, -1, 1),), (Item(9, 0, -1, 2),))
+    memory = PageMemory(1, deltas=(delta,)).to_bytes()
+    await store.admit(*paths)
+    for path in paths:
+        due = await store.taken(path)
+        kept = capture(path, sketch=sketch([path]).to_bytes())
+        await store.apply(replace(captured(due), capture=kept))
+        again = captured(due, path, at=at)
+        seen = replace(again.observation, kind=Kind.CHANGED, rung=Rung.BLOCKS)
+        kept = capture(path + "2", sketch=sketch([path + "2"]).to_bytes())
+        await store.apply(replace(again, observation=seen, capture=kept, memory=memory))
+
+
+async def kinds(store: CrawlStore) -> list[str]:
+    rows = await store.rows("SELECT kind FROM finding WHERE at > ? ORDER BY id", START)
+    return [row[0] for row in rows]
+
+
+async def test_what_many_pages_have_in_common_is_amended_when_the_run_is_over(
+    tmp_path: Path,
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await changed(store, ["/a", "/b", "/c"])
+        found = await correct(store.database, store.run_id, START, START + 99)
+        assert len(found) == 3
+        assert await kinds(store) == ["unchanged"] * 3
+        assert await store.rows("SELECT DISTINCT rung, at FROM amendment") == [
+            ("frame", START + 99)
+        ]
+
+
+async def test_what_few_pages_have_in_common_stays_as_it_was(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await changed(store, ["/a", "/b"])
+        assert await correct(store.database, store.run_id, START, START + 99) == []
+        assert await kinds(store) == ["changed"] * 2
+
+
+async def test_correcting_twice_is_correcting_once(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await changed(store, ["/a", "/b", "/c"])
+        for _ in range(2):
+            await correct(store.database, store.run_id, START, START + 99)
+        assert await kinds(store) == ["unchanged"] * 3
+        assert await store.value("SELECT count(*) FROM amendment") == 3
+
+
+async def test_differences_of_an_earlier_run_are_left_alone(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await changed(store, ["/a", "/b", "/c"])
+        assert await correct(store.database, store.run_id, START + 50, START + 99) == []

@@ -1,0 +1,125 @@
+"""The ladder from the main text on: what is read when, and what is to be stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from crawler.detection.change import Verdict
+from crawler.detection.detector import SAMPLE_PAGES, Detection, Detector, Recall
+from crawler.detection.memory import PageMemory
+from crawler.detection.sketch import sketch
+from storage.records import Digests, DueUrl, Kind, PageHistory, Rung
+
+URL = "https://a.example/"
+OLD = [f"Paragraph {n} of some prose." for n in range(10)]
+NEW = [*OLD[:-1], "An edited paragraph."]
+
+
+class Store:
+    """What a detector asks, and that it did."""
+
+    def __init__(self, last: PageHistory | None, before: PageHistory | None = None) -> None:
+        self.asked: list[str] = []
+        self._last = last
+        self._before = before
+
+    @property
+    def recall(self) -> Recall:
+        return Recall(self._page, self._predecessor, self._host)
+
+    async def _page(self, page_id: int) -> PageHistory | None:
+        self.asked.append("page")
+        return self._last
+
+    async def _predecessor(self, page_id: int) -> PageHistory | None:
+        self.asked.append("predecessor")
+        return self._before
+
+    async def _host(self, host_id: int, limit: int) -> list[PageHistory]:
+        assert limit == SAMPLE_PAGES
+        self.asked.append("host")
+        return [self._last] * 3 if self._last is not None else []
+
+
+def history(texts: list[str], still: int = 0) -> PageHistory:
+    return PageHistory(sketch(texts).to_bytes(), None, still)
+
+
+def due(last: list[str] | None, redirects: int = 0) -> DueUrl:
+    digests = None if last is None else Digests(b"body", sketch(last).text_digest)
+    return DueUrl(1, URL, URL, 1, 0.0, redirects=redirects, digests=digests)
+
+
+async def test_a_first_text_is_new_and_nothing_is_asked() -> None:
+    store = Store(None)
+    assert await Detector(store.recall).detect(due(None), sketch(NEW), 1.0) == Detection(
+        Verdict(Kind.NEW)
+    )
+    assert store.asked == []
+
+
+async def test_an_equal_text_is_unchanged_and_nothing_is_asked() -> None:
+    store = Store(history(OLD))
+    found = await Detector(store.recall).detect(due(OLD), sketch(OLD), 1.0)
+    assert found == Detection(Verdict(Kind.UNCHANGED, Rung.TEXT), keeps_sketch=False)
+    assert store.asked == []
+
+
+async def test_a_differing_text_is_judged_by_the_history_of_its_page() -> None:
+    store = Store(history(OLD, still=4))
+    detector = Detector(store.recall)
+    detector.visited(1)
+    found = await detector.detect(due(OLD), sketch(NEW), 1.0)
+    assert (found.verdict.kind, found.verdict.rung) == (Kind.CHANGED, Rung.BLOCKS)
+    assert found.memory is not None
+    assert PageMemory.from_bytes(found.memory).comparisons == 5
+    assert store.asked == ["page", "host"]
+
+
+async def test_the_sample_of_a_host_is_read_once_for_its_first_texts() -> None:
+    store = Store(history(OLD))
+    detector = Detector(store.recall)
+    for _ in range(4):
+        await detector.detect(due(OLD), sketch(NEW), 1.0)
+    assert store.asked.count("host") == 1
+    for _ in range(4):
+        await detector.detect(due(OLD), sketch(NEW), 1.0)
+    assert store.asked.count("host") == 2
+
+
+async def test_a_text_that_had_none_before_is_a_change_by_its_bytes() -> None:
+    store = Store(None)
+    without = replace(due(OLD), digests=Digests(b"body", None))
+    found = await Detector(store.recall).detect(without, sketch(NEW), 1.0)
+    assert found.verdict == Verdict(Kind.CHANGED, Rung.BODY)
+    lost = await Detector(store.recall).detect(due(OLD), sketch(NEW), 1.0)
+    assert lost.verdict == Verdict(Kind.CHANGED, Rung.BODY)
+
+
+async def test_a_page_that_moved_is_compared_with_what_it_was() -> None:
+    store = Store(None, before=history(OLD))
+    moved = due(None, redirects=1)
+    same = await Detector(store.recall).detect(moved, sketch(OLD), 1.0)
+    assert same.verdict == Verdict(Kind.UNCHANGED, Rung.TEXT)
+    assert same.keeps_sketch
+    edited = await Detector(store.recall).detect(moved, sketch(NEW), 1.0)
+    assert (edited.verdict.kind, edited.verdict.blocks_added) == (Kind.CHANGED, 1)
+    assert edited.memory is not None
+    assert edited.detail == "it stood at another URL before"
+
+
+async def test_another_text_behind_a_redirect_is_a_page_of_its_own() -> None:
+    store = Store(None, before=history(OLD))
+    other = sketch(["This is the home page of a shop that sells bicycles and bells."])
+    found = await Detector(store.recall).detect(due(None, redirects=1), other, 1.0)
+    assert found.verdict == Verdict(Kind.NEW)
+    nobody = Store(None)
+    found = await Detector(nobody.recall).detect(due(None, redirects=1), other, 1.0)
+    assert found.verdict == Verdict(Kind.NEW)
+
+
+async def test_under_a_threshold_small_changes_are_none() -> None:
+    store = Store(history(OLD))
+    detector = Detector(store.recall, significant_below=0.5)
+    found = await detector.detect(due(OLD), sketch(NEW), 1.0)
+    assert (found.verdict.kind, found.verdict.rung) == (Kind.UNCHANGED, Rung.BLOCKS)

@@ -1,0 +1,64 @@
+"""When a slot is volatile, and when content again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.detection.volatility import (
+    STREAK,
+    STREAK_AGAINST_THE_SITE,
+    WINDOW,
+    SlotHistory,
+)
+
+
+def volatile_after(history: str, *, streak: int = STREAK) -> bool:
+    """Whether a slot is volatile after comparisons: ``x`` replaced, ``.`` stood still."""
+    slot = SlotHistory(0)
+    for n, mark in enumerate(history):
+        slot = slot.after(n, replaced=mark == "x", streak=streak)
+    return slot.volatile
+
+
+@pytest.mark.parametrize(
+    ("history", "volatile"),
+    [
+        ("", False),
+        ("xx", False),
+        ("xxx", True),
+        ("xxx.", True),
+        ("xxx..", False),
+        ("xxx.x.x", True),
+        ("xxx..x", False),
+        (".xxx", False),
+        (".xxxx", True),
+        ("x.x.x.x.", False),
+        (".....xxxxxxx", False),
+        (".....xxxxxxxx", True),
+        ("..........xxxxxxxx", True),
+    ],
+)
+def test_a_slot_is_volatile_after_an_unbroken_run_of_replacements(
+    history: str, volatile: bool
+) -> None:
+    assert volatile_after(history) is volatile
+
+
+def test_against_the_site_a_longer_run_is_wanted() -> None:
+    assert not volatile_after("x" * 7, streak=STREAK_AGAINST_THE_SITE)
+    assert volatile_after("x" * 8, streak=STREAK_AGAINST_THE_SITE)
+
+
+def test_visits_without_a_difference_count_as_standing_still() -> None:
+    slot = SlotHistory(5).after(6, replaced=True)
+    still = slot.after_stillness(2)
+    assert still == slot.after(6, replaced=False).after(6, replaced=False)
+    assert still.share == (1, 3)
+
+
+@given(st.text("x.", max_size=40))
+def test_a_history_is_bounded_and_tells_its_last_comparisons(history: str) -> None:
+    slot = SlotHistory(0)
+    for mark in history:
+        slot = slot.after(1, replaced=mark == "x")
+    assert slot.share == (history[-WINDOW:].count("x"), min(len(history), WINDOW))

@@ -1,0 +1,85 @@
+"""Kinds and places of blocks."""
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.parsing.blocks import ROOT, BlockKind, Blocks, below, kind_of
+from crawler.parsing.main_text import main_text, plain_text
+
+
+def blocks(markup: str) -> Blocks:
+    body = LexborHTMLParser(markup).body
+    assert body is not None
+    return main_text(body)
+
+
+def places(markup: str) -> tuple[int, ...]:
+    return blocks(markup).places
+
+
+def test_each_block_has_the_kind_of_its_innermost_element() -> None:
+    found = blocks(
+        "<h2>Title</h2><p>Prose with <b>words</b>.</p><ul><li>one</ul>"
+        "<table><tr><td>cell</table><div>loose</div>"
+    )
+    assert found.kinds == (
+        BlockKind.HEADING,
+        BlockKind.PARAGRAPH,
+        BlockKind.ITEM,
+        BlockKind.CELL,
+        BlockKind.TEXT,
+    )
+    assert len(found) == len(found.kinds) == len(found.places)
+
+
+def test_rows_of_a_table_share_a_place_and_cells_of_other_tables_do_not() -> None:
+    table = "<table class={}><tr><td>a<tr><td>b<tr><td>c</table>"
+    found = places(table.format("prices") + table.format("dates"))
+    assert len(set(found[:3])) == len(set(found[3:])) == 1
+    assert found[0] != found[3]
+
+
+def test_text_after_an_element_stands_where_text_before_it_stood() -> None:
+    before, inside, after = places("<div>before<p>inside</p>after</div>")
+    assert before == after != inside
+
+
+def test_inline_elements_are_no_part_of_a_place() -> None:
+    assert places("<p>word</p>") == places("<p><span class=price>word</span></p>")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("<div class='card odd'><p>x</div>", "<div class='card even'><p>x</div>"),
+        ("<div id=post-12><p>x</div>", "<div id=post-13><p>x</div>"),
+        ("<div class='a b'><p>x</div>", "<div class='b a'><p>x</div>"),
+        ("<h2 id=first-steps>x</h2>", "<h2 id=next-steps>x</h2>"),
+    ],
+)
+def test_names_that_count_or_pass_tell_nothing(one: str, other: str) -> None:
+    assert places(one) == places(other)
+
+
+def test_ids_and_classes_that_people_gave_tell_places_apart() -> None:
+    found = {
+        places(f"<div {name}><p>x</p></div>") for name in ("", "id=notes", "class=notes", "class=x")
+    }
+    assert len(found) == 4
+
+
+def test_a_place_is_the_same_for_ever() -> None:
+    # Stored places are compared with new ones.
+    assert below(ROOT, "div", "main-part", "wide card") == 0x71F842EF2E8487C2
+    assert kind_of("section") is BlockKind.TEXT
+
+
+def test_paragraphs_of_plain_text_share_one_place() -> None:
+    found = plain_text("one\n\ntwo")
+    assert found.texts == ("one", "two")
+    assert len(set(found.places)) == 1
+
+
+def test_columns_of_two_texts_are_joined() -> None:
+    joined = plain_text("one") + plain_text("two")
+    assert joined == plain_text("one\n\ntwo")

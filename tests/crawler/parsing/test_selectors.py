@@ -1,0 +1,53 @@
+"""What a user's selectors do to the main text."""
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.parsing.main_text import main_text
+from crawler.parsing.selectors import SelectorHints
+
+PAGE = """<div class=price><p>12.50 EUR</p><p class=seen>Seen by 12</p></div>
+<main><p>Some words of the main element.</p><p class=seen>and Seen by 12 more</p></main>
+<div class=price><span>13.00</span></div>"""
+
+
+def texts(markup: str, hints: SelectorHints) -> tuple[str, ...]:
+    body = LexborHTMLParser(markup).body
+    assert body is not None
+    return main_text(body, hints).texts
+
+
+def test_included_elements_are_the_whole_main_text_in_document_order() -> None:
+    hints = SelectorHints(include=(".price",))
+    assert texts(PAGE, hints) == ("12.50 EUR", "Seen by 12", "13.00")
+
+
+def test_ignored_elements_are_dropped_with_all_below_them() -> None:
+    assert texts(PAGE, SelectorHints(ignore=(".seen", "div"))) == (
+        "Some words of the main element.",
+    )
+    assert texts(PAGE, SelectorHints((".price",), (".seen",))) == ("12.50 EUR", "13.00")
+
+
+def test_an_included_element_within_another_counts_once() -> None:
+    assert texts(PAGE, SelectorHints(include=("main", "p.seen"))) == (
+        "Seen by 12",
+        "Some words of the main element.",
+        "and Seen by 12 more",
+    )
+
+
+def test_included_elements_count_even_where_they_look_like_frame() -> None:
+    hints = SelectorHints(include=("nav",))
+    assert texts("<nav><a href=x>Home</a></nav><p>Prose</p>", hints) == ("Home",)
+
+
+def test_a_page_without_included_elements_is_read_as_without_hints() -> None:
+    assert texts("<p>Prose</p>", SelectorHints(include=("#none",))) == ("Prose",)
+
+
+@pytest.mark.parametrize("selector", ["div[", "", "a >", "div:nope", "..x"])
+def test_a_selector_that_is_not_valid_is_named(selector: str) -> None:
+    with pytest.raises(ValueError, match="is not a CSS selector") as raised:
+        SelectorHints(ignore=(selector,))
+    assert repr(selector) in str(raised.value)

@@ -1,0 +1,79 @@
+"""Change detection in whole crawls of the synthetic web."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from crawler.admission.sites import seeds_from_arguments
+from crawler.commands.crawling import CrawlOrder, crawl
+from crawler.commands.report import CrawlReport
+from crawler.synthetic_web.chance import DAY_S
+from crawler.synthetic_web.clock import WebClock
+from crawler.synthetic_web.fetcher import SyntheticFetcher
+from crawler.synthetic_web.presets import WebSpec
+from crawler.synthetic_web.site import Clutter
+from crawler.synthetic_web.sites.board import board
+from crawler.synthetic_web.sites.documentation import documentation
+from crawler.synthetic_web.web import SyntheticWeb
+from tests.integration.quick import quick, unwatched
+
+
+class Visits:
+    """A web that is crawled at one time after the other, into one store."""
+
+    def __init__(self, web: SyntheticWeb, db: Path) -> None:
+        self.db = db
+        self.clock = WebClock(web.start_at)
+        self._fetcher = SyntheticFetcher(web, self.clock)
+        origins = [self._fetcher.addresses.origin(name) for name in web.sites]
+        self._order = CrawlOrder(db, seeds_from_arguments(origins).seeds)
+
+    async def crawl(self, after_days: float = 0.0) -> CrawlReport:
+        self.clock.advance(after_days * DAY_S)
+        return await crawl(quick(), self._order, watch=unwatched, fetcher=self._fetcher)
+
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        with closing(sqlite3.connect(self.db)) as connection:
+            return connection.execute(sql).fetchall()
+
+
+async def test_a_page_that_moved_keeps_its_history(tmp_path: Path) -> None:
+    spec = WebSpec(hosts=1, pages_per_host=8, seed=2, span_days=8)
+    visits = Visits(spec.web([documentation(spec.plot("docs"))]), tmp_path / "crawl.db")
+    await visits.crawl()
+    report = await visits.crawl(after_days=3)
+    moved = "JOIN page AS p ON p.id = x.page_id WHERE p.url LIKE '%/guide/getting-started.html'"
+    assert visits.rows(f"SELECT x.kind, x.reason FROM finding AS x {moved}") == [
+        ("unchanged", "it stood at another URL before")
+    ]
+    assert visits.rows(f"SELECT x.sketch IS NOT NULL FROM version AS x {moved}") == [(1,)]
+    assert report.new == 0
+    assert report.appeared == []
+
+
+async def test_what_the_report_counts_is_what_the_store_finds(tmp_path: Path) -> None:
+    spec = WebSpec(hosts=1, pages_per_host=14, seed=4)
+    web = spec.web([board(spec.plot("board"), {Clutter.ADVERTS})])
+    visits = Visits(web, tmp_path / "crawl.db")
+    for _ in range(4):
+        report = await visits.crawl(after_days=1)
+        found = visits.rows(
+            "SELECT count(*) FROM finding AS f JOIN page AS p ON p.id = f.page_id "
+            f"WHERE f.run_id = {report.run} AND f.kind = 'changed' AND p.role = 'page'"
+        )
+        assert found == [(report.changed,)]
+        assert len(report.changed_pages) == report.changed
+
+
+async def test_visits_that_find_nothing_different_are_remembered_by_their_number(
+    tmp_path: Path,
+) -> None:
+    spec = WebSpec(hosts=1, pages_per_host=5, seed=4)
+    web = spec.web([board(spec.plot("board"), ())])
+    visits = Visits(web, tmp_path / "crawl.db")
+    for _ in range(3):
+        await visits.crawl()
+    assert visits.rows("SELECT DISTINCT still FROM page WHERE role = 'page'") == [(2,)]
+    assert visits.rows("SELECT count(*) FROM memory") == [(0,)]

@@ -1,0 +1,113 @@
+"""What is known better of earlier observations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from storage import amendments, reports
+from storage.amendments import Move
+from storage.records import Amendment, Kind, Rung
+from tests.storage.crawl_store import (
+    START,
+    CrawlStore,
+    capture,
+    captured,
+    crawl_store,
+    digest,
+    redirected,
+    visit,
+)
+
+FRAME = Amendment(START + 1, Kind.UNCHANGED, Rung.FRAME, "on many pages")
+
+
+async def changed_once(store: CrawlStore) -> int:
+    """A page that was new, then changed at ``START + 1``."""
+    await store.admit("/a")
+    due = await store.taken("/a")
+    await store.apply(captured(due, "one"))
+    changed = captured(due, "two", at=START + 1)
+    observation = replace(changed.observation, kind=Kind.CHANGED, rung=Rung.BLOCKS)
+    await store.apply(replace(changed, observation=observation, memory=b"memory"))
+    return due.page_id
+
+
+async def test_an_amended_observation_is_found_otherwise_and_stands_as_it_was(
+    tmp_path: Path,
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        page_id = await changed_once(store)
+        async with store.database.transaction() as connection:
+            await amendments.amend(connection, page_id, FRAME, START + 9)
+        assert await store.rows("SELECT kind FROM observation ORDER BY id") == [
+            ("new",),
+            ("changed",),
+        ]
+        assert await store.rows(
+            "SELECT kind, rung, reason, first_kind FROM finding ORDER BY id"
+        ) == [
+            ("new", None, None, "new"),
+            ("unchanged", "frame", "on many pages", "changed"),
+        ]
+        assert await store.value("SELECT last_kind FROM page") == "unchanged"
+        assert await reports.changed(store.database.reader, store.run_id) == []
+
+
+async def test_the_last_amendment_counts(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        page_id = await changed_once(store)
+        back = Amendment(START + 1, Kind.CHANGED, Rung.BLOCKS, "alone")
+        async with store.database.transaction() as connection:
+            await amendments.amend(connection, page_id, FRAME, START + 8)
+            await amendments.amend(connection, page_id, back, START + 9)
+        assert await store.rows("SELECT kind, reason, at FROM amendment") == [
+            ("changed", "alone", START + 9)
+        ]
+
+
+async def test_an_amendment_comes_with_the_visit_that_led_to_it(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await changed_once(store)
+        due = await store.taken("/a") if await store.due() else None
+        if due is None:
+            await store.new_run(START + 5)
+            due = await store.taken("/a", START + 5)
+        later = replace(visit(due, Kind.UNCHANGED, START + 6), amendments=(FRAME,))
+        await store.apply(later)
+        kinds = "SELECT kind FROM finding ORDER BY id"
+        assert await store.rows(kinds) == [("new",), ("unchanged",), ("unchanged",)]
+        assert await store.value("SELECT at FROM amendment") == START + 6
+
+
+async def test_hosts_with_open_verdicts_are_those_that_a_runs_end_looks_at(
+    tmp_path: Path,
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        page_id = await changed_once(store)
+        ((host_id,),) = await store.rows("SELECT id FROM host")
+        reader = store.database.reader
+        assert await amendments.open_hosts(reader, store.run_id) == [(host_id, 1)]
+        found = await amendments.open_memories(reader, store.run_id, host_id)
+        assert found == [(page_id, digest("text of two"), b"memory")]
+        assert await amendments.open_hosts(reader, store.run_id + 1) == []
+
+
+async def test_a_new_page_to_which_an_older_one_redirects_for_good_has_moved(
+    tmp_path: Path,
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/old", "/new", "/other")
+        old, new = await store.taken("/old"), await store.taken("/new")
+        await store.apply(replace(captured(old), capture=capture("one", sketch=b"old")))
+        await store.new_run(START + 5)
+        await store.apply(
+            replace(captured(new, at=START + 6), capture=capture("two", sketch=b"new")),
+            captured(await store.taken("/other", START + 5), at=START + 6),
+        )
+        reader = store.database.reader
+        assert await amendments.moves(reader, store.run_id) == []
+        await store.apply(redirected(old, "/new", at=START + 7))
+        assert await amendments.moves(reader, store.run_id) == [
+            Move(new.page_id, START + 6, b"old", b"new")
+        ]
