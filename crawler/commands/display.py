@@ -76,6 +76,11 @@ def show_line(words: str, style: str = "") -> None:
     _print(Text(plain(words), style=style))
 
 
+def show_text(text: Text) -> None:
+    """Print a paragraph whose parts have styles of their own; its words must be plain."""
+    _print(text)
+
+
 def show_facts(title: str, facts: Mapping[str, Cell]) -> None:
     """Print names and values under a title; those that are None are left out."""
     grid = Table.grid(padding=(0, 2, 0, 0))

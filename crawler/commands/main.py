@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from crawler import __version__
-from crawler.commands import config, crawl, explain, history, plan, simulate, status
+from crawler.commands import (
+    changes,
+    config,
+    crawl,
+    diff,
+    explain,
+    history,
+    plan,
+    simulate,
+    status,
+)
 
 app = typer.Typer(
     name="freshet",
@@ -20,6 +30,8 @@ app = typer.Typer(
 )
 app.command("crawl")(crawl.crawl_command)
 app.command("status")(status.status_command)
+app.command("changes")(changes.changes_command)
+app.command("diff")(diff.diff_command)
 app.command("history")(history.history_command)
 app.command("explain")(explain.explain_command)
 app.command("plan")(plan.plan_command)

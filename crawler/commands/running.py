@@ -30,7 +30,8 @@ def told_in_one_line() -> Iterator[None]:
         fail(str(error))
     except KeyboardInterrupt:
         fail("interrupted", 130)
-    except typer.Exit:
+    except (typer.Exit, BrokenPipeError):
+        # The entry point knows what to do where the reader of our output has gone.
         raise
     except Exception as error:
         if os.environ.get(_DEBUG):

@@ -1,0 +1,117 @@
+"""``freshet changes --since``: what changed, newest first, each with a line that says what."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import aiosqlite
+import typer
+
+from crawler.commands import running
+from crawler.commands.console import print_json
+from crawler.commands.display import moment, show_line, show_list
+from crawler.commands.options import DEFAULT_DB, Db, Json
+from crawler.commands.since import since
+from crawler.commands.stored_text import NoText, read_text
+from crawler.comparison.alignment import align
+from crawler.comparison.summary import in_one_line
+from crawler.parsing.quarantine import Parser
+from storage import changes, inquiries, versions
+from storage.changes import PageChange
+
+_SUMMARY_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ToldChange:
+    """A change and what it comes to."""
+
+    change: PageChange
+    summary: str
+
+    def as_json(self) -> dict[str, object]:
+        """The change as JSON values."""
+        return asdict(self.change) | {"summary": self.summary}
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The newest changes after ``since`` (Unix seconds), out of ``total``."""
+
+    since: float
+    total: int
+    changes: list[ToldChange]
+
+
+def changes_command(
+    since_text: Annotated[
+        str, typer.Option("--since", metavar="AGE|DATE", help="2d, 12h, 90min, 1w, or a date.")
+    ] = "7d",
+    db: Db = DEFAULT_DB,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Changes to show, at most.")] = 50,
+    all_kinds: Annotated[
+        bool, typer.Option("--all", help="Also pages that appeared, and pages that went.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """List what changed significantly, newest first, each change in one line.
+
+    `freshet diff URL` shows the whole of a change.
+    """
+    now = time.time()
+    found = running.run(_read(db, since(since_text, now), limit, all_kinds=all_kinds))
+    if json:
+        listed = [each.as_json() for each in found.changes]
+        print_json({"since": found.since, "total": found.total, "changes": listed})
+    else:
+        _print(found, now)
+
+
+async def _read(db: Path, after: float, limit: int, *, all_kinds: bool) -> Changes:
+    parser = Parser()
+    try:
+        async with inquiries.snapshot(db) as connection:
+            found = await changes.since(connection, after, limit, all_kinds=all_kinds)
+            told = [ToldChange(each, await _summary(connection, parser, each)) for each in found]
+            return Changes(after, await changes.count_since(connection, after), told)
+    finally:
+        await parser.close()
+
+
+async def _summary(connection: aiosqlite.Connection, parser: Parser, change: PageChange) -> str:
+    """What changed, from the stored bytes; from the counts where they are not kept."""
+    if change.kind != "changed":
+        return change.title or ""
+    if change.version_id is None or change.before_id is None:
+        return _in_counts(change)
+    try:
+        before, after = await versions.by_id(connection, change.before_id, change.version_id)
+        old = await read_text(connection, parser, change.url, before)
+        new = await read_text(connection, parser, change.url, after)
+    except NoText:
+        return _in_counts(change)
+    return in_one_line(align(old, new), _SUMMARY_WIDTH)
+
+
+def _in_counts(change: PageChange) -> str:
+    return f"{change.blocks_added or 0} blocks added, {change.blocks_removed or 0} removed"
+
+
+def _print(found: Changes, now: float) -> None:
+    if not found.changes:
+        show_line(f"Nothing changed since {moment(found.since, now)}.")
+        return
+    show_list(
+        f"Changes since {moment(found.since, now)}",
+        ("time", "kind", "page", "what"),
+        [
+            (moment(each.change.at, now), each.change.kind, each.change.url, each.summary)
+            for each in found.changes
+        ],
+    )
+    shown = sum(each.change.kind == "changed" for each in found.changes)
+    if found.total > shown:
+        show_line(f"… and {found.total - shown:,} older; --limit shows more", "dim")

@@ -1,0 +1,158 @@
+"""``freshet diff URL [A B]``: what changed between two stored versions of a page."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import aiosqlite
+import typer
+
+from crawler.commands import lookup, running
+from crawler.commands.console import fail, print_json, say
+from crawler.commands.diff_page import page_of
+from crawler.commands.diff_view import print_difference
+from crawler.commands.difference import Difference
+from crawler.commands.display import moment
+from crawler.commands.options import DEFAULT_DB, Db, Json
+from crawler.commands.stored_text import NoText, read_text
+from crawler.comparison.alignment import align
+from crawler.parsing.quarantine import Parser
+from storage import inquiries, versions
+from storage.versions import StoredVersion
+
+
+@dataclass(frozen=True, slots=True)
+class DiffOrder:
+    """Which versions of which page; ``before`` and ``after`` as they were typed."""
+
+    db: Path
+    url: str
+    before: str | None
+    after: str | None
+
+
+def diff_command(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="The page; without a scheme https, then http.")
+    ],
+    before: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[A]",
+            help="The older version: its number (1 is the first, -1 the last) or "
+            "a date; without it the last whose text differs from B.",
+        ),
+    ] = None,
+    after: Annotated[
+        str | None, typer.Argument(metavar="[B]", help="The newer version; without it the last.")
+    ] = None,
+    db: Db = DEFAULT_DB,
+    context: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Unchanged blocks to show around a change.")
+    ] = 1,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the diff there as one HTML page; - is stdout."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what changed between two stored versions of a page, block by block.
+
+    Blocks of main text are edited, moved, added or removed; edited ones are shown word by
+    word. Without numbers the last change is shown.
+    """  # fmt: skip
+    if html is not None and json:
+        fail("--html and --json exclude each other", 2)
+    difference = running.run(_read(DiffOrder(db, url, before, after)))
+    if json:
+        print_json(difference.as_json())
+    elif html is None:
+        print_difference(difference, context, time.time())
+    else:
+        _write(html, page_of(difference, context))
+
+
+async def _read(order: DiffOrder) -> Difference:
+    urls = lookup.spellings(order.url)
+    parser = Parser()
+    try:
+        async with inquiries.snapshot(order.db) as connection:
+            known = await inquiries.find(connection, urls)
+            if known is None:
+                fail(lookup.unknown(order.url, await lookup.nearest(connection, urls[0])))
+            page_id = known.page_id if known.alias is None else known.alias.page_id
+            url = known.url if known.alias is None else known.alias.url
+            stored = await versions.versions(connection, page_id)
+            before, after = _chosen(url, stored, order)
+            return await _compare(connection, parser, url, before, after)
+    except NoText as error:
+        fail(f"{order.url}: {error}")
+    finally:
+        await parser.close()
+
+
+async def _compare(
+    connection: aiosqlite.Connection,
+    parser: Parser,
+    url: str,
+    before: StoredVersion,
+    after: StoredVersion,
+) -> Difference:
+    old = await read_text(connection, parser, url, before)
+    new = await read_text(connection, parser, url, after)
+    return Difference(url, before, after, align(old, new))
+
+
+def _chosen(
+    url: str, stored: list[StoredVersion], order: DiffOrder
+) -> tuple[StoredVersion, StoredVersion]:
+    """The two versions; ends the program where there are none such."""
+    if len(stored) < 2:
+        had = "one version" if stored else "no version"
+        fail(f"{url}: has {had} in the store; a diff takes two")
+    after = stored[-1] if order.after is None else _version(stored, order.after)
+    if order.before is not None:
+        return _version(stored, order.before), after
+    return _last_change(stored[: after.number]), after
+
+
+def _last_change(stored: list[StoredVersion]) -> StoredVersion:
+    """The last version whose text may differ from that of the last one."""
+    place = len(stored) - 1
+    while place > 1 and stored[place].same_text:
+        place -= 1
+    return stored[max(place - 1, 0)]
+
+
+def _version(stored: list[StoredVersion], text: str) -> StoredVersion:
+    """By number, from the end if negative, or by date: the version that stood then."""
+    numbers = f"1 to {len(stored)}, or from the end -1 to -{len(stored)}"
+    if text.removeprefix("-").isdecimal():
+        number = int(text)
+        if not 1 <= abs(number) <= len(stored):
+            fail(f"version {text}: accepted are {numbers}", 2)
+        return stored[number - 1 if number > 0 else number]
+    try:
+        at = datetime.fromisoformat(text).astimezone().timestamp()
+    except ValueError:
+        fail(f"version {text}: accepted are {numbers}, or a date such as 2026-03-31T12:00", 2)
+    then = [version for version in stored if version.at <= at]
+    if not then:
+        fail(f"version {text}: the first is of {moment(stored[0].at, time.time())}")
+    return then[-1]
+
+
+def _write(file: Path, page: str) -> None:
+    if str(file) == "-":
+        sys.stdout.write(page)
+        return
+    try:
+        file.write_text(page, "utf-8")
+    except OSError as error:
+        fail(f"--html {file}: cannot be written: {error.strerror}")
+    say("written:", "green", str(file))
