@@ -12,7 +12,9 @@ from crawler.commands import (
     config,
     crawl,
     diff,
+    doctor,
     explain,
+    export,
     history,
     plan,
     simulate,
@@ -34,6 +36,8 @@ app.command("changes")(changes.changes_command)
 app.command("diff")(diff.diff_command)
 app.command("history")(history.history_command)
 app.command("explain")(explain.explain_command)
+app.command("export")(export.export_command)
+app.command("doctor")(doctor.doctor_command)
 app.command("plan")(plan.plan_command)
 app.command("simulate")(simulate.simulate_command)
 app.add_typer(config.app, name="config")

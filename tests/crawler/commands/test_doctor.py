@@ -1,0 +1,112 @@
+"""`freshet doctor` says whether a crawl can do its work here."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from crawler.commands import checks
+from crawler.commands.checks import Standing
+from crawler.commands.main import app
+from storage.health import StoreHealth
+from tests.storage.small_store import SmallStore
+from tests.storage.versioned_store import versioned_store
+
+CHECKS = ["versions", "store", "log", "disk", "clock", "contact", "DNS", "limits", "parser"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SmallStore:
+    store = versioned_store(tmp_path / "crawl.db", time.time() - 100)
+    store.observe(store.page("/"), time.time() - 60, "new")
+    return store
+
+
+def doctor(path: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["doctor", "--db", str(path), *arguments])
+
+
+def test_a_sound_machine_has_nothing_but_a_note_on_the_contact(store: SmallStore) -> None:
+    result = doctor(store.path, "--thorough", "--json")
+    assert result.exit_code == 0, result.output
+    findings = json.loads(result.stdout)["findings"]
+    assert [finding["check"] for finding in findings] == CHECKS
+    notes = [finding["check"] for finding in findings if finding["standing"] != "fine"]
+    assert set(notes) <= {"contact", "disk"}
+
+
+def test_people_get_a_table_and_what_to_do(store: SmallStore) -> None:
+    result = doctor(store.path)
+    assert "sound: " in result.stdout
+    assert "contact: set crawl.contact in freshet.toml" in result.stdout
+
+
+def test_without_a_store_the_rest_is_checked(tmp_path: Path) -> None:
+    result = doctor(tmp_path / "none.db")
+    assert result.exit_code == 0
+    assert "there is no" in result.stdout
+
+
+def test_a_damaged_store_is_a_problem_and_the_exit_code_says_so(store: SmallStore) -> None:
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = bytearray(store.path.read_bytes())
+    content[4_096 * 3 : 4_096 * 12] = b"\xff" * (4_096 * 9)
+    store.path.write_bytes(content)
+    result = doctor(store.path)
+    assert result.exit_code == 1
+    assert "PROBLEM" in result.stdout
+
+
+def test_rows_that_point_nowhere_are_a_problem(store: SmallStore) -> None:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute(
+            "INSERT INTO frontier (page_id, host_id, priority, due_at, reason) "
+            "VALUES (999, 1, 0, 0, 'refresh')"
+        )
+    result = doctor(store.path)
+    assert result.exit_code == 1
+    assert "1 rows of frontier point to a page that is not there" in result.stdout
+
+
+def test_what_is_no_store_is_a_problem(tmp_path: Path) -> None:
+    file = tmp_path / "letter.db"
+    file.write_text("Dear Sir or Madam, " * 20)
+    result = doctor(file)
+    assert result.exit_code == 1
+    assert "it is not a Freshet store" in result.stdout
+
+
+def test_a_clock_behind_the_newest_observation_is_a_problem() -> None:
+    now = 1_800_000_000.0
+    assert checks.clock(now, now + 10).standing is Standing.FINE
+    assert checks.clock(now, now + 1_000).standing is Standing.PROBLEM
+    assert checks.clock(1_000_000.0, None).standing is Standing.PROBLEM
+
+
+def test_too_few_files_for_the_exchanges_are_a_problem() -> None:
+    assert checks.files(256, 1_024).standing is Standing.FINE
+    assert checks.files(256, resource.RLIM_INFINITY).standing is Standing.FINE
+    few = checks.files(1_000, 1_024)
+    assert few.standing is Standing.PROBLEM
+    assert few.advice is not None
+    assert "ulimit -n 1064" in few.advice
+
+
+def test_a_log_that_only_grows_is_noted() -> None:
+    health = StoreHealth((), 10, 1_000_000_000, 1, None, None)
+    assert checks.log(health).standing is Standing.WARNING
+
+
+def test_a_contact_is_shown_as_servers_see_it() -> None:
+    found = checks.contact("Freshet", "https://example.org/bot")
+    assert found.standing is Standing.FINE
+    assert "(+https://example.org/bot)" in found.found

@@ -1,0 +1,96 @@
+"""`freshet export` writes tables for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+from typer.testing import CliRunner, Result
+
+from crawler.commands.main import app
+from tests.storage.small_store import HOST, SmallStore
+from tests.storage.versioned_store import versioned_store
+
+T0 = 1_760_000_000.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SmallStore:
+    """Two pages, one of which links to the other, and an alias."""
+    store = versioned_store(tmp_path / "crawl.db", T0)
+    one, other = store.page("/", title='Say "hello", world'), store.page("/ü?a=1", title=None)
+    store.page("/old", alias_of=one, alias_kind="permanent", alias_at=T0)
+    store.observe(one, T0, "new", status=200)
+    store.observe(one, T0 + 60, "changed", rung="blocks", status=200, resemblance=0.5)
+    store.link(one, other, T0, anchor="the other\nline")
+    return store
+
+
+def export(store: SmallStore, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["export", "--db", str(store.path), *arguments])
+
+
+def test_pages_go_to_stdout_as_csv(store: SmallStore) -> None:
+    result = export(store)
+    assert result.exit_code == 0, result.output
+    first, second, alias = csv.DictReader(io.StringIO(result.stdout))
+    assert (first["url"], first["title"]) == (f"{HOST}/", 'Say "hello", world')
+    assert (first["observations"], first["changes"]) == ("2", "1")
+    assert second["title"] == ""
+    assert alias["alias_of"] == f"{HOST}/"
+
+
+def test_the_name_of_the_file_says_the_format(store: SmallStore, tmp_path: Path) -> None:
+    file = tmp_path / "observations.jsonl"
+    result = export(store, "observations", "-o", str(file))
+    assert result.exit_code == 0, result.output
+    new, changed = map(json.loads, file.read_text("utf-8").splitlines())
+    assert (new["kind"], new["at"], new["rung"]) == ("new", T0, None)
+    assert changed["resemblance"] == 0.5
+    assert "2 observations" in result.stderr
+    assert not result.stdout
+
+
+def test_parquet_has_the_same_rows_with_their_types(store: SmallStore, tmp_path: Path) -> None:
+    file = tmp_path / "links.parquet"
+    assert export(store, "links", "-o", str(file)).exit_code == 0
+    with duckdb.connect() as connection:
+        rows = connection.execute(
+            "SELECT source, anchor, first_seen_at, gone_at FROM read_parquet(?)", [str(file)]
+        ).fetchall()
+    assert rows == [(f"{HOST}/", "the other\nline", T0, None)]
+
+
+def test_a_file_is_replaced_when_the_export_is_whole(store: SmallStore, tmp_path: Path) -> None:
+    file = tmp_path / "pages.csv"
+    file.write_text("old")
+    assert export(store, "-o", str(file)).exit_code == 0
+    assert file.read_text("utf-8").startswith("url,host,title")
+    assert sorted(path.name for path in tmp_path.glob(".*")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("-o", "pages.xlsx"), 2, "accepted are names in .csv, .jsonl and .parquet"),
+        (("--format", "parquet"), 2, "--format parquet: needs --output FILE"),
+        (("-o", "/no/such/folder/x.csv"), 1, "cannot be written: No such file or directory"),
+        (("prices",), 2, ""),
+    ],
+)
+def test_what_cannot_be_written_is_told(
+    store: SmallStore, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    result = export(store, *arguments)
+    assert result.exit_code == code
+    assert message in result.stderr
+
+
+def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["export", "--db", str(tmp_path / "none.db")])
+    assert result.exit_code == 1
+    assert "there is no such file" in result.stderr
