@@ -13,6 +13,7 @@ from crawler.commands import (
     crawl,
     diff,
     doctor,
+    duplicates,
     explain,
     export,
     history,
@@ -36,6 +37,7 @@ app.command("changes")(changes.changes_command)
 app.command("diff")(diff.diff_command)
 app.command("history")(history.history_command)
 app.command("explain")(explain.explain_command)
+app.command("duplicates")(duplicates.duplicates_command)
 app.command("export")(export.export_command)
 app.command("doctor")(doctor.doctor_command)
 app.command("plan")(plan.plan_command)

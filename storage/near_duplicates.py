@@ -1,0 +1,243 @@
+"""Tables ``lsh``, ``lsh_page``, ``lsh_bucket``, ``lsh_group``: which pages are one page.
+
+Pages gather round *leaders* (the leader algorithm, J. Hartigan, "Clustering Algorithms",
+1975, ch. 3): a page whose text a leader's resembles joins that leader's group, any other is a
+leader itself. Only leaders stand in the buckets of the LSH index, so that a thousand copies
+take a thousand rows and no thousand comparisons each.
+
+Invariant: every row of ``lsh_bucket`` is a key of a page that leads, and a row of
+``lsh_page`` without a leader waits to be placed. Each function here keeps it inside the
+transaction that the caller holds. Consequence: killed at any moment, the index goes on
+from its last transaction.
+
+The table ``observation`` is the list of what may have changed: ``lsh.observation_id`` is the
+last one that was looked at. Gone pages have observations too, but no versions.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import aiosqlite
+
+#: The current sketch of a page that answers and is no other page's alias.
+_CURRENT = """
+    CASE WHEN p.role = 'page' AND p.alias_of IS NULL AND p.text_digest IS NOT NULL
+              AND p.last_kind NOT IN ('gone', 'redirected', 'skipped')
+         THEN (SELECT max(id) FROM version WHERE page_id = p.id AND sketch IS NOT NULL) END
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What the index was built with: another threshold needs another index.
+
+    ``threshold`` is the resemblance (0 to 1) above which two pages are one page; the index
+    has ``bands`` bands of ``band_rows`` MinHash values.
+    """
+
+    threshold: float
+    bands: int
+    band_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a page belongs: to itself, or to the leader that it resembles.
+
+    ``keys`` (signed 64-bit) are the buckets of a page that leads, empty for any other.
+    """
+
+    page_id: int
+    leader_id: int
+    resemblance: float | None = None
+    resemblance_se: float | None = None
+    keys: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stale:
+    """A page that is placed by a sketch that it no longer has; ``version_id`` is its new one."""
+
+    page_id: int
+    version_id: int | None
+    leader_id: int | None
+    keys: bytes | None
+
+
+async def parameters(connection: aiosqlite.Connection) -> Parameters | None:
+    """What the index was built with, or None: there is none yet."""
+    rows = await connection.execute_fetchall("SELECT threshold, bands, band_rows FROM lsh")
+    return next((Parameters(*row) for row in rows), None)
+
+
+async def begin(connection: aiosqlite.Connection, chosen: Parameters) -> None:
+    """Start an empty index with these parameters, in place of one that there is."""
+    for table in ("lsh_bucket", "lsh_group", "lsh_page", "lsh"):
+        await connection.execute(f"DELETE FROM {table}")
+    await connection.execute(
+        "INSERT INTO lsh VALUES (1, ?, ?, ?, 0)",
+        (chosen.threshold, chosen.bands, chosen.band_rows),
+    )
+
+
+async def survey(connection: aiosqlite.Connection, limit: int) -> int:
+    """Look at the next ``limit`` observations, and take out the pages that they outdate.
+
+    Those that have a text wait to be placed again; so do the members of a group whose
+    leader has changed. Returns how many observations there were, 0 at the end.
+    """
+    rows = await connection.execute_fetchall(
+        "SELECT id, page_id FROM observation WHERE id > (SELECT observation_id FROM lsh) "
+        "ORDER BY id LIMIT ?",
+        (limit,),
+    )
+    seen = [(row[0], row[1]) for row in rows]
+    if seen:
+        page_ids = sorted({page_id for _, page_id in seen})
+        touched = await _leaders_of(connection, page_ids)
+        await _take_out(connection, await _stale(connection, page_ids))
+        await _choose_representatives(connection, touched)
+        await connection.execute("UPDATE lsh SET observation_id = ?", (seen[-1][0],))
+    return len(seen)
+
+
+async def _stale(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> list[_Stale]:
+    rows = await connection.execute_fetchall(
+        f"SELECT p.id, {_CURRENT} AS current, l.leader_id, l.keys "
+        "FROM json_each(?) AS seen CROSS JOIN page AS p ON p.id = seen.value "
+        "LEFT JOIN lsh_page AS l ON l.page_id = p.id WHERE l.version_id IS NOT current",
+        (json.dumps(page_ids),),
+    )
+    return [_Stale(*row) for row in rows]
+
+
+async def _leaders_of(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> list[int]:
+    """The leaders of the groups to which these pages belong."""
+    rows = await connection.execute_fetchall(
+        "SELECT DISTINCT g.leader_id FROM json_each(?) AS seen "
+        "CROSS JOIN lsh_page AS l ON l.page_id = seen.value "
+        "CROSS JOIN lsh_group AS g ON g.leader_id = l.leader_id",
+        (json.dumps(page_ids),),
+    )
+    return [row[0] for row in rows]
+
+
+async def _take_out(connection: aiosqlite.Connection, stale: Sequence[_Stale]) -> None:
+    """Let pages leave their groups and buckets; those with a text wait for a new place."""
+    await connection.executemany(
+        "DELETE FROM lsh_bucket WHERE key = ? AND page_id = ?",
+        sorted((key, s.page_id) for s in stale if s.keys for key in _unpacked(s.keys)),
+    )
+    await connection.executemany(
+        "UPDATE lsh_page SET leader_id = NULL, resemblance = NULL, resemblance_se = NULL, "
+        "at = NULL WHERE leader_id = ?1 AND leader_id <> page_id",
+        [(s.page_id,) for s in stale if s.leader_id == s.page_id],
+    )
+    await connection.executemany(
+        "DELETE FROM lsh_page WHERE page_id = ?", [(s.page_id,) for s in stale]
+    )
+    await connection.executemany(
+        "INSERT INTO lsh_page (page_id, version_id) VALUES (?, ?)",
+        [(s.page_id, s.version_id) for s in stale if s.version_id is not None],
+    )
+
+
+async def waiting(connection: aiosqlite.Connection, after: int, limit: int) -> dict[int, bytes]:
+    """The sketches of pages that wait to be placed, by page id from ``after`` on, in order."""
+    rows = await connection.execute_fetchall(
+        "SELECT l.page_id, v.sketch FROM lsh_page AS l JOIN version AS v ON v.id = l.version_id "
+        "WHERE l.leader_id IS NULL AND l.page_id > ? ORDER BY l.page_id LIMIT ?",
+        (after, limit),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def buckets(
+    connection: aiosqlite.Connection, keys: Collection[int], size: int
+) -> Mapping[int, list[int]]:
+    """The leaders in these buckets, the ``size`` oldest of each; empty ones are left out."""
+    rows = await connection.execute_fetchall(
+        "SELECT b.key, b.page_id FROM json_each(?) AS k CROSS JOIN lsh_bucket AS b "
+        "ON b.key = k.value AND b.page_id IN ("
+        "  SELECT page_id FROM lsh_bucket WHERE key = k.value ORDER BY page_id LIMIT ?)",
+        (json.dumps(sorted(keys)), size),
+    )
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for row in rows:
+        found[row[0]].append(row[1])
+    return found
+
+
+async def sketches(
+    connection: aiosqlite.Connection, page_ids: Collection[int]
+) -> Mapping[int, bytes]:
+    """The sketches by which these pages are placed."""
+    rows = await connection.execute_fetchall(
+        "SELECT l.page_id, v.sketch FROM json_each(?) AS chosen "
+        "CROSS JOIN lsh_page AS l ON l.page_id = chosen.value "
+        "CROSS JOIN version AS v ON v.id = l.version_id",
+        (json.dumps(sorted(page_ids)),),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def place(
+    connection: aiosqlite.Connection, placements: Sequence[Placement], at: float
+) -> None:
+    """Put pages that wait where they belong, and name the groups that have grown."""
+    await connection.executemany(
+        "UPDATE lsh_page SET leader_id = ?, resemblance = ?, resemblance_se = ?, at = ?, "
+        "keys = ? WHERE page_id = ?",
+        [
+            (
+                p.leader_id, p.resemblance, p.resemblance_se, at,
+                _packed(p.keys) if p.keys else None, p.page_id,
+            )
+            for p in placements
+        ],
+    )  # fmt: skip
+    # In the order of the table, which touches each of its leaves once.
+    await connection.executemany(
+        "INSERT INTO lsh_bucket VALUES (?, ?)",
+        sorted((key, p.page_id) for p in placements for key in p.keys),
+    )
+    grown = {p.leader_id for p in placements if p.leader_id != p.page_id}
+    await _choose_representatives(connection, sorted(grown))
+
+
+async def _choose_representatives(
+    connection: aiosqlite.Connection, leader_ids: Sequence[int]
+) -> None:
+    """Name the page that stands for each of these groups; a leader left alone has none.
+
+    It is one that a member names as canonical, then the one with the shortest URL, https
+    before http, then the oldest.
+    """
+    await connection.executemany(
+        "DELETE FROM lsh_group WHERE leader_id = ?", [(leader_id,) for leader_id in leader_ids]
+    )
+    await connection.executemany(
+        "INSERT INTO lsh_group "
+        "WITH member (id) AS ("
+        "  SELECT ?1 WHERE EXISTS (SELECT 1 FROM lsh_page WHERE page_id = ?1 AND leader_id = ?1) "
+        "  UNION ALL SELECT page_id FROM lsh_page WHERE leader_id = ?1 AND leader_id <> page_id), "
+        "named (url) AS (SELECT canonical_url FROM member JOIN page USING (id) "
+        "  WHERE canonical_url IS NOT NULL) "
+        "SELECT ?1, id FROM member JOIN page USING (id) WHERE (SELECT count(*) FROM member) > 1 "
+        "ORDER BY url IN named OR fetch_url IN named DESC, length(url) - instr(url, '://'), "
+        "  url LIKE 'http:%', id LIMIT 1",
+        [(leader_id,) for leader_id in leader_ids],
+    )
+
+
+def _packed(keys: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(keys)}q", *keys)
+
+
+def _unpacked(keys: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(keys) // 8}q", keys)

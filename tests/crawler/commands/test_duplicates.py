@@ -1,0 +1,117 @@
+"""`freshet duplicates` shows which pages are one page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from crawler.commands.duplicates import duplicates_command
+from crawler.detection.sketch import sketch
+from tests.storage.sketched_store import sketched_store
+from tests.storage.small_store import HOST
+
+app = typer.Typer()
+app.command()(duplicates_command)
+
+PAGES = {
+    "/storm": "storm", "/storm?sort=up": "storm", "/storm?sort=down": "storm",
+    "/storm/print": "storm", "http://two.example/storm": "storm",
+    "/calm": "calm", "/alone": "alone", "/still/calm": "calm",
+}  # fmt: skip
+
+
+def words(name: str) -> bytes:
+    return sketch([" ".join(f"{name}{n}" for n in range(60))]).to_bytes()
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    path = tmp_path / "crawl.db"
+    asyncio.run(fill(path))
+    return path
+
+
+async def fill(path: Path) -> None:
+    async with sketched_store(path) as store:
+        for url, name in PAGES.items():
+            store.page(url, words(name))
+
+
+def duplicates(db: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["--db", str(db), *arguments])
+
+
+def test_groups_are_shown_with_their_kinds_and_the_total(db: Path) -> None:
+    result = duplicates(db, "--update")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    lines = [line.split() for line in result.stdout.splitlines() if line]
+    assert lines == [
+        f"{HOST}/storm (2 parameter variants, 1 printer version, 1 mirror)".split(),
+        ["duplicate", "kind", "resemblance"],
+        [f"{HOST}/storm/print", "printer", "version", "1.00"],
+        [f"{HOST}/storm?sort=down", "parameter", "variant", "1.00"],
+        [f"{HOST}/storm?sort=up", "parameter", "variant", "1.00"],
+        ["http://two.example/storm", "mirror", "1.00"],
+        f"{HOST}/calm (1 other URL)".split(),
+        ["duplicate", "kind", "resemblance"],
+        [f"{HOST}/still/calm", "other", "URL", "1.00"],
+        "5 of 8 pages with a text are duplicates, in 2 groups".split(),
+    ]
+
+
+def test_json_is_one_object(db: Path) -> None:
+    result = duplicates(db, "--update", "--json", "--limit", "1")
+    told = json.loads(result.stdout)
+    assert told["state"] == {
+        "parameters": {"threshold": 0.9, "bands": 9, "band_rows": 14},
+        "pages": 8, "groups": 2, "duplicates": 5, "unseen": 0, "waiting": 0,
+    }  # fmt: skip
+    (group,) = told["groups"]
+    assert group["representative"] == f"{HOST}/storm"
+    assert [(d["kind"], d["resemblance"]) for d in group["duplicates"]] == [
+        ("printer_version", 1.0), ("parameters", 1.0), ("parameters", 1.0), ("mirror", 1.0),
+    ]  # fmt: skip
+
+
+def test_without_an_update_nothing_is_written_and_what_waits_is_said(db: Path) -> None:
+    for _ in range(2):
+        result = duplicates(db)
+        assert result.exit_code == 0
+        assert result.stdout == (
+            "0 of 0 pages with a text are duplicates, in 0 groups\n"
+            "Some pages have changed since they were compared; --update compares them\n"
+        )
+
+
+def test_a_limit_says_what_it_leaves_out(db: Path) -> None:
+    result = duplicates(db, "--update", "--limit", "1")
+    assert "… and 1 more group; --limit shows more" in result.stdout
+
+
+def test_another_threshold_is_a_rebuild_and_says_so(db: Path) -> None:
+    assert "threshold" not in duplicates(db, "--update", "--threshold", "0.9").stderr
+    result = duplicates(db, "--update", "--threshold", "0.8")
+    assert result.stderr == "threshold 0.9 became 0.8: all pages were compared anew\n"
+    assert json.loads(duplicates(db, "--json").stdout)["state"]["parameters"]["threshold"] == 0.8
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--threshold", "0.8"), ("--update", "--threshold", "1"), ("--limit", "0")],
+)
+def test_wrong_usage_ends_with_2(db: Path, arguments: tuple[str, ...]) -> None:
+    assert duplicates(db, *arguments).exit_code == 2
+
+
+def test_a_store_that_is_not_there_is_one_line_and_none_is_made(tmp_path: Path) -> None:
+    for arguments in ((), ("--update",)):
+        result = duplicates(tmp_path / "none.db", *arguments)
+        assert result.exit_code == 1
+        assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
