@@ -1,0 +1,1 @@
+"""The Scrapy project that scripts/bench_crawl measures Freshet against."""
