@@ -15,6 +15,10 @@ with it stands which hosts are full. A second search finds all their prices at o
 their sources only. Each evaluation is one pass over the sources, O(n + H); there are three or four
 without capacities and about a dozen with them.
 
+**Between two floats.** A rate that is the difference of close numbers jumps from one price to the
+next, and so the budget may be spent at neither. A mixture of the rates at both spends it: only
+what jumps differs between them, and it is right to rounding of the numbers it is a difference of.
+
 Reference: Kolobov, Peres, Lubetzky, Horvitz, "Optimal Freshness Crawl under Politeness
 Constraints", SIGIR 2019, for the structure with hosts. Differs from it in: it works for any
 convex costs, and the hosts' prices are not searched inside the search for λ.
@@ -28,7 +32,14 @@ from typing import Protocol, Self
 import numpy as np
 
 from scheduler.arguments import Bools, Floats
-from scheduler.budgeting.prices import TOLERANCE, Spending, Step, clearing_prices
+from scheduler.budgeting.prices import (
+    NEIGHBOUR,
+    TOLERANCE,
+    Spending,
+    Step,
+    clearing_prices,
+    out_of_range,
+)
 from scheduler.sources import Rows
 
 
@@ -130,8 +141,11 @@ def _without_capacities(
     whole = np.array([budget])
     start = demand.guess(whole, None) if start is None else start
     found = clearing_prices(spend, whole, start, demand.step)
-    _scale(rates, found.total, whole)
     price = float(found.price[0])
+    if _overspent(found.total, whole).any():
+        fewer = np.empty_like(rates)
+        dearer, _ = demand.spending_at(price * NEIGHBOUR, fewer)
+        _mix(rates, fewer, _share(found.total, np.array([dearer]), whole))
     return Allocation(rates, price, np.full(hosts, price), 0.0)
 
 
@@ -142,36 +156,44 @@ def _within_capacities(
     usable = hosts.sums(limits)
     left_over = budget - float(np.minimum(usable, hosts.capacity).sum())
     if left_over >= 0:
-        rates, price, full = limits, 0.0, usable > hosts.capacity
+        rates, price, to_spend = limits, 0.0, np.minimum(usable, hosts.capacity)
+        full = usable > hosts.capacity
     else:
-        rates, price, full = _common_price(demand, budget, hosts, start)
+        rates, price, to_spend, full = _common_price(demand, budget, hosts, start)
     host_price = np.full(len(hosts.capacity), price)
     if full.any():
-        _fill(demand, hosts, full, rates, host_price)
+        _fill(demand, Hosts(hosts.code, to_spend), full, rates, host_price)
     return Allocation(rates, price, host_price, max(left_over, 0.0))
 
 
 def _common_price(
     demand: Demand, budget: float, hosts: Hosts, start: Floats | None
-) -> tuple[Floats, float, Bools]:
-    """What the sources want at λ, those of full hosts included; λ; which hosts are full."""
-    rates, slopes = np.empty(len(demand)), np.empty(len(demand))
+) -> tuple[Floats, float, Floats, Bools]:
+    """What the sources want at λ, λ, what each host is to spend, and which hosts are full.
+
+    The rates of sources of full hosts are not theirs yet.
+    """
+    wanted, slopes = np.empty(len(demand)), np.empty(len(demand))
 
     def spend(price: Floats) -> Spending:
-        demand.rates_at(float(price[0]), rates, slopes)
-        totals = hosts.sums(rates)
+        demand.rates_at(float(price[0]), wanted, slopes)
+        totals = hosts.sums(wanted)
         full = totals > hosts.capacity
-        total = np.where(full, hosts.capacity, totals).sum()
+        total = np.minimum(totals, hosts.capacity).sum()
         slope = np.where(full, 0.0, hosts.sums(slopes)).sum()
         return Spending(price, np.array([total]), np.array([slope]))
 
     whole = np.array([budget])
     start = demand.guess(whole, None) if start is None else start
     found = clearing_prices(spend, whole, start, demand.step)
-    full = hosts.sums(rates) > hosts.capacity
-    filled = hosts.capacity[full].sum()
-    _scale(rates, found.total - filled, whole - filled)
-    return rates, float(found.price[0]), full
+    rates, totals = wanted, hosts.sums(wanted)
+    full, to_spend = totals > hosts.capacity, np.minimum(totals, hosts.capacity)
+    if _overspent(found.total, whole).any():
+        rates = wanted.copy()
+        share = _share(found.total, spend(found.price * NEIGHBOUR).total, whole)
+        _mix(rates, wanted, share)
+        _mix(to_spend, np.minimum(hosts.sums(wanted), hosts.capacity), share)
+    return rates, float(found.price[0]), to_spend, full
 
 
 def _fill(demand: Demand, hosts: Hosts, full: Bools, rates: Floats, host_price: Floats) -> None:
@@ -182,8 +204,14 @@ def _fill(demand: Demand, hosts: Hosts, full: Bools, rates: Floats, host_price: 
     wanted = _HostDemand(demand.take(rows), theirs)
     start = wanted.demand.guess(theirs.capacity, theirs.code)
     found = clearing_prices(wanted.spending_at, theirs.capacity, start, demand.step)
-    _scale(wanted.rates, found.total[theirs.code], theirs.capacity[theirs.code])
     rates[rows] = wanted.rates
+    overspent = _overspent(found.total, theirs.capacity)
+    if overspent.any():
+        dearer = wanted.spending_at(np.where(overspent, found.price * NEIGHBOUR, found.price))
+        more = rates[rows]
+        share = _share(found.total, dearer.total, theirs.capacity)
+        _mix(more, wanted.rates, share[theirs.code])
+        rates[rows] = more
     host_price[full] = found.price
 
 
@@ -215,7 +243,24 @@ class _HostDemand:
         return self._last
 
 
-def _scale(rates: Floats, total: Floats, budget: Floats) -> None:
-    """Take off in proportion what no price between two neighbouring floats could take off."""
-    if (total > budget * (1 + TOLERANCE)).any():
-        rates *= np.minimum(budget / total, 1.0)
+def _overspent(total: Floats, budget: Floats) -> Bools:
+    overspent: Bools = total > budget * (1 + TOLERANCE)
+    return overspent
+
+
+def _share(total: Floats, dearer: Floats, budget: Floats) -> Floats:
+    """The share of the rates that sum to ``total`` in the mixture that spends ``budget``.
+
+    The other rates sum to ``dearer``. Where no mixture is needed the share is 1.
+    """
+    share: Floats = np.where(_overspent(total, budget), (budget - dearer) / (total - dearer), 1.0)
+    if not ((share >= np.finfo(np.float64).tiny) & (share <= 1)).all():
+        raise out_of_range()
+    return share
+
+
+def _mix(rates: Floats, dearer: Floats, share: Floats) -> None:
+    """Turn ``rates`` into the mixture."""
+    rates -= dearer
+    rates *= share
+    rates += dearer

@@ -9,9 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.arguments import Floats
+from scheduler.budgeting.prices import out_of_range
 from scheduler.sources import Rows
 
 
+# What leaves the range of numbers ends as a factor that is refused.
+@np.errstate(over="ignore", invalid="ignore")
 def in_proportion(
     weight: Floats, budget: float, host: Rows, host_capacity: Floats
 ) -> tuple[Floats, float]:
@@ -31,6 +34,9 @@ def in_proportion(
     Method: hosts in the order of cap_h/B_h, in which they fill up, O(n + H log H); exact but
     for rounding. If all are full, or nothing has a weight, the rest is left over.
 
+    Raises:
+        ValueError: if weights are too large or too small to be computed with.
+
     >>> full, free = 1.0, np.inf
     >>> host, capacity = np.array([0, 1, 1]), np.array([full, free])
     >>> rates, left_over = in_proportion(np.array([3.0, 1.0, 2.0]), 4.0, host, capacity)
@@ -48,9 +54,12 @@ def in_proportion(
     level = (budget - np.concatenate(([0.0], full[:-1]))) / others if len(used) else np.empty(0)
     reached = np.flatnonzero(level <= fills_at)
     if not len(reached):
-        return _at(weight, host, used, fills_at, len(host_capacity)), budget - _last(full)
-    factor = np.minimum(fills_at, level[reached[0]])
-    return _at(weight, host, used, factor, len(host_capacity)), 0.0
+        factor, left_over = fills_at, budget - _last(full)
+    else:
+        factor, left_over = np.minimum(fills_at, level[reached[0]]), 0.0
+    if not (np.isfinite(factor) & (factor >= np.finfo(np.float64).tiny)).all():
+        raise out_of_range()
+    return _at(weight, host, used, factor, len(host_capacity)), left_over
 
 
 def _at(weight: Floats, host: Rows, used: Rows, factor: Floats, hosts: int) -> Floats:

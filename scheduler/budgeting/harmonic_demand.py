@@ -102,6 +102,17 @@ class HarmonicDemand:
                 return np.array([price])
         return np.array([self.importance.sum()]) / budget
 
+    def probabilities(self, rates: Floats) -> Floats:
+        """(n,), p: r/Δ on signals; 1 by the clock, and where there are no changes to answer."""
+        shares = np.ones(len(self))
+        for rows in _pieces(len(self)):
+            told = self.complete[rows].nonzero()[0]
+            delta = self.change_rate[rows][told]
+            shares[rows][told] = np.divide(
+                rates[rows][told], delta, out=np.ones(len(told)), where=delta > 0
+            )
+        return shares
+
     def take(self, rows: Rows | slice) -> HarmonicDemand:
         """The demand of these sources."""
         return HarmonicDemand(

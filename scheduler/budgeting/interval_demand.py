@@ -31,6 +31,8 @@ _CHUNK = 1 << 14
 _STEPS = 2
 
 
+# A ratio beyond the range of numbers gives a rate that is none, which allocate() refuses.
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def changes_at(c: Floats) -> Floats:
     """The x ≥ 0 with x − 1 + e^{−x} = c: changes between crawls at a cost ratio c ≥ 0; (n,).
 
@@ -66,6 +68,7 @@ class IntervalDemand:
     def __len__(self) -> int:
         return len(self.importance)
 
+    @np.errstate(over="ignore", divide="ignore", invalid="ignore")
     def rates_at(self, price: float | Floats, rates: Floats, slopes: Floats) -> None:
         """Write ρ(λ) and −dρ/d ln λ, both (n,); ``price`` is λ above 0, one for all or (n,)."""
         for start in range(0, len(self), _CHUNK):

@@ -29,11 +29,16 @@ from scheduler.arguments import Bools, Floats
 #: How near to its budget a spending must be, relative to it. Sums of millions of rates are
 #: right to 1e-14, so it is always reached where rates do not cancel.
 TOLERANCE = 1e-13
+#: Prices so near to each other have a few floats between them at most.
+NEIGHBOUR = 1 + 2.0**-49
 
-_ROUNDS = 400
+_ROUNDS = 1000
 _HALVED_EVERY = 8
 #: By how much a price is raised or lowered while only one end of its bracket is known.
 _STRIDE = 16.0
+#: By how much a step may change a price at most: where nearly all rates are at their bounds, a
+#: tangent that is nearly flat points beyond the range of numbers.
+_LEAP = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +73,20 @@ def clearing_prices(
         step: :func:`smooth_step` or :func:`root_step`.
 
     Rates that are the difference of close numbers may miss the tolerance at every floating-point
-    price: it is then the highest one found at which no less than the budget is spent.
+    price: it is then the highest one found at which no less than the budget is spent, and at
+    :data:`NEIGHBOUR` times this price less is.
 
     Raises:
-        ValueError: if the spending at a price is not finite: importances or change rates whose
-            products leave the range of floating-point numbers.
+        ValueError: if a price leaves the range of floating-point numbers, or the spending at it
+            does: importances or change rates whose products are too large or too small.
 
     >>> halved = lambda price: Spending(price, 8 / price, 8 / price)  # S = 8/λ
     >>> clearing_prices(halved, np.array([2.0]), np.array([1.0]), smooth_step).price.tolist()
     [4.0]
     """
     low, high = np.zeros_like(budget), np.full_like(budget, np.inf)
+    if not _inside(start, low, high).all():
+        raise out_of_range()
     before, now = None, spend(start)
     for count in range(1, _ROUNDS):
         gap = _gap(now, budget)
@@ -91,13 +99,15 @@ def clearing_prices(
         following = halved
         if count % _HALVED_EVERY:
             with np.errstate(all="ignore"):
-                wanted = step(now, before, budget)
+                wanted = _leap(step(now, before, budget), now.price)
             following = np.where(_inside(wanted, low, high), wanted, halved)
         stays = settled | ~_inside(following, low, high)
         if stays.all():
-            return spend(np.where(settled | (low == 0), now.price, low))
+            if (~settled & (low == 0)).any():
+                raise out_of_range()
+            return spend(np.where(settled, now.price, low))
         before, now = now, spend(np.where(stays, now.price, following))
-    raise ValueError(f"price: not found between {low.min()} and {high.max()}")
+    raise out_of_range()
 
 
 def smooth_step(now: Spending, before: Spending | None, budget: Floats) -> Floats:
@@ -131,14 +141,24 @@ def root_step(now: Spending, _before: Spending | None, budget: Floats) -> Floats
     return following
 
 
+def out_of_range() -> ValueError:
+    """What is raised where products or quotients leave the range of floating-point numbers."""
+    return ValueError(
+        "importance, change_rate: some are too large or too small to be computed with, beside "
+        "each other, the budget and the capacities; accepted are surely 1e-12 to 1e12"
+    )
+
+
 def _gap(now: Spending, budget: Floats) -> Floats:
     gap = now.total - budget
     if not np.isfinite(gap).all():
-        raise ValueError(
-            "importance, change_rate: some are too large or too small to be computed with "
-            f"(at a price of {now.price[np.argmin(np.isfinite(gap))]} per crawl)"
-        )
+        raise out_of_range()
     return gap
+
+
+def _leap(wanted: Floats, price: Floats) -> Floats:
+    leap: Floats = np.clip(wanted, price / _LEAP, price * _LEAP)
+    return leap
 
 
 def _inside(price: Floats, low: Floats, high: Floats) -> Bools:

@@ -55,7 +55,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scheduler import arguments, compiling
-from scheduler.arguments import Bools, Floats
 from scheduler.budgeting.allocation import Hosts, allocate
 from scheduler.budgeting.harmonic_demand import HarmonicDemand
 from scheduler.policy import Crawling, CrawlPlan
@@ -143,15 +142,10 @@ def optimum(
     found = allocate(demand, bandwidth, hosts, price)
     return CrawlPlan(
         found.rates,
-        _probabilities(demand.change_rate, demand.complete, found.rates),
+        demand.probabilities(found.rates),
         demand.complete,
         bandwidth,
         found.left_over,
         found.price,
         found.host_price,
     )
-
-
-def _probabilities(delta: Floats, complete: Bools, rates: Floats) -> Floats:
-    """The share r/Δ on signals; 1 by the clock, and where there are no changes to answer."""
-    return np.divide(rates, delta, out=np.ones(len(delta)), where=complete & (delta > 0))

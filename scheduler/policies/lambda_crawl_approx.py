@@ -6,7 +6,7 @@ rates under the harmonic cost do not depend on change rates at all:
     ρ = R⁻ μ/Σμ,   R⁻ the part of the budget R that W⁻ gets, the sum over W⁻.
 
 This policy uses these rates whether the condition holds or not: it costs more than LambdaCrawl
-(on the surrogate population at R = 0.2 n about 1.43 times as much), but there is less to learn.
+(on the surrogate population at R = 0.2 n about 1.44 times as much), but there is less to learn.
 
 **The split of R.** Sources of complete observations (Wᵒ) are crawled as LambdaCrawl does,
 r(λ) = min(Δ, μ/λ). For the rest the policy keeps to the proposition: change rates in proportion
@@ -41,6 +41,7 @@ import numpy as np
 
 from scheduler import arguments
 from scheduler.arguments import Bools, Floats
+from scheduler.budgeting.prices import out_of_range
 from scheduler.policies.lambda_crawl import solve
 from scheduler.policy import Crawling, CrawlPlan
 from scheduler.sources import SourceTable
@@ -84,9 +85,13 @@ class LambdaCrawlApprox:
         return replace(plan, price=None, host_price=None, crawling=self.crawling)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _in_proportion_to_importance(mu: Floats, delta: Floats, complete: Bools) -> Floats:
     """Δ of complete observations; of the others Δ̂ where they are worth a crawl, else 0."""
     worth = ~complete & (mu > 0) & (delta > 0)
     total = mu[worth].sum()
     per_importance = delta[worth].sum() / total if total else 0.0
-    return np.where(worth, mu * per_importance, np.where(complete, delta, 0.0))
+    theirs = np.where(worth, mu * per_importance, np.where(complete, delta, 0.0))
+    if not (np.isfinite(theirs).all() and (theirs[worth] > 0).all()):
+        raise out_of_range()
+    return theirs

@@ -51,3 +51,20 @@ def test_what_full_hosts_cannot_take_fills_the_next_one_first() -> None:
     rates, left_over = in_proportion(weight, 12.0, host, np.array([2.0, 3.5, np.inf]))
     assert rates.tolist() == [2.0, 3.5, 6.5]
     assert left_over == 0
+
+
+@pytest.mark.parametrize(
+    ("weight", "budget", "capacity"),
+    [
+        ([1e308, 1e308], 1.0, np.inf),
+        ([1e-300, 1e-310], 1e300, np.inf),
+        ([1e300, 1.0], 1e-300, np.inf),
+        ([1e-300, 1e-310], 1e300, 1e200),
+    ],
+)
+def test_what_leaves_the_range_of_numbers_is_refused_and_not_warned_of(
+    weight: list[float], budget: float, capacity: float
+) -> None:
+    host = np.zeros(2, np.intp)
+    with pytest.raises(ValueError, match="some are too large or too small"):
+        in_proportion(np.array(weight), budget, host, np.array([capacity]))

@@ -60,3 +60,17 @@ def test_what_is_not_worth_a_crawl_wants_none() -> None:
     assert demand.limits().tolist() == [0.0, 0.0, np.inf]
     assert not demand.is_limited()
     assert demand.take(np.array([0, 1])).is_limited()
+
+
+@pytest.mark.parametrize("price", [1e-300, 1.0, 1e300])
+def test_ratios_beyond_the_range_of_numbers_are_not_warned_of(price: float) -> None:
+    mu, delta = np.array([1e-300, 1e300, price]), np.array([1e300, 1e-300, 1.0])
+    rates, slopes = np.empty((2, 3))
+    IntervalDemand(mu, delta).rates_at(price, rates, slopes)
+    assert 1 / rates[2] == pytest.approx(changes_at(np.ones(1))[0], rel=1e-13)
+
+
+def test_the_equation_is_solved_without_a_warning_at_the_end_of_the_range_of_numbers() -> None:
+    assert changes_at(np.array([1e308, 1e-308])).tolist() == pytest.approx(
+        [1e308, 1.4142135623730951e-154]
+    )

@@ -109,6 +109,32 @@ def test_a_wrong_slope_only_makes_it_slower() -> None:
     assert found.total[0] == pytest.approx(40, rel=1e-13)
 
 
+def test_a_flat_tangent_does_not_lead_out_of_the_range_of_numbers() -> None:
+    asked: list[float] = []
+
+    def nearly_bounded(price: Floats) -> Spending:
+        asked.append(float(price[0]))
+        return Spending(price, 1 + 1e-9 / price, 1e-9 / price)
+
+    found = clearing_prices(nearly_bounded, np.array([2.0]), np.array([1.0]), smooth_step)
+    assert found.price[0] == pytest.approx(1e-9, rel=1e-12)
+    assert min(asked) > 1e-20
+
+
+@pytest.mark.parametrize("start", [0.0, np.inf, np.nan])
+def test_a_first_price_that_is_out_of_range_is_refused(start: float) -> None:
+    with pytest.raises(ValueError, match="some are too large or too small"):
+        clearing_prices(power, np.array([1.0]), np.array([start]), smooth_step)
+
+
+def test_a_budget_that_is_spent_at_no_price_is_refused() -> None:
+    def at_most_one(price: Floats) -> Spending:
+        return Spending(price, np.exp(-price), price * np.exp(-price))
+
+    with pytest.raises(ValueError, match="some are too large or too small"):
+        clearing_prices(at_most_one, np.array([2.0]), np.array([1.0]), smooth_step)
+
+
 def test_numbers_that_cannot_be_computed_with_are_refused() -> None:
     with (
         pytest.raises(ValueError, match="importance, change_rate: some are too large or too small"),

@@ -56,3 +56,14 @@ def test_capacities_are_kept(table: SourceTable, budget: float) -> None:
 def test_it_has_no_price() -> None:
     plan = LambdaCrawlApprox("periodic").rates(SourceTable.of([1.0], [1.0]), 1.0)
     assert (plan.price, plan.host_price, plan.crawling) == (None, None, "periodic")
+
+
+@pytest.mark.parametrize(
+    ("importance", "change_rate"),
+    [([1e308, 1e308], [1.0, 1.0]), ([1.0, 1.0], [1e308, 1e308]), ([1e-300, 1e-310], [1e200, 1.0])],
+)
+def test_sums_that_leave_the_range_of_numbers_are_refused_and_not_warned_of(
+    importance: list[float], change_rate: list[float]
+) -> None:
+    with pytest.raises(ValueError, match="importance, change_rate: some are too large"):
+        LambdaCrawlApprox().rates(SourceTable.of(importance, change_rate), 1.0)
