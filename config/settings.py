@@ -193,11 +193,13 @@ class Change(Group):
 
 
 class Parse(Group):
-    """How much work one page may cause."""
+    """How much work one page may cause, and where sites have their main text."""
 
     time_limit_s: PositiveSeconds
     inline_bytes: Count
     max_links: Positive
+    include: Groups
+    ignore: Groups
 
 
 class Store(Group):

@@ -11,7 +11,7 @@ from pathlib import Path
 import aiosqlite
 
 from storage.database import reading
-from storage.records import AliasKind, Kind, Reason, Role, Rung, Validators
+from storage.records import AliasKind, Digests, Kind, Reason, Role, Rung, Validators
 
 _NEIGHBOURS = 40
 
@@ -145,6 +145,15 @@ async def find(connection: aiosqlite.Connection, urls: Sequence[str]) -> KnownUr
         (json.dumps(list(urls)),),
     )
     return next((_known_url(row) for row in rows), None)
+
+
+async def digests(connection: aiosqlite.Connection, page_id: int) -> Digests | None:
+    """What the last good capture of a page was reduced to, or None: there is none."""
+    rows = await connection.execute_fetchall(
+        "SELECT body_digest, text_digest FROM page WHERE id = ? AND body_digest IS NOT NULL",
+        (page_id,),
+    )
+    return next((Digests(row[0], row[1]) for row in rows), None)
 
 
 async def good_capture(connection: aiosqlite.Connection, page_id: int) -> GoodCapture | None:

@@ -10,10 +10,12 @@ from typing import Annotated
 import aiosqlite
 import typer
 
+from config.settings import Settings
 from crawler.commands import running
 from crawler.commands.console import print_json
 from crawler.commands.display import moment, show_line, show_list
-from crawler.commands.options import DEFAULT_DB, Db, Json
+from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from crawler.commands.parsers import parser_of
 from crawler.commands.since import since
 from crawler.commands.stored_text import NoText, read_text
 from crawler.comparison.alignment import align
@@ -55,6 +57,7 @@ def changes_command(
     all_kinds: Annotated[
         bool, typer.Option("--all", help="Also pages that appeared, and pages that went.")
     ] = False,
+    config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """List what changed significantly, newest first, each change in one line.
@@ -62,7 +65,9 @@ def changes_command(
     `freshet diff URL` shows the whole of a change.
     """
     now = time.time()
-    found = running.run(_read(db, since(since_text, now), limit, all_kinds=all_kinds))
+    settings, _ = read_settings(config, {})
+    after = since(since_text, now)
+    found = running.run(_read(db, settings, after, limit, all_kinds=all_kinds))
     if json:
         listed = [each.as_json() for each in found.changes]
         print_json({"since": found.since, "total": found.total, "changes": listed})
@@ -70,8 +75,10 @@ def changes_command(
         _print(found, now)
 
 
-async def _read(db: Path, after: float, limit: int, *, all_kinds: bool) -> Changes:
-    parser = Parser()
+async def _read(
+    db: Path, settings: Settings, after: float, limit: int, *, all_kinds: bool
+) -> Changes:
+    parser = parser_of(settings)
     try:
         async with inquiries.snapshot(db) as connection:
             found = await changes.since(connection, after, limit, all_kinds=all_kinds)

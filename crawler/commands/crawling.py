@@ -22,6 +22,7 @@ from crawler.admission.traps import TrapLimits
 from crawler.clock import Clock, SteadyClock
 from crawler.commands.correcting import correct
 from crawler.commands.networking import Network
+from crawler.commands.parsers import parser_of
 from crawler.commands.report import CrawlReport, make_report
 from crawler.detection.detector import Detector, Recall
 from crawler.errors import CrawlError
@@ -111,12 +112,7 @@ async def crawl(
         network.require_contact([seed.url for seed in order.seeds])
         database = await open_store(order.db)
         stack.push_async_callback(database.close)
-        parser = Parser(
-            time_limit_s=settings.parse.time_limit_s,
-            inline_bytes=settings.parse.inline_bytes,
-            max_links=settings.parse.max_links,
-            agent_token=settings.crawl.product.lower(),
-        )
+        parser = parser_of(settings)
         stack.push_async_callback(parser.close)
         run_id, resumed = await _open_run(database, settings, order, clock.now())
         crawl_run = _CrawlRun(

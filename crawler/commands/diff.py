@@ -12,13 +12,15 @@ from typing import Annotated
 import aiosqlite
 import typer
 
+from config.settings import Settings
 from crawler.commands import lookup, running
 from crawler.commands.console import fail, print_json, say
 from crawler.commands.diff_page import page_of
 from crawler.commands.diff_view import print_difference
 from crawler.commands.difference import Difference
 from crawler.commands.display import moment
-from crawler.commands.options import DEFAULT_DB, Db, Json
+from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from crawler.commands.parsers import parser_of
 from crawler.commands.stored_text import NoText, read_text
 from crawler.comparison.alignment import align
 from crawler.parsing.quarantine import Parser
@@ -59,6 +61,7 @@ def diff_command(
         Path | None,
         typer.Option(metavar="FILE", help="Write the diff there as one HTML page; - is stdout."),
     ] = None,
+    config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """Show what changed between two stored versions of a page, block by block.
@@ -68,7 +71,8 @@ def diff_command(
     """  # fmt: skip
     if html is not None and json:
         fail("--html and --json exclude each other", 2)
-    difference = running.run(_read(DiffOrder(db, url, before, after)))
+    settings, _ = read_settings(config, {})
+    difference = running.run(_read(DiffOrder(db, url, before, after), settings))
     if json:
         print_json(difference.as_json())
     elif html is None:
@@ -77,9 +81,9 @@ def diff_command(
         _write(html, page_of(difference, context))
 
 
-async def _read(order: DiffOrder) -> Difference:
+async def _read(order: DiffOrder, settings: Settings) -> Difference:
     urls = lookup.spellings(order.url)
-    parser = Parser()
+    parser = parser_of(settings)
     try:
         async with inquiries.snapshot(order.db) as connection:
             known = await inquiries.find(connection, urls)

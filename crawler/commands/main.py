@@ -9,6 +9,7 @@ import typer
 from crawler import __version__
 from crawler.commands import (
     changes,
+    check,
     config,
     crawl,
     diff,
@@ -39,6 +40,7 @@ app.command("history")(history.history_command)
 app.command("explain")(explain.explain_command)
 app.command("duplicates")(duplicates.duplicates_command)
 app.command("export")(export.export_command)
+app.command("check")(check.check_command)
 app.command("doctor")(doctor.doctor_command)
 app.command("plan")(plan.plan_command)
 app.command("simulate")(simulate.simulate_command)

@@ -23,7 +23,7 @@ from crawler.parsing.feeds import Feed, read_feed
 from crawler.parsing.nesting import is_calm
 from crawler.parsing.page import ParsedPage, parse
 from crawler.parsing.quarantine_worker import FRAME, read_page
-from crawler.parsing.selectors import NO_HINTS, SelectorHints
+from crawler.parsing.selectors import NO_SITE_HINTS, SiteHints
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
@@ -52,7 +52,8 @@ class Parser:
 
     ``inline_bytes`` bounds the length of a body that is parsed in the event loop's process,
     where 64 KiB cost 2 ms, and at the very worst 150; ``time_limit_s`` is what any other
-    body may take. ``max_links`` are taken of a page; ``agent_token`` is the robots token.
+    body may take. ``max_links`` are taken of a page; ``agent_token`` is the robots token;
+    ``hints`` tell where a site has its main text.
     """
 
     def __init__(
@@ -62,10 +63,12 @@ class Parser:
         inline_bytes: int = 64 * 1024,
         max_links: int = 50_000,
         agent_token: str = "freshet",
+        hints: SiteHints = NO_SITE_HINTS,
     ) -> None:
         self._inline_bytes = inline_bytes
         self._max_links = max_links
         self._agent_token = agent_token
+        self._hints = hints
         self._worker = _Worker(time_limit_s)
 
     async def parse(
@@ -73,9 +76,9 @@ class Parser:
         body: bytes,
         url: str,
         content_type: str | None,
-        hints: SelectorHints = NO_HINTS,
     ) -> ParsedPage | Unparsable:
         """As :func:`crawler.parsing.page.parse`; what cannot be parsed is a value, not an error."""
+        hints = self._hints.of(url)
         if len(body) > self._inline_bytes or not is_calm(body):
             return await self._worker.call(
                 read_page, body, url, content_type, self._agent_token, self._max_links, hints

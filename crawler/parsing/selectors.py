@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+
+from crawler.urls import origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,48 @@ class SelectorHints:
 
 
 NO_HINTS: Final = SelectorHints()
+
+
+class SiteHints:
+    """The hints of every site, by host name; a name stands for the hosts below it, too.
+
+    Args:
+        include, ignore: lists of selectors by host name, as the user wrote them.
+
+    Raises:
+        ValueError: a selector is not valid; it is named with its site.
+    """
+
+    def __init__(
+        self, include: Mapping[str, tuple[str, ...]], ignore: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        wanted = {name.lower(): selectors for name, selectors in include.items()}
+        unwanted = {name.lower(): selectors for name, selectors in ignore.items()}
+        self._by_name = {
+            name: _hints(name, wanted.get(name, ()), unwanted.get(name, ()))
+            for name in wanted | unwanted
+        }
+
+    def of(self, url: str) -> SelectorHints:
+        """The hints for a page: those of its host, or of the nearest name above it."""
+        if not self._by_name:
+            return NO_HINTS
+        name = origin(url).host
+        while name:
+            if name in self._by_name:
+                return self._by_name[name]
+            name = name.partition(".")[2]
+        return NO_HINTS
+
+
+def _hints(name: str, include: tuple[str, ...], ignore: tuple[str, ...]) -> SelectorHints:
+    try:
+        return SelectorHints(include, ignore)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+NO_SITE_HINTS: Final = SiteHints({}, {})
 
 
 def _check(selector: str) -> None:

@@ -1,0 +1,216 @@
+"""What a look at one page finds: each step's answer, and why. Stores nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import aiosqlite
+
+from config.settings import Settings
+from crawler.clock import SteadyClock
+from crawler.commands.display import size
+from crawler.commands.networking import Network
+from crawler.commands.parsers import parser_of
+from crawler.detection.change import judge_body
+from crawler.detection.detector import Detection, Detector, Recall
+from crawler.detection.sketch import Sketch, body_digest, sketch
+from crawler.network.fetch import Accept, Fetcher, Request
+from crawler.parsing.blocks import Blocks
+from crawler.parsing.page import ParsedPage
+from crawler.parsing.quarantine import Parser, Unparsable
+from crawler.robots.robots_txt import cut_at_line_end, standing
+from crawler.robots.robots_txt import parse as parse_robots
+from crawler.urls import origin, robots_url
+from storage import inquiries, memories
+from storage.database import reading
+from storage.inquiries import KnownUrl
+from storage.records import Digests, DueUrl, FetchResult, Kind, Outcome, RobotsStanding, Rung
+
+_REDIRECTS = 5
+_RUNGS = {
+    Rung.TEXT: "the main text is the same: only the frame changed",
+    Rung.VOLATILE: "only blocks differ that do so at every visit",
+    Rung.FRAME: "only blocks differ that belong to the site's template",
+    Rung.FLIP: "the page alternates between these versions",
+    Rung.BLOCKS: "blocks of main text differ",
+    Rung.BODY: "the bytes differ, and one of the versions has no text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: its name, its answer in a word, and why."""
+
+    name: str
+    answer: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownBlock:
+    """A block of main text, and what the markup says that it is."""
+
+    kind: str
+    text: str
+
+
+@dataclass(slots=True)
+class Check:
+    """All steps in order, what a crawl would conclude, and the main text."""
+
+    url: str
+    steps: list[Step] = field(default_factory=list)
+    conclusion: str = ""
+    blocks: list[ShownBlock] = field(default_factory=list)
+
+
+async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Check:
+    """Look at the first of these URLs that answers.
+
+    Raises:
+        CrawlError: a selector of the settings is not valid, or a contact is missing.
+        StoreError: the store cannot be read.
+    """
+    parser = parser_of(settings)
+    network = Network(settings, SteadyClock())
+    try:
+        network.require_contact(urls)
+        found = Check(urls[0])
+        for url in urls:
+            found = Check(url)
+            result = await _asked(network.fetcher, settings, found)
+            if result is not None and result.outcome is not Outcome.FAILED:
+                return await _judged(parser, db, found, result, now)
+        return found
+    finally:
+        await parser.close()
+        await network.close()
+
+
+async def _asked(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:
+    """The page, or None: robots.txt forbids it."""
+    if not await _robots(fetcher, settings, found.url, found):
+        found.conclusion = "refused: nothing but robots.txt was asked for"
+        return None
+    result = await fetcher.fetch(Request(found.url))
+    found.steps.append(_fetched(result))
+    found.conclusion = "failed: the page's history would stay as it is"
+    return result
+
+
+async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) -> bool:
+    """Whether the site's robots.txt allows the URL (RFC 9309)."""
+    asked = robots_url(origin(url))
+    result = await fetcher.fetch(Request(asked, Accept.ROBOTS))
+    for _ in range(_REDIRECTS):
+        if result.outcome is not Outcome.REDIRECTED or result.location is None:
+            break
+        result = await fetcher.fetch(Request(result.location, Accept.ROBOTS))
+    broken = result.reason if result.outcome is Outcome.FAILED and result.status is None else None
+    state = standing(result.status, broken)
+    if state is RobotsStanding.UNREACHABLE:
+        why = result.detail or result.reason or f"HTTP {result.status}"
+        found.steps.append(Step("robots.txt", "unreachable", f"so nothing may be fetched: {why}"))
+        return False
+    if state is RobotsStanding.ALLOW_ALL:
+        found.steps.append(Step("robots.txt", "allows", f"there is none (HTTP {result.status})"))
+        return True
+    verdict = parse_robots(cut_at_line_end(result.body)).verdict(
+        settings.crawl.product.lower(), url
+    )
+    rule = "no rule matches" if verdict.rule is None else f"by the rule {verdict.rule}"
+    answer = "allows" if verdict.allowed else "forbids"
+    found.steps.append(Step("robots.txt", answer, rule))
+    return verdict.allowed
+
+
+def _fetched(result: FetchResult) -> Step:
+    took = f"in {result.duration_s:.2f} s"
+    if result.outcome is Outcome.FETCHED:
+        kind = result.header("Content-Type") or "no Content-Type"
+        return Step("fetch", f"HTTP {result.status}", f"{size(len(result.body))}, {kind}, {took}")
+    words = [result.location and f"to {result.location}", result.reason, result.detail, took]
+    answer = f"HTTP {result.status}" if result.status is not None else str(result.outcome)
+    return Step("fetch", answer, ", ".join(word for word in words if word))
+
+
+async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, now: float) -> Check:
+    if result.outcome is not Outcome.FETCHED:
+        found.conclusion = f"{result.outcome}: no content to compare"
+        return found
+    parsed = await parser.parse(result.body, result.url, result.header("Content-Type"))
+    if isinstance(parsed, Unparsable):
+        found.steps.append(Step("parse", "unparsable", parsed.reason))
+        found.conclusion = "known by its bytes alone"
+        return found
+    found.steps.append(_read(parsed))
+    found.blocks = [
+        ShownBlock(kind.name.lower(), text)
+        for kind, text in zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
+    ]
+    found.conclusion = await _compared(db, found, result.body, parsed.blocks, now)
+    return found
+
+
+def _read(parsed: ParsedPage) -> Step:
+    title = f"“{parsed.title}”, " if parsed.title else ""
+    blocks, links = len(parsed.blocks), len(parsed.links)
+    return Step("parse", parsed.encoding, f"{title}{blocks:,} blocks of main text, {links:,} links")
+
+
+async def _compared(db: Path, found: Check, body: bytes, blocks: Blocks, now: float) -> str:
+    """The conclusion; the rungs of the ladder become steps."""
+    if not db.exists():
+        return f"new: there is no {db} to compare it with"
+    async with reading(db) as connection:
+        known = await inquiries.find(connection, [found.url])
+        digests = None if known is None else await inquiries.digests(connection, known.page_id)
+        if known is None or digests is None:
+            return "new: the store has no version of it"
+        if judge_body(digests, body_digest(body)) is not None:
+            found.steps.append(Step("body", "equal", "to the bytes of the last capture"))
+            return "unchanged: the same bytes"
+        found.steps.append(Step("body", "differs", "from the bytes of the last capture"))
+        new = sketch(blocks.texts, blocks.places)
+        detection = await _detection(connection, known, digests, new, now)
+        found.steps.extend([_text(digests, new), *_rung(detection)])
+        return _concluded(detection)
+
+
+async def _detection(
+    connection: aiosqlite.Connection, known: KnownUrl, digests: Digests, new: Sketch, now: float
+) -> Detection:
+    recall = Recall(
+        partial(memories.load, connection),
+        partial(memories.predecessor, connection),
+        partial(memories.sample, connection),
+    )
+    due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
+    return await Detector(recall).detect(due, new, now)
+
+
+def _text(digests: Digests, new: Sketch) -> Step:
+    answer = "equal" if digests.text == new.text_digest else "differs"
+    return Step("text", answer, f"{new.shingle_count:,} shingles of 4 words")
+
+
+def _rung(detection: Detection) -> list[Step]:
+    verdict = detection.verdict
+    if verdict.rung is None or verdict.rung is Rung.TEXT:
+        return []
+    parts = [_RUNGS[verdict.rung]]
+    if verdict.blocks_added is not None:
+        parts.append(f"+{verdict.blocks_added} −{verdict.blocks_removed}")
+    if verdict.resemblance is not None:
+        parts.append(f"{verdict.resemblance:.2f} alike")
+    return [Step("blocks", verdict.rung, ", ".join(parts))]
+
+
+def _concluded(detection: Detection) -> str:
+    verdict = detection.verdict
+    why = _RUNGS.get(verdict.rung) if verdict.rung is not None else None
+    if verdict.kind is Kind.CHANGED:
+        return f"changed: {why}"
+    return f"{verdict.kind}: {why}" if why else str(verdict.kind)

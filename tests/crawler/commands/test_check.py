@@ -1,0 +1,46 @@
+"""`freshet check` as its user meets it: tables, JSON, wrong input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from crawler.commands.main import app
+
+CLOSED = "http://127.0.0.1:9/x"
+
+
+def check(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["check", *arguments])
+
+
+def test_people_get_a_table_of_the_steps_and_a_conclusion(tmp_path: Path) -> None:
+    result = check(CLOSED, "--allow-private-addresses", "--db", str(tmp_path / "no.db"))
+    assert result.exit_code == 0, result.output
+    assert "robots.txt  unreachable  so nothing may be fetched" in result.stdout
+    assert "refused: nothing but robots.txt was asked for" in result.stdout
+
+
+def test_json_has_the_steps(tmp_path: Path) -> None:
+    told = json.loads(check(CLOSED, "--json", "--db", str(tmp_path / "no.db")).stdout)
+    assert told["url"] == CLOSED
+    assert [step["name"] for step in told["steps"]] == ["robots.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["http://"], 2, "http://"),
+        (["https://example.org/"], 1, "set a contact URL"),
+        ([CLOSED, "--include", "a["], 1, "127.0.0.1: 'a[' is not a CSS selector"),
+        ([CLOSED, "--ignore", ">"], 1, "parse.include, parse.ignore: 127.0.0.1: '>'"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments: list[str], code: int, words: str) -> None:
+    result = check(*arguments)
+    assert result.exit_code == code
+    (line,) = result.stderr.splitlines()
+    assert words in line

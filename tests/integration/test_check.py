@@ -1,0 +1,118 @@
+"""`freshet check URL` asks once, tells each step, and stores nothing."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from crawler.admission.sites import seeds_from_arguments
+from crawler.commands.checking import Check, check
+from crawler.commands.crawling import CrawlOrder, crawl
+from crawler.errors import CrawlError
+from tests.integration.quick import quick, unwatched
+from tests.integration.scripted import Page, Scripted, scripted
+
+TEXT = "<title>Tea</title><main><h1>Tea</h1><p>A pot of green tea costs {} today.</p></main>"
+HEADER = "<header><p>Seen by {} people</p></header>"
+
+
+async def checked(web: Scripted, target: str, db: Path, **settings: object) -> Check:
+    return await check(quick(**settings), db, [f"{web.origin('h')}{target}"], time.time())
+
+
+def steps(found: Check) -> dict[str, str]:
+    return {step.name: step.answer for step in found.steps}
+
+
+async def test_each_rung_is_told_against_the_stored_version_and_nothing_is_stored(
+    tmp_path: Path,
+) -> None:
+    db, pages = tmp_path / "c.db", {"/": Page(HEADER.format(1) + TEXT.format("3.20"))}
+    async with scripted({"h": pages}) as web:
+        seeds = seeds_from_arguments([web.origin("h")]).seeds
+        await crawl(quick(), CrawlOrder(db, seeds), watch=unwatched)
+        before = db.read_bytes()
+        same = await checked(web, "/", db)
+        pages["/"] = Page(HEADER.format(2) + TEXT.format("3.20"))
+        frame = await checked(web, "/", db)
+        pages["/"] = Page(HEADER.format(3) + TEXT.format("3.40"))
+        dearer = await checked(web, "/", db)
+    assert (steps(same)["body"], same.conclusion) == ("equal", "unchanged: the same bytes")
+    assert steps(frame) == {
+        "robots.txt": "allows",
+        "fetch": "HTTP 200",
+        "parse": "utf-8",
+        "body": "differs",
+        "text": "equal",
+    }
+    assert frame.conclusion == "unchanged: the main text is the same: only the frame changed"
+    assert (steps(dearer)["text"], steps(dearer)["blocks"]) == ("differs", "blocks")
+    assert dearer.conclusion == "changed: blocks of main text differ"
+    assert db.read_bytes() == before
+
+
+async def test_the_main_text_is_shown_as_the_selectors_cut_it(tmp_path: Path) -> None:
+    async with scripted({"h": {"/": Page(HEADER.format(1) + TEXT.format("3.20"))}}) as web:
+        whole = await checked(web, "/", tmp_path / "no.db")
+        cut = await checked(web, "/", tmp_path / "no.db", parse__ignore={"localhost": ["h1"]})
+    texts = [(block.kind, block.text) for block in whole.blocks]
+    assert texts == [("heading", "Tea"), ("paragraph", "A pot of green tea costs 3.20 today.")]
+    assert [block.text for block in cut.blocks] == ["A pot of green tea costs 3.20 today."]
+
+
+async def test_without_a_store_a_page_is_new(tmp_path: Path) -> None:
+    async with scripted({"h": {"/": Page(TEXT)}}) as web:
+        found = await checked(web, "/", tmp_path / "no.db")
+    assert found.conclusion.startswith("new: there is no ")
+    assert not (tmp_path / "no.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("robots", "answer"),
+    [
+        (Page("User-agent: *\nDisallow: /"), "forbids"),
+        (Page("down", 503), "unreachable"),
+    ],
+)
+async def test_what_robots_txt_refuses_is_not_asked_for(
+    tmp_path: Path, robots: Page, answer: str
+) -> None:
+    async with scripted({"h": {"/robots.txt": robots, "/": Page(TEXT)}}) as web:
+        found = await checked(web, "/", tmp_path / "no.db")
+    assert web.asked("h") == ["/robots.txt"]
+    assert steps(found) == {"robots.txt": answer}
+    assert found.conclusion.startswith("refused")
+
+
+@pytest.mark.parametrize(
+    ("page", "answer", "conclusion"),
+    [
+        (Page("", 404), "HTTP 404", "gone"),
+        (Page("", 301, {"Location": "/there"}), "HTTP 301", "redirected"),
+        (Page("oh", 500), "HTTP 500", "failed"),
+    ],
+)
+async def test_other_answers_have_no_content_to_compare(
+    tmp_path: Path, page: Page, answer: str, conclusion: str
+) -> None:
+    async with scripted({"h": {"/": page}}) as web:
+        found = await checked(web, "/", tmp_path / "no.db")
+    assert steps(found)["fetch"] == answer
+    assert found.conclusion.startswith(conclusion)
+
+
+async def test_of_two_spellings_the_one_that_answers_is_judged(tmp_path: Path) -> None:
+    async with scripted({"h": {"/": Page(TEXT)}}) as web:
+        plain = f"{web.origin('h')}/"
+        secure = plain.replace("http:", "https:")
+        found = await check(quick(), tmp_path / "no.db", [secure, plain], time.time())
+    assert found.url == plain
+    assert found.blocks
+
+
+async def test_a_wrong_selector_of_the_settings_is_told_with_its_site(tmp_path: Path) -> None:
+    settings = quick(parse__include={"example.org": ["a["]})
+    with pytest.raises(CrawlError, match=r"parse\.include.*example\.org.*'a\['"):
+        await check(settings, tmp_path / "no.db", ["http://127.0.0.1:9/"], time.time())
