@@ -8,6 +8,7 @@ nothing here depends on Python's ``hash`` or the platform.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -46,6 +47,7 @@ class Blocks:
 ROOT: Final = 0x9AE16A3B2F90404F
 _MASK: Final = (1 << 64) - 1
 _FACTOR: Final = 0x9E3779B97F4A7C15
+_DIGIT: Final = re.compile(r"\d")
 
 _KINDS: Final[dict[str | None, BlockKind]] = {
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), BlockKind.HEADING),
@@ -66,21 +68,33 @@ def kind_of(tag: str | None) -> BlockKind:
     return _KINDS.get(tag, BlockKind.TEXT)
 
 
-# Places and classes repeat over a site, and ids over the pages of a template.
-@lru_cache(maxsize=4096)
 def below(place: int, tag: str, element_id: str | None = None, classes: str | None = None) -> int:
     """The place of a block-level element in the element at ``place``."""
-    mixed = (place ^ _name(tag, element_id, classes)) * _FACTOR & _MASK
+    return within(place, named(tag, element_id, classes))
+
+
+# The places of a template repeat on all of its pages.
+@lru_cache(maxsize=4096)
+def within(place: int, name: int) -> int:
+    """The place of the element of that name (:func:`named`) in the element at ``place``."""
+    mixed = (place ^ name) * _FACTOR & _MASK
     return (mixed ^ (mixed >> 29)) or 1
 
 
-def _name(tag: str, element_id: str | None, classes: str | None) -> int:
-    tokens = {t for t in (classes or "").split() if _tells(t)} - _PASSING
+def named(tag: str, element_id: str | None, classes: str | None) -> int:
+    """64 bits for the name of an element: its tag and what its id and classes tell."""
+    tokens = {t for t in classes.split() if _tells(t)} - _PASSING if classes else ()
     own_id = element_id if element_id and tag not in _LEAVES and _tells(element_id) else ""
-    name = f"{tag}#{own_id}.{'.'.join(sorted(tokens))}".encode("utf-8", "replace")
-    return int.from_bytes(blake2b(name, digest_size=8).digest(), "little")
+    return _hashed(f"{tag}#{own_id}.{'.'.join(sorted(tokens))}")
+
+
+@lru_cache(maxsize=4096)
+def _hashed(name: str) -> int:
+    return int.from_bytes(
+        blake2b(name.encode("utf-8", "replace"), digest_size=8).digest(), "little"
+    )
 
 
 def _tells(token: str) -> bool:
     """Whether a name was given by a person: one with digits counts, or was made by a tool."""
-    return not any(character.isdigit() for character in token)
+    return _DIGIT.search(token) is None

@@ -72,7 +72,8 @@ def _is_frame_class(classes: str) -> bool:
 
 def _is_frame_token(token: str) -> bool:
     is_frame = False
-    for word in map(str.lower, _WORD.findall(token)):
+    for found in _WORD.finditer(token):
+        word = found[0].lower()
         if word not in _KNOWN_WORDS:
             return False
         is_frame = is_frame or word in _FRAME_WORDS

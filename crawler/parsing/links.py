@@ -1,75 +1,19 @@
-"""The links of a page, in document order: which elements link, and where they lead."""
+"""The links of a page, in document order, each URL once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from selectolax.lexbor import LexborNode
-
+from crawler.parsing.markup import Markup
+from crawler.parsing.tags import Tag
 from crawler.urls import canonical, resolve_all
 from storage.records import Links
 
-#: The elements that :func:`reference` understands, as a selector.
-LINKING: Final = "a[href], area[href], iframe[src], frame[src], link[href]"
-#: Relations of a ``link`` element that lead to another page for people (HTML, section 4.6.7;
-#: older names from HTML 4.01, section 6.12). ``canonical`` is among them because the page
-#: that it names may be known by nothing else.
-NAVIGABLE_RELATIONS: Final = frozenset(
-    {
-        *("alternate", "appendix", "author", "bookmark", "canonical", "chapter", "contents"),
-        *("copyright", "first", "glossary", "help", "home", "index", "last", "license", "next"),
-        *("prev", "previous", "privacy-policy", "section", "start", "subsection"),
-        *("terms-of-service", "toc", "top", "up"),
-    }
-)
-_FEED_TYPES: Final = frozenset(
-    {
-        "application/rss+xml",
-        "application/atom+xml",
-        "application/rdf+xml",
-        "application/feed+json",
-    }
-)
-_PAGE_TYPES: Final = frozenset({"", "text/html", "application/xhtml+xml"})
 _ANCHOR_CHARACTERS: Final = 200
 _BATCH: Final = 1024
-
-
-def relations(attributes: dict[str, str | None]) -> list[str]:
-    """The tokens of a rel attribute, lower-case, sorted, each once."""
-    return sorted(set((attributes.get("rel") or "").lower().split()))
-
-
-def is_feed(attributes: dict[str, str | None]) -> bool:
-    """Whether a ``link`` element names a feed of the page (RSS autodiscovery, Atom, JSON)."""
-    tokens = relations(attributes)
-    return "feed" in tokens or ("alternate" in tokens and _media_type(attributes) in _FEED_TYPES)
-
-
-def _media_type(attributes: dict[str, str | None]) -> str:
-    return (attributes.get("type") or "").partition(";")[0].strip().lower()
-
-
-def reference(node: LexborNode) -> tuple[str, str] | None:
-    """The URL reference and the relations of a linking element, if it leads to a page."""
-    attributes = node.attributes
-    tokens = relations(attributes) if "rel" in attributes else []
-    if node.tag in {"iframe", "frame"}:
-        return attributes.get("src") or "", ""
-    if node.tag == "link" and not _is_navigable(tokens, attributes):
-        return None
-    return attributes.get("href") or "", " ".join(tokens)
-
-
-def _is_navigable(tokens: list[str], attributes: dict[str, str | None]) -> bool:
-    return (
-        not NAVIGABLE_RELATIONS.isdisjoint(tokens)
-        and "stylesheet" not in tokens
-        and _media_type(attributes) in _PAGE_TYPES
-    )
 
 
 @dataclass(slots=True)
@@ -117,37 +61,39 @@ def _canonical(url: str) -> str | None:
         return None
 
 
-def page_links(nodes: Iterable[LexborNode], base: str, limit: int) -> LinkColumns:
-    """The links of a page's linking elements, resolved against ``base``."""
+def page_links(markup: Markup, numbers: Iterable[int], base: str, limit: int) -> LinkColumns:
+    """The links of the linking elements that begin there, resolved against ``base``."""
     columns = LinkColumns(limit)
-    remaining = iter(nodes)
+    # Most links of a page are repetitions: only the first counts, and only it is looked into.
+    first: dict[tuple[str, str], int] = {}
+    for i in numbers:
+        link = markup.tags[i].link
+        if link is not None:
+            first.setdefault(link, i)
+    remaining = iter(first.items())
     # In batches, so that a page of a million links stops at the limit.
     while not columns.truncated and (batch := list(islice(remaining, _BATCH))):
-        found = [(node, ref) for node in batch if (ref := reference(node)) is not None]
-        urls = resolve_all([href for _, (href, _) in found], base)
-        _add_batch(columns, found, urls)
+        urls = resolve_all([href for (href, _), _ in batch], base)
+        for ((_, rels), i), url in zip(batch, urls, strict=True):
+            if url is not None:
+                columns.add(url, rels, _anchor(markup, i))
     return columns
 
 
-def _add_batch(
-    columns: LinkColumns,
-    found: Sequence[tuple[LexborNode, tuple[str, str]]],
-    urls: Sequence[str | None],
-) -> None:
-    for (node, (_, rels)), url in zip(found, urls, strict=True):
-        if url is not None:
-            columns.add(url, rels, _anchor(node))
-
-
-def _anchor(node: LexborNode) -> str:
+def _anchor(markup: Markup, i: int) -> str:
     """What the link shows: its text, else the alternative text of an image in it."""
-    if node.tag not in {"a", "area"}:
-        return node.attributes.get("title") or ""
-    text = collapsed(node.text())
+    tag = markup.tags[i]
+    if tag.name not in {"a", "area"}:
+        return tag.attributes.get("title", "")
+    text = collapsed(markup.text(i))
     if not text:
-        image = node if node.tag == "area" else node.css_first("img[alt]")
-        text = collapsed(image.attributes.get("alt") or "") if image else ""
+        inside = (tag, *markup.tags[i + 1 : markup.end(i)])
+        text = collapsed(next((t.attributes["alt"] for t in inside if _has_words(t)), ""))
     return text
+
+
+def _has_words(tag: Tag) -> bool:
+    return tag.name in {"img", "area"} and "alt" in tag.attributes
 
 
 def collapsed(text: str) -> str:

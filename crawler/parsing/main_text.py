@@ -1,6 +1,6 @@
 """The main text of a page, in blocks, with the frame set aside.
 
-One walk over the tree gathers blocks of running text (headings, paragraphs, list items,
+One walk over the tags gathers blocks of running text (headings, paragraphs, list items,
 table cells, runs of text between block elements) outside the frame; a second look at the
 columns of blocks picks those of the main element, or else sets aside lists of links.
 
@@ -11,40 +11,19 @@ words of one block against the rest of the page except the two thresholds named 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import compress, groupby, islice
+from operator import attrgetter
 from typing import Final
 from unicodedata import normalize
 
-from selectolax.lexbor import LexborNode
-
-from crawler.parsing.blocks import ROOT, BlockKind, Blocks, below, kind_of
-from crawler.parsing.boilerplate import (
-    FRAME_TAGS,
-    INVISIBLE_TAGS,
-    PAGE_EDGE_TAGS,
-    is_frame_name,
-    is_frame_role,
-    is_hidden,
-    is_stamp,
-)
-from crawler.parsing.selectors import NO_HINTS, SelectorHints
-
-_INLINE_TAGS: Final = frozenset(
-    {
-        *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn"),
-        *("em", "font", "i", "img", "ins", "kbd", "mark", "nobr", "q", "rb", "rp", "rt", "rtc"),
-        *("ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt"),
-        *("u", "var", "wbr"),
-    }
-)
-_UNREAD: Final = INVISIBLE_TAGS | {"-comment", "-doctype"}
-_FRAME_OR_EDGE: Final = FRAME_TAGS | PAGE_EDGE_TAGS
-#: The attributes that can set an element aside, or make it the main one.
-_TELLING: Final = frozenset({"id", "class", "role", "hidden", "aria-hidden"})
-_MAIN_IDS: Final = frozenset({"main", "main-content", "maincontent", "content"})
-_PRINCIPAL: Final = "main, article, [role=main], #main, #main-content, #maincontent, #content"
+from crawler.parsing import tags
+from crawler.parsing.blocks import ROOT, BlockKind, Blocks, below, kind_of, within
+from crawler.parsing.boilerplate import is_stamp
+from crawler.parsing.markup import Markup, plain
+from crawler.parsing.selectors import INCLUDED, MARK
+from crawler.parsing.tags import IN_ARTICLE, IN_LINK, IN_LIST, IN_MAIN, IN_TABLE
 
 #: The share of the page's text that the main element, or else the articles, must hold to be
 #: taken for the whole of the main text.
@@ -54,58 +33,32 @@ _ARTICLE_SHARE: Final = 0.5
 #: many links in a row are a list of links.
 _LINK_SHARE: Final = 0.7
 _LINK_LIST: Final = 3
+_LIST_OR_TABLE: Final = IN_LIST | IN_TABLE
 
 _BLANK_LINE: Final = re.compile(r"(?>\r\n?|\n)[^\S\r\n]*(?>\r\n?|\n)")
-
-# Zones: where a block stands. Bits, so that they are inherited by a single "or".
-_IN_MAIN: Final = 1
-_IN_ARTICLE: Final = 2
-_IN_LINK: Final = 4
-_IN_LIST: Final = 8
-_IN_TABLE: Final = 16
-_TAG_ZONES: Final[dict[str | None, int]] = {
-    "main": _IN_MAIN,
-    "article": _IN_ARTICLE,
-    "a": _IN_LINK,
-    **dict.fromkeys(("ul", "ol"), _IN_LIST),
-    # What a table, a definition or a sentence says is content, even where it is linked.
-    **dict.fromkeys(("td", "th", "dt", "dd", "p", "pre"), _IN_TABLE),
-    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _IN_TABLE),
-}
 
 
 @dataclass(slots=True)
 class _Blocks:
-    """Blocks in document order, as columns of equal length; ``pending`` is the open one."""
+    """Blocks in document order, as columns of equal length."""
 
     texts: list[str] = field(default_factory=list)
     kinds: list[BlockKind] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     zones: list[int] = field(default_factory=list)
     links: list[bool] = field(default_factory=list)
-    pending: list[str] = field(default_factory=list)
-    pending_linked: int = 0
 
-    def add(self, text: str, zone: int) -> None:
-        if zone & _IN_LINK:
-            self.pending_linked += len(text.strip())
-        if self.pending or not text.isspace():
-            self.pending.append(text)
-
-    def end_block(self, kind: BlockKind, place: int, zone: int) -> None:
-        if not self.pending:
+    def add(self, text: str, kind: BlockKind, place: int, zone: int, linked: int) -> None:
+        """Add what is more than white space; ``linked`` of its characters stand in anchors."""
+        words = plain(text).split() if "&" in text else text.split()
+        if not words:
             return
-        text = " ".join("".join(self.pending).split())
+        text = " ".join(words)
         self.texts.append(text if text.isascii() else normalize("NFC", text))
         self.kinds.append(kind)
         self.places.append(place)
         self.zones.append(zone)
-        self.links.append(
-            self.pending_linked > _LINK_SHARE * len(text)
-            and zone & (_IN_LIST | _IN_TABLE) != _IN_TABLE
-        )
-        self.pending.clear()
-        self.pending_linked = 0
+        self.links.append(linked > _LINK_SHARE * len(text))
 
     def chosen(self, numbers: Iterable[int]) -> Blocks:
         """Those of the blocks that are no stamps."""
@@ -117,22 +70,22 @@ class _Blocks:
         )
 
 
-def main_text(body: LexborNode, hints: SelectorHints = NO_HINTS) -> Blocks:
-    """The blocks of main text below ``body``: NFC, white space collapsed, none empty.
+def main_text(markup: Markup, *, selected: bool = False) -> Blocks:
+    """The blocks of main text in the body: NFC, white space collapsed, none empty.
 
     A page that is nothing but frame (a menu, a list of links) is its own content: there
-    only stamps and what no reader sees are left out. With ``hints`` that include elements
-    of this page, these are the main text whatever they look like. Reads the tree without
-    changing it.
+    only stamps and what no reader sees are left out. ``selected``: where elements are marked
+    as included (:mod:`crawler.parsing.selectors`), they are the main text whatever they look
+    like.
     """
-    ignored = hints.ignored(body)
-    if included := hints.included(body):
-        blocks = _gathered(included, ignored, spare_frame=True)
+    if selected and (roots := list(_included(markup))):
+        blocks = _gathered(markup, roots, spare_frame=True)
         return blocks.chosen(range(len(blocks.texts)))
-    selected = _selected(_gathered([body], ignored, spare_frame=False))
-    if selected:
-        return selected
-    blocks = _gathered([body], ignored, spare_frame=True)
+    body = list(islice((i for i, tag in enumerate(markup.tags) if tag.name == "body"), 1))
+    found = _selected(_gathered(markup, body, spare_frame=False))
+    if found:
+        return found
+    blocks = _gathered(markup, body, spare_frame=True)
     return blocks.chosen(range(len(blocks.texts)))
 
 
@@ -144,78 +97,84 @@ def plain_text(text: str) -> Blocks:
     return Blocks(texts, (BlockKind.PARAGRAPH,) * len(texts), (place,) * len(texts))
 
 
-def _gathered(
-    roots: Sequence[LexborNode], ignored: frozenset[int], *, spare_frame: bool
-) -> _Blocks:
-    """All blocks below the roots and outside the frame."""
+def _included(markup: Markup) -> Iterator[int]:
+    """The outermost elements that are marked so."""
+    end = 0
+    for i, tag in enumerate(markup.tags):
+        if tag.attributes.get(MARK) == INCLUDED and i >= end:
+            end = markup.end(i)
+            yield i
+
+
+def _gathered(markup: Markup, roots: Iterable[int], *, spare_frame: bool) -> _Blocks:
+    """All blocks in the elements that begin there, outside the frame."""
     blocks = _Blocks()
+    walk = _Walk(markup, blocks, "spared" if spare_frame else "step")
     for root in roots:
-        _gather(blocks, root, ignored, spare_frame=spare_frame)
+        walk.gather(root)
     return blocks
 
 
-def _gather(
-    blocks: _Blocks, root: LexborNode, ignored: frozenset[int], *, spare_frame: bool
-) -> None:
-    """Add the blocks below a root. Iterative: the depth of the tree costs no stack."""
-    above: list[tuple[LexborNode | None, BlockKind, int, int, bool]] = []
-    node, kind, place, zone = root.first_child, kind_of(root.tag), ROOT, 0
-    while node is not None or above:
-        if node is None:
-            if above[-1][-1]:
-                blocks.end_block(kind, place, zone)
-            node, kind, place, zone, _ = above.pop()
-            continue
-        tag = node.tag
-        if tag == "-text":
-            blocks.add(node.text_content or "", zone)
-        elif tag is not None and tag not in _UNREAD and not (ignored and node.mem_id in ignored):
-            attributes = node.attributes
-            inner = _zone_within(node, tag, attributes, zone, spare_frame)
-            if inner is not None:
-                is_block = tag not in _INLINE_TAGS
-                above.append((node.next, kind, place, zone, is_block))
-                if is_block:
-                    blocks.end_block(kind, place, zone)
-                    kind = kind_of(tag)
-                    place = (
-                        below(place, tag, attributes.get("id"), attributes.get("class"))
-                        if attributes
-                        else below(place, tag)
-                    )
-                node, zone = node.first_child, inner
+class _Walk:
+    """A walk over tags; ``steps`` names the column of :class:`Tag` that it follows."""
+
+    def __init__(self, markup: Markup, blocks: _Blocks, steps: str) -> None:
+        self._markup = markup
+        self._blocks = blocks
+        self._steps = list(map(attrgetter(steps), markup.tags))
+
+    def gather(self, root: int) -> None:
+        """Add the blocks in the element. Iterative: the depth of the tree costs no stack."""
+        columns, texts, steps = self._markup.tags, self._markup.texts, self._steps
+        above: list[tuple[BlockKind, int, int]] = []
+        kind, place, zone = kind_of(columns[root].name), ROOT, 0
+        start, stop = root + 1, self._markup.end(root)
+        # What of the open block stands before an element that is left out; its linked part.
+        held, held_linked = "", 0
+        before = resume = root
+        for i in (*compress(range(start, stop), steps[start:stop]), stop):
+            if i <= resume:
                 continue
-        node = node.next
-    blocks.end_block(kind, place, zone)
+            step = steps[i]
+            text = texts[before] if before + 1 == i else "".join(texts[before:i])
+            linked = 0
+            if zone & _LIST_OR_TABLE != IN_TABLE and (before + 1 < i or zone & IN_LINK):
+                zone, linked = self._linked(before, i, zone)
+            before = i
+            if step >= tags.SKIP:
+                if step == tags.SKIP or self._is_frame(i, zone | columns[i].zone):
+                    held, held_linked = held + text, held_linked + linked
+                    before = resume = self._markup.end(i)
+                    continue
+                step = tags.OPEN
+            if held:
+                text, linked = held + text, held_linked + linked
+                held, held_linked = "", 0
+            if text and not text.isspace():
+                self._blocks.add(text, kind, place, zone, linked)
+            if step == tags.OPEN:
+                above.append((kind, place, zone))
+                tag = columns[i]
+                kind, place, zone = tag.kind, within(place, tag.place), zone | tag.zone
+            elif step == tags.CLOSE and above:
+                kind, place, zone = above.pop()
 
+    def _linked(self, start: int, stop: int, zone: int) -> tuple[int, int]:
+        """The zone after the tags up to ``stop``, and the characters there that are linked."""
+        linked = 0
+        for i in range(start, stop):
+            if i > start and self._markup.tags[i].name == "a":
+                zone = zone & ~IN_LINK if self._markup.tags[i].ends else zone | IN_LINK
+            if zone & IN_LINK:
+                linked += len(plain(self._markup.texts[i]).strip())
+        return zone, linked
 
-def _zone_within(
-    node: LexborNode,
-    tag: str,
-    attributes: Mapping[str, str | None],
-    zone: int,
-    spare_frame: bool,
-) -> int | None:
-    """The zone of an element's children; None where the element is set aside."""
-    zone |= _TAG_ZONES.get(tag, 0)
-    if _TELLING.isdisjoint(attributes):
-        if spare_frame or tag not in _FRAME_OR_EDGE:
-            return zone
-    elif is_hidden(attributes):
-        return None
-    elif attributes.get("role") == "main" or attributes.get("id") in _MAIN_IDS:
-        zone |= _IN_MAIN
-    return zone if spare_frame or not _is_frame(node, tag, attributes, zone) else None
-
-
-def _is_frame(node: LexborNode, tag: str, attributes: Mapping[str, str | None], zone: int) -> bool:
-    if tag in FRAME_TAGS or is_frame_role(attributes):
-        return True
-    # Not of a word in a sentence, such as a link that is styled as one of the menu.
-    named = tag not in _INLINE_TAGS and is_frame_name(attributes.get("id"), attributes.get("class"))
-    edge = tag in PAGE_EDGE_TAGS and not zone & (_IN_MAIN | _IN_ARTICLE)
-    # A "menu-page" that holds the very article is not the menu.
-    return (named or edge) and not node.css_matches(_PRINCIPAL)
+    def _is_frame(self, i: int, zone: int) -> bool:
+        """Whether an element is frame that may be: a "menu-page" that holds the article is not."""
+        if self._steps[i] == tags.EDGE and zone & (IN_MAIN | IN_ARTICLE):
+            return False
+        inside = self._markup.tags[i + 1 : self._markup.end(i)]
+        return not any(map(attrgetter("holds_main"), inside))
 
 
 def _selected(blocks: _Blocks) -> Blocks:
@@ -226,7 +185,7 @@ def _selected(blocks: _Blocks) -> Blocks:
 def _principal(blocks: _Blocks) -> list[int]:
     """The blocks of the main element, or else of the articles, if they hold enough."""
     total = sum(map(len, blocks.texts))
-    for zone, share in ((_IN_MAIN, _MAIN_SHARE), (_IN_ARTICLE, _ARTICLE_SHARE)):
+    for zone, share in ((IN_MAIN, _MAIN_SHARE), (IN_ARTICLE, _ARTICLE_SHARE)):
         inside = [i for i, z in enumerate(blocks.zones) if z & zone]
         if inside and sum(len(blocks.texts[i]) for i in inside) >= share * total:
             return inside

@@ -7,23 +7,28 @@ HTML is parsed by Lexbor as a browser without scripting would, so that what stan
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import compress, count
+from operator import attrgetter
 from typing import Final
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from crawler.parsing.blocks import Blocks
 from crawler.parsing.charset import decode
 from crawler.parsing.json_text import is_json, json_text, media_type
-from crawler.parsing.links import LINKING, is_feed, page_links, relations
+from crawler.parsing.links import page_links
 from crawler.parsing.main_text import main_text, plain_text
+from crawler.parsing.markup import Markup, read
+from crawler.parsing.references import is_feed, relations
 from crawler.parsing.selectors import NO_HINTS, SelectorHints
 from crawler.urls import is_http, resolve, without_fragment
 from storage.records import Links
 
 #: Without mutation events: with them every ``option`` costs a walk over all those before.
 _OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
-_TELLING: Final = f"{LINKING}, base[href], meta[content], title"
 
 # WHATWG HTML, section 4.2.5.3, "shared declarative refresh steps".
 _REFRESH: Final = re.compile(
@@ -87,20 +92,22 @@ def parse(
         return ParsedPage(without_fragment(url), encoding, blocks=blocks or plain_text(text))
     tree = LexborHTMLParser(text, options=_OPTIONS)
     del text  # up to 40 MB of a large page
-    head = _Head(tree.css(_TELLING), url)
-    links = page_links(head.linking, head.base_url, max_links)
+    hints.mark(tree)
+    markup = read(tree.html or "")
+    head = _Head(markup, url)
+    links = page_links(markup, head.linking, head.base_url, max_links)
     return ParsedPage(
         base_url=head.base_url,
         encoding=encoding,
-        title=head.title(),
-        language=_language(tree.root, head),
+        title=head.title,
+        language=head.language(),
         canonical=head.canonical(),
         links=links.links(),
         links_truncated=links.truncated,
         feeds=head.feeds(),
         meta_refresh=head.meta_refresh(),
         robots_meta=head.robots_meta(agent_token),
-        blocks=main_text(tree.body, hints) if tree.body is not None else Blocks(),
+        blocks=main_text(markup, selected=bool(hints.include)),
     )
 
 
@@ -115,70 +122,81 @@ def is_plain(content_type: str | None) -> bool:
 class _Head:
     """The elements that say something about a page, wherever in the document they stand."""
 
-    def __init__(self, nodes: list[LexborNode], url: str) -> None:
-        self.linking: list[LexborNode] = []
-        self._metas: list[tuple[LexborNode, dict[str, str | None]]] = []
-        self._titles: list[LexborNode] = []
-        bases: list[str | None] = []
-        for node in nodes:
-            if node.tag == "meta":
-                self._metas.append((node, node.attributes))
-            elif node.tag == "base":
-                bases.append(node.attributes["href"])
-            elif node.tag == "title":
-                self._titles.append(node)
-            else:
-                self.linking.append(node)
+    def __init__(self, markup: Markup, url: str) -> None:
+        self._markup = markup
+        self.linking: list[int] = []
+        self.title: str | None = None
+        self._root: Mapping[str, str] | None = None
+        self._links: list[Mapping[str, str]] = []
+        self._metas: list[Mapping[str, str]] = []
+        self._refreshes: list[str] = []
+        bases: list[str] = []
+        enclosing: Counter[str] = Counter()
+        for i in compress(count(), map(attrgetter("tells"), markup.tags)):
+            tag = markup.tags[i]
+            if tag.link is not None:
+                self.linking.append(i)
+                if tag.name != "link":
+                    continue
+            match tag.name:
+                case "svg" | "noscript" as name:
+                    enclosing[name] += -1 if tag.ends else 1
+                case "link":
+                    self._links.append(tag.attributes)
+                case "meta":
+                    self._note_meta(tag.attributes, scripted=enclosing["noscript"] > 0)
+                case "base":
+                    bases.append(tag.attributes["href"])
+                case "html" if self._root is None:
+                    self._root = tag.attributes
+                # A drawing may have a title, too.
+                case "title" if self.title is None and not enclosing["svg"]:
+                    self.title = " ".join(markup.text(i).split()) or None
         self.base_url = _base_url(bases, url)
 
-    def title(self) -> str | None:
-        """The first title that is not one of an SVG drawing."""
-        for node in self._titles:
-            if node.parent is None or node.parent.tag in {"head", "body"}:
-                return " ".join(node.text().split()) or None
-        return None
+    def _note_meta(self, attributes: Mapping[str, str], *, scripted: bool) -> None:
+        """``scripted``: only where scripts do not run does it count."""
+        self._metas.append(attributes)
+        if not scripted and _http_equiv(attributes) == "refresh":
+            self._refreshes.append(attributes["content"])
+
+    def language(self) -> str | None:
+        """The language tag of the document (HTML, section 3.2.6.2), as written."""
+        root = self._root or {}
+        declared = root.get("lang") or root.get("xml:lang") or ""
+        pragmas = (m["content"] for m in self._metas if _http_equiv(m) == "content-language")
+        return declared.strip() or next((c.strip() for c in pragmas if "," not in c), "") or None
 
     def canonical(self) -> str | None:
-        links = (n for n in self.linking if n.tag == "link")
-        hints = (n for n in links if "canonical" in relations(n.attributes))
+        hints = (link for link in self._links if "canonical" in relations(link))
         return next(filter(None, map(self._target, hints)), None)
 
     def feeds(self) -> tuple[str, ...]:
-        links = (n for n in self.linking if n.tag == "link")
-        found = (self._target(n) for n in links if is_feed(n.attributes))
+        found = (self._target(link) for link in self._links if is_feed(link))
         return tuple(dict.fromkeys(url for url in found if url))
 
-    def _target(self, node: LexborNode) -> str | None:
-        return _http_url(node.attributes.get("href") or "", self.base_url)
-
-    def http_equiv(self, name: str) -> list[tuple[LexborNode, str]]:
-        """The elements and contents of ``meta http-equiv=name``."""
-        return [
-            (node, attributes["content"] or "")
-            for node, attributes in self._metas
-            if (attributes.get("http-equiv") or "").strip().lower() == name
-        ]
+    def _target(self, link: Mapping[str, str]) -> str | None:
+        return _http_url(link["href"], self.base_url)
 
     def meta_refresh(self) -> MetaRefresh | None:
         """The first refresh that leads somewhere; not one that only scripts would avert."""
-        for node, content in self.http_equiv("refresh"):
-            refresh = _refresh(content, self.base_url)
-            if refresh is not None and not _in_noscript(node):
-                return refresh
-        return None
+        found = (_refresh(content, self.base_url) for content in self._refreshes)
+        return next(filter(None, found), None)
 
     def robots_meta(self, agent_token: str) -> tuple[str, ...]:
         names = {"robots", agent_token.lower()}
         return tuple(
-            attributes["content"] or ""
-            for _, attributes in self._metas
-            if (attributes.get("name") or "").strip().lower() in names
+            meta["content"] for meta in self._metas if meta.get("name", "").strip().lower() in names
         )
 
 
-def _base_url(bases: list[str | None], url: str) -> str:
+def _http_equiv(meta: Mapping[str, str]) -> str:
+    return meta.get("http-equiv", "").strip().lower()
+
+
+def _base_url(bases: list[str], url: str) -> str:
     """The document base URL: the first ``base`` counts, if it is one that can be used."""
-    base = _http_url(bases[0] or "", url) if bases else None
+    base = _http_url(bases[0], url) if bases else None
     return base or without_fragment(url)
 
 
@@ -194,18 +212,3 @@ def _refresh(content: str, base: str) -> MetaRefresh | None:
         return None
     url = _http_url(match[2] or match[3] or match[4] or "", base)
     return MetaRefresh(min(float(match[1] or 0), _MAX_DELAY_S), url) if url else None
-
-
-def _in_noscript(node: LexborNode) -> bool:
-    above = node.parent
-    while above is not None and above.tag != "noscript":
-        above = above.parent
-    return above is not None
-
-
-def _language(root: LexborNode | None, head: _Head) -> str | None:
-    """The language tag of the document (HTML, section 3.2.6.2), as written."""
-    attributes = root.attributes if root is not None else {}
-    declared = attributes.get("lang") or attributes.get("xml:lang") or ""
-    pragmas = (content for _, content in head.http_equiv("content-language"))
-    return declared.strip() or next((c.strip() for c in pragmas if "," not in c), "") or None

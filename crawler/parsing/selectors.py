@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from crawler.urls import origin
+
+#: The attribute by which what was selected is known in the tree, and its values.
+MARK: Final = "data-freshet"
+INCLUDED: Final = "included"
+IGNORED: Final = "ignored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +34,11 @@ class SelectorHints:
         for selector in (*self.include, *self.ignore):
             _check(selector)
 
-    def included(self, body: LexborNode) -> list[LexborNode]:
-        """The outermost elements that ``include`` names, in document order."""
-        found = {n.mem_id: n for n in body.css(", ".join(self.include))} if self.include else {}
-        return [node for node in found.values() if not _has_ancestor(node, found.keys())]
-
-    def ignored(self, body: LexborNode) -> frozenset[int]:
-        """The ``mem_id`` of each element that ``ignore`` names."""
-        nodes = body.css(", ".join(self.ignore)) if self.ignore else []
-        return frozenset(node.mem_id for node in nodes)
+    def mark(self, tree: LexborHTMLParser) -> None:
+        """Write into each element that a selector names what it is, as an attribute."""
+        for verdict, selectors in ((INCLUDED, self.include), (IGNORED, self.ignore)):
+            for node in tree.css(", ".join(selectors)) if selectors else ():
+                node.attrs[MARK] = verdict
 
 
 NO_HINTS: Final = SelectorHints()
@@ -90,12 +91,3 @@ def _check(selector: str) -> None:
         LexborHTMLParser("<p>").css(selector)
     except SelectolaxError as error:
         raise ValueError(f"{selector!r} is not a CSS selector that is understood") from error
-
-
-def _has_ancestor(node: LexborNode, among: Container[int]) -> bool:
-    above = node.parent
-    while above is not None:
-        if above.mem_id in among:
-            return True
-        above = above.parent
-    return False

@@ -30,8 +30,9 @@ from crawler.detection.memory import PageRecord
 from crawler.detection.sketch import body_digest, sketch
 from crawler.detection.templates import HostRun
 from crawler.parsing.charset import decode
-from crawler.parsing.links import LINKING, page_links
+from crawler.parsing.links import page_links
 from crawler.parsing.main_text import main_text
+from crawler.parsing.markup import read
 from crawler.parsing.nesting import is_calm
 from crawler.parsing.page import ParsedPage, is_plain, parse
 from crawler.robots import robots_txt
@@ -133,12 +134,14 @@ def _take_apart(watch: Stopwatch, page: Page) -> None:
     if is_plain(page.content_type):
         return
     tree = watch.time("page/parse", LexborHTMLParser, text, options=_OPTIONS)
-    nodes = watch.time("page/select", tree.css, LINKING)
-    watch.time("page/links", page_links, nodes, page.url, _MAX_LINKS)
-    hrefs = [node.attributes.get("href") or "" for node in nodes]
+    html = watch.time("page/write", getattr, tree, "html")
+    markup = watch.time("page/tags", read, html)
+    linking = [i for i, tag in enumerate(markup.tags) if tag.link is not None]
+    watch.time("page/links", page_links, markup, linking, page.url, _MAX_LINKS)
+    hrefs = [(markup.tags[i].link or ("", ""))[0] for i in linking]
     watch.time("page/links: urldefrag(urljoin())", _joined, page.url, hrefs)
+    watch.time("page/blocks", main_text, markup)
     if tree.body is not None:
-        watch.time("page/blocks", main_text, tree.body)
         watch.time("page/blocks: text of the body", tree.body.text)
 
 

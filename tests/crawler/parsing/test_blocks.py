@@ -5,12 +5,11 @@ from selectolax.lexbor import LexborHTMLParser
 
 from crawler.parsing.blocks import ROOT, BlockKind, Blocks, below, kind_of
 from crawler.parsing.main_text import main_text, plain_text
+from crawler.parsing.markup import read
 
 
 def blocks(markup: str) -> Blocks:
-    body = LexborHTMLParser(markup).body
-    assert body is not None
-    return main_text(body)
+    return main_text(read(LexborHTMLParser(markup).html or ""))
 
 
 def places(markup: str) -> tuple[int, ...]:

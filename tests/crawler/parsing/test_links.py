@@ -3,14 +3,16 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.parsing.links import LINKING, LinkColumns, page_links
+from crawler.parsing.links import LinkColumns, page_links
+from crawler.parsing.markup import read
 from storage.records import Links
 
 BASE = "https://h.example/docs/page.html"
 
 
 def columns(markup: str, limit: int = 100) -> LinkColumns:
-    return page_links(LexborHTMLParser(markup).css(LINKING), BASE, limit)
+    found = read(LexborHTMLParser(markup).html or "")
+    return page_links(found, range(len(found.tags)), BASE, limit)
 
 
 def links(markup: str) -> Links:

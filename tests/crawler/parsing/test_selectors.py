@@ -4,6 +4,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from crawler.parsing.main_text import main_text
+from crawler.parsing.markup import read
 from crawler.parsing.selectors import NO_HINTS, SelectorHints, SiteHints
 
 PAGE = """<div class=price><p>12.50 EUR</p><p class=seen>Seen by 12</p></div>
@@ -12,9 +13,9 @@ PAGE = """<div class=price><p>12.50 EUR</p><p class=seen>Seen by 12</p></div>
 
 
 def texts(markup: str, hints: SelectorHints) -> tuple[str, ...]:
-    body = LexborHTMLParser(markup).body
-    assert body is not None
-    return main_text(body, hints).texts
+    tree = LexborHTMLParser(markup)
+    hints.mark(tree)
+    return main_text(read(tree.html or ""), selected=bool(hints.include)).texts
 
 
 def test_included_elements_are_the_whole_main_text_in_document_order() -> None:
