@@ -14,24 +14,20 @@ permutations are those of datasketch's scheme ``affine32`` with seed 1, value fo
 from __future__ import annotations
 
 import math
-import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from typing import Final, TypeAlias
-from zlib import crc32
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-Words32: TypeAlias = npt.NDArray[np.uint32]
-Words64: TypeAlias = npt.NDArray[np.uint64]
+from crawler.detection.word_hashes import Words32, Words64, word_hashes
 
-#: The version of the format and of every hash in it. Version 1 had no places.
-VERSION: Final = 2
-_VERSIONS: Final = (1, 2)
+#: The version of the format and of every hash in it. Versions before the first release,
+#: 1 and 2, are not read.
+VERSION: Final = 3
 PERMUTATIONS: Final = 128
 SHINGLE_WORDS: Final = 4
 _SEED: Final = 1
@@ -40,26 +36,6 @@ _HEADER: Final = struct.Struct("<BII16s")
 _EMPTY_MINIMUM: Final = 0xFFFFFFFF
 #: Shingles per step of the permutations: 128 times as many values of 4 bytes stay in cache.
 _STEP: Final = 1024
-#: Characters of a block whose words are taken at once, which bounds the list of them.
-_SLICE: Final = 1 << 16
-
-# Scripts that are written without spaces between words: a character is a token. Thai, Lao,
-# Tibetan, Myanmar, Khmer; kana, CJK ideographs and their extensions.
-_UNSPACED: Final = (
-    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff"
-    "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
-    "\U00020000-\U0003ffff"
-)
-_UNSPACED_CHARACTER: Final = re.compile(f"[{_UNSPACED}]")
-_WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
-_ASCII: Final = bytes(range(128))
-#: Translates UTF-8: what no word of ASCII holds becomes a blank, all other bytes stay.
-_BLANKED: Final = bytes(
-    byte if byte >= len(_ASCII) or chr(byte).isalnum() or byte == ord("_") else ord(" ")
-    for byte in range(256)
-)
-#: A text with more different marks than this beyond ASCII is not blanked one by one.
-_MANY_MARKS: Final = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,26 +73,24 @@ class Sketch:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
-        """The sketch that :meth:`to_bytes` wrote, in this version of the format or an older.
+        """The sketch that :meth:`to_bytes` wrote.
 
         Raises:
             ValueError: for an unknown version, or bytes too few or too many.
         """
-        if data and data[0] not in _VERSIONS:
+        if data and data[0] != VERSION:
             raise ValueError(f"sketch of version {data[0]}; this program reads {VERSION}")
         if len(data) < _HEADER.size:
             raise ValueError(f"sketch of {len(data)} bytes is cut short")
-        version, shingle_count, blocks, digest = _HEADER.unpack_from(data)
+        _, shingle_count, blocks, digest = _HEADER.unpack_from(data)
         minima_end = _HEADER.size + 4 * PERMUTATIONS
         places_start = minima_end + 8 * blocks
-        length = places_start + (8 * blocks if version > 1 else 0)
+        length = places_start + 8 * blocks
         if len(data) != length:
             raise ValueError(f"sketch of {len(data)} bytes should have {length}")
         minima = np.frombuffer(data, "<u4", PERMUTATIONS, _HEADER.size)
         digests = np.frombuffer(data, "<u8", blocks, minima_end)
-        places = np.zeros(blocks, np.uint64)
-        if version > 1:
-            places = np.frombuffer(data, "<u8", blocks, places_start)
+        places = np.frombuffer(data, "<u8", blocks, places_start)
         return cls(shingle_count, minima, digests, places, digest)
 
 
@@ -143,7 +117,7 @@ def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch
 
     ``places`` say where the blocks stand (:mod:`crawler.parsing.blocks`), if that is known.
     """
-    shingles = _distinct(_shingles(_word_hashes(blocks)))
+    shingles = _distinct(_shingles(word_hashes(blocks)))
     digests = b"".join(map(_block_digest, blocks))
     return Sketch(
         shingle_count=len(shingles),
@@ -156,38 +130,6 @@ def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch
 
 def _block_digest(block: str) -> bytes:
     return blake2b(block.encode("utf-8", "replace"), digest_size=8).digest()
-
-
-def _word_hashes(blocks: Iterable[str]) -> Words32:
-    """CRC-32 of each word of the text, lower-case, in order; blocks divide words."""
-    parts = [
-        np.fromiter(map(crc32, words), np.uint32, len(words))
-        for words in map(_words, _slices(blocks))
-    ]
-    return np.concatenate(parts) if parts else np.empty(0, np.uint32)
-
-
-def _slices(blocks: Iterable[str]) -> Iterator[str]:
-    """The text of the blocks, line by line, in slices of bounded size that end with words."""
-    text = "\n".join(blocks).lower()
-    start = 0
-    while len(text) - start > _SLICE:
-        end = text.rfind(" ", start, start + _SLICE) + 1 or start + _SLICE
-        yield text[start:end]
-        start = end
-    yield text[start:]
-
-
-def _words(text: str) -> list[bytes]:
-    """The words in UTF-8: what ``_WORD`` finds, at a third of the cost where it can be had."""
-    octets = text.encode("utf-8", "replace")
-    beyond_ascii = set(octets.translate(None, _ASCII).decode())
-    marks = [character for character in beyond_ascii if not character.isalnum()]
-    if len(marks) > _MANY_MARKS or any(map(_UNSPACED_CHARACTER.match, beyond_ascii)):
-        return list(map(str.encode, _WORD.findall(text)))
-    for mark in marks:
-        octets = octets.replace(mark.encode(), b" ")
-    return octets.translate(_BLANKED).split()
 
 
 def _shingles(words: Words32) -> Words32:

@@ -13,13 +13,13 @@ from crawler.detection.sketch import (
     PERMUTATIONS,
     Resemblance,
     Sketch,
-    Words32,
     body_digest,
     minima,
     resemblance,
     sketch,
     text_digest,
 )
+from crawler.detection.word_hashes import Words32
 
 BLOCKS = st.lists(st.text(max_size=60), max_size=8)
 WORDS = [f"word{i}" for i in range(2_000)]
@@ -54,7 +54,7 @@ def test_a_sketch_is_the_same_for_ever() -> None:
     # Stored sketches are compared with new ones: a change here needs a new version.
     made = sketch(["The quick brown fox jumps over the lazy dog.", "Żółw — 吾輩は猫 12.50 €"])
     assert made.shingle_count == 13
-    assert made.minima[:4].tolist() == [755973770, 154256509, 8795027, 43225909]
+    assert made.minima[:4].tolist() == [705538224, 134948560, 202967734, 431951643]
     assert made.block_digests.tolist() == [10017154722130740371, 14078555539635431046]
     assert made.text_digest.hex() == "ee2ca8024d0cff3442ab2d8cfdcd5e84"
     assert body_digest(b"abc").hex() == "cf4ab791c62b8d2b2109c90275287816"
@@ -63,7 +63,7 @@ def test_a_sketch_is_the_same_for_ever() -> None:
 def test_a_sketch_of_words_between_marks_is_the_same_for_ever() -> None:
     made = sketch(["“Żółw” — déjà-vu… 12.50 € ¶", "naïve\u00a0café · Ωμέγα’s"])
     assert made.shingle_count == 6
-    assert made.minima[:4].tolist() == [400729361, 589502106, 1788866688, 1139365806]
+    assert made.minima[:4].tolist() == [542676568, 854979856, 395531245, 542861307]
 
 
 @given(st.text(st.characters(max_codepoint=0x2FFF, exclude_characters=UNSPACED)))
@@ -90,13 +90,6 @@ def test_where_blocks_stand_is_kept(blocks: list[str]) -> None:
     assert sketch(blocks).block_places.tolist() == [0] * len(blocks)
 
 
-@given(BLOCKS)
-def test_a_sketch_of_version_1_is_read_with_its_places_unknown(blocks: list[str]) -> None:
-    whole = sketch(blocks, range(1, len(blocks) + 1)).to_bytes()
-    of_version_1 = b"\x01" + whole[1 : len(whole) - 8 * len(blocks)]
-    assert Sketch.from_bytes(of_version_1) == sketch(blocks)
-
-
 @given(BLOCKS, st.data())
 def test_bytes_cut_short_are_refused(blocks: list[str], data: st.DataObject) -> None:
     whole = sketch(blocks).to_bytes()
@@ -108,7 +101,7 @@ def test_bytes_cut_short_are_refused(blocks: list[str], data: st.DataObject) -> 
 
 
 def test_an_unknown_version_is_refused_by_its_number() -> None:
-    with pytest.raises(ValueError, match="version 7; this program reads 2"):
+    with pytest.raises(ValueError, match="version 7; this program reads 3"):
         Sketch.from_bytes(b"\x07" + sketch(["a"]).to_bytes()[1:])
 
 
@@ -177,7 +170,7 @@ def test_empty_texts_resemble_only_each_other() -> None:
 
 
 def test_a_huge_block_without_a_space_is_sketched_in_slices() -> None:
-    assert sketch(["x" * 200_000]).shingle_count == 1
+    assert sketch(["x" * 200_000]).shingle_count == 2
     assert sketch(["ab cd " * 50_000]).shingle_count == 2
 
 
