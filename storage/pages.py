@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import aiosqlite
@@ -34,21 +34,22 @@ async def admit(
     host_ids: Mapping[str, int],
     run_id: int,
     now: float,
+    *,
+    known: Collection[str] = frozenset(),
 ) -> list[Admitted]:
     """Make the pages that are new; those that are to be crawled and were not before.
+
+    What is ``known`` to be admitted is passed over.
 
     This upsert is the seen-set: of all links to a URL, in this run or before, exactly one
     returns it.
     """
     hosts = [host_ids[origin] for origin in targets.origins]
-    rows = json.dumps(
-        list(
-            zip(
-                targets.urls, targets.fetch_urls, hosts, targets.roles, targets.depths,
-                targets.redirects, targets.held_back, strict=True,
-            )
-        )
+    columns = zip(
+        targets.urls, targets.fetch_urls, hosts, targets.roles, targets.depths,
+        targets.redirects, targets.held_back, strict=True,
     )  # fmt: skip
+    rows = json.dumps([row for row in columns if row[0] not in known])
     admitted = await connection.execute_fetchall(
         "INSERT INTO page (url, fetch_url, host_id, role, depth, redirects, held_back, "
         "                  found_at, found_run_id) "

@@ -31,13 +31,21 @@ from storage.records import (
     Visit,
 )
 
+#: URLs that are remembered as admitted, at some 150 bytes each and 2 KiB at most.
+_REMEMBERED = 16_384
+
 
 class VisitTables:
-    """Applies batches for one run; holds what the one writer may cache between them."""
+    """Applies batches for one run; holds what the one writer may cache between them.
+
+    A URL that has once been admitted without a reason to hold it back is changed by no later
+    link to it: nearly all links of a crawl are such, and need not reach the store again.
+    """
 
     def __init__(self, run_id: int) -> None:
         self._run_id = run_id
         self._host_ids: dict[str, int] = {}
+        self._admitted: set[str] = set()
 
     async def apply(
         self, connection: aiosqlite.Connection, entries: Sequence[Entry]
@@ -60,6 +68,7 @@ class VisitTables:
     def forget(self) -> None:
         """Drop what was cached since the last commit: the transaction failed."""
         self._host_ids.clear()
+        self._admitted.clear()
 
     async def _admit(self, connection: aiosqlite.Connection, entry: Entry) -> Acknowledged:
         """Make the targets of a visit pages, and due where they are new."""
@@ -67,12 +76,9 @@ class VisitTables:
         if targets is None or not len(targets):
             return Acknowledged(entry, frozenset(), 0)
         at = _time_of(entry)
-        await self._know_hosts(connection, targets)
-        admitted = await pages.admit(connection, targets, self._host_ids, self._run_id, at)
-        trapped = await traps.bound(connection, admitted, targets)
-        for kind in set(trapped.values()):
-            await pages.hold_back(connection, [p for p, k in trapped.items() if k == kind], kind)
-        due = [page for page in admitted if page.page_id not in trapped]
+        due: list[pages.Admitted] = []
+        if not self._admitted.issuperset(targets.urls):
+            due = await self._new_pages(connection, targets, at)
         if isinstance(entry, Visit) and entry.alias is not None:
             due += await pages.turned_round(
                 connection, entry.due.page_id, entry.alias.url, self._run_id
@@ -80,6 +86,26 @@ class VisitTables:
         if due:
             await frontier.add(connection, [p.page_id for p in due], at, Reason.DISCOVERY)
         return Acknowledged(entry, frozenset(p.host_id for p in due), len(due))
+
+    async def _new_pages(
+        self, connection: aiosqlite.Connection, targets: Targets, at: float
+    ) -> list[pages.Admitted]:
+        """Make pages of the targets that are new; those to be crawled."""
+        await self._know_hosts(connection, targets)
+        admitted = await pages.admit(
+            connection, targets, self._host_ids, self._run_id, at, known=self._admitted
+        )
+        trapped = await traps.bound(connection, admitted, targets)
+        for kind in set(trapped.values()):
+            await pages.hold_back(connection, [p for p, k in trapped.items() if k == kind], kind)
+        self._remember(targets)
+        return [page for page in admitted if page.page_id not in trapped]
+
+    def _remember(self, targets: Targets) -> None:
+        if len(self._admitted) > _REMEMBERED:
+            self._admitted.clear()
+        columns = zip(targets.urls, targets.held_back, strict=True)
+        self._admitted.update(url for url, held_back in columns if held_back is None)
 
     async def _know_hosts(self, connection: aiosqlite.Connection, targets: Targets) -> None:
         unknown = {origin for origin in targets.origins if origin not in self._host_ids}

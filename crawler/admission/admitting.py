@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from crawler.admission.scope import Scope
-from crawler.admission.traps import TrapLimits, classify
+from crawler.admission.traps import TrapLimits, TrapSign, classify
 from crawler.urls import origin
 from storage.records import Links, Role, Targets
+
+#: The pages of a site link to the same pages: what is judged by the URL alone is remembered.
+_REMEMBERED = 8192
 
 #: Indexes of indexes: the protocol allows one level, sites use two, a trap has no end.
 _MAX_INDEX_DEPTH = 4
@@ -25,6 +29,15 @@ class AdmissionRules:
     excluded_extensions: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """What a URL by itself says: its origin, and which rule or pattern it falls under."""
+
+    origin: str
+    is_excluded: bool
+    sign: TrapSign | None
+
+
 class Admission:
     """Judges URLs by scope, depth, ending and trap."""
 
@@ -32,6 +45,7 @@ class Admission:
         self.scope = scope
         self._rules = rules
         self._traps = traps
+        self._judged = lru_cache(_REMEMBERED)(self._judge)
 
     def links(self, links: Links, depth: int, *, nofollow: bool) -> tuple[Targets, frozenset[int]]:
         """The targets among a page's links, and the columns that lead out of scope.
@@ -74,13 +88,14 @@ class Admission:
     ) -> None:
         """Append one URL; held back where a rule says so."""
         shape, kind, cap = None, None, 0
+        judgement = self._judged(url)
         if role is Role.PAGE and held_back is None:
-            held_back = self._held_back(url, depth)
-            if sign := classify(url, self._traps):
+            held_back = self._held_back(judgement, depth)
+            if sign := judgement.sign:
                 shape, kind, cap = sign.shape, f"trap: {sign.kind}", sign.cap
         targets.urls.append(url)
         targets.fetch_urls.append(fetch_url)
-        targets.origins.append(str(origin(url)))
+        targets.origins.append(judgement.origin)
         targets.roles.append(role)
         targets.depths.append(depth)
         targets.redirects.append(redirects)
@@ -89,12 +104,17 @@ class Admission:
         targets.trap_kinds.append(kind)
         targets.trap_caps.append(cap)
 
-    def _held_back(self, url: str, depth: int) -> str | None:
+    def _held_back(self, judgement: _Judgement, depth: int) -> str | None:
         if self._rules.max_depth and depth > self._rules.max_depth:
             return "depth"
-        if _extension(url) in self._rules.excluded_extensions:
-            return "extension"
-        return None
+        return "extension" if judgement.is_excluded else None
+
+    def _judge(self, url: str) -> _Judgement:
+        return _Judgement(
+            str(origin(url)),
+            _extension(url) in self._rules.excluded_extensions,
+            classify(url, self._traps),
+        )
 
 
 def _extension(url: str) -> str:

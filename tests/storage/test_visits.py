@@ -8,7 +8,7 @@ from pathlib import Path
 import aiosqlite
 import pytest
 
-from storage import frontier, hosts, observations
+from storage import frontier, hosts, observations, visits
 from storage.errors import StoreError
 from storage.records import (
     HostState,
@@ -136,6 +136,34 @@ async def test_two_pages_of_a_batch_that_find_one_url_admit_it_once(tmp_path: Pa
         )
         assert [a.admitted for a in acknowledged] == [1, 0]
         assert await store.value("SELECT count(*) FROM link") == 2
+
+
+async def test_a_url_held_back_stays_open_to_a_better_link(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        for held_back, admitted in (("nofollow", 0), ("nofollow", 0), (None, 1), (None, 0)):
+            found = SeedsSettled((), START, targets("/a", "/b", held_back=held_back))
+            (acknowledged,) = await store.apply(found)
+            assert acknowledged.admitted == 2 * admitted
+        assert await store.due_paths() == ["/a", "/b"]
+
+
+async def test_of_known_and_new_urls_the_new_ones_are_admitted(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/a", "/b")
+        (acknowledged,) = await store.admit("/b", "/c", "/a")
+        assert acknowledged.admitted == 1
+        assert sorted(await store.due_paths()) == ["/a", "/b", "/c"]
+
+
+async def test_what_is_remembered_is_bounded_and_nothing_is_admitted_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visits, "_REMEMBERED", 2)
+    async with crawl_store(tmp_path / "db") as store:
+        paths = [f"/{n}" for n in range(9)]
+        for path in paths + paths:
+            await store.admit(path)
+        assert sorted(await store.due_paths()) == paths
 
 
 async def test_a_page_that_links_to_itself_is_not_due_again(tmp_path: Path) -> None:
