@@ -12,9 +12,11 @@ import sys
 def run() -> None:
     """Run the command; an interruption and a reader that has gone are no tracebacks."""
     try:
-        from crawler.commands.main import app  # noqa: PLC0415 - see above
+        # Nothing here multiplies matrices: numpy need not start a thread for each core.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        from crawler.commands.verbs import application  # noqa: PLC0415 - see above
 
-        app()
+        application(sys.argv[1:])()
     except KeyboardInterrupt:
         sys.stderr.write("freshet: interrupted\n")
         sys.exit(130)

@@ -135,8 +135,9 @@ def run(crawler: Crawler, served: Served, log: Path) -> Run:
 def start_cpu_s() -> float:
     """CPU seconds until Freshet could begin to crawl: what its imports take."""
     before = _children_cpu_s()
-    command_line = [sys.executable, "-c", "import crawler.commands.main"]
-    subprocess.run(command_line, check=True, env=_environment() | {"PYTHONPATH": str(_ROOT)})
+    command_line = [sys.executable, "-c", _PROGRAM, "crawl", "--help"]
+    environment = _environment() | {"PYTHONPATH": str(_ROOT)}
+    subprocess.run(command_line, check=True, env=environment, stdout=subprocess.DEVNULL)
     return _children_cpu_s() - before
 
 

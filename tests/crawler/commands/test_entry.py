@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.commands import entry, main
+from crawler.commands import entry, verbs
 
 
 def test_an_interruption_while_the_program_starts_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted() -> None:
+    def interrupted(_arguments: list[str]) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(main, "app", interrupted)
+    monkeypatch.setattr(verbs, "application", interrupted)
     with pytest.raises(SystemExit) as ended:
         entry.run()
     assert (ended.value.code, capsys.readouterr().err) == (130, "freshet: interrupted\n")
