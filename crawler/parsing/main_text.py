@@ -11,9 +11,9 @@ words of one block against the rest of the page except the two thresholds named 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import compress, groupby, islice
+from itertools import compress, count, groupby, islice, takewhile
 from operator import attrgetter
 from typing import Final
 from unicodedata import normalize
@@ -23,7 +23,7 @@ from crawler.parsing.blocks import ROOT, BlockKind, Blocks, below, kind_of, with
 from crawler.parsing.boilerplate import is_stamp
 from crawler.parsing.markup import Markup, plain
 from crawler.parsing.selectors import INCLUDED, MARK
-from crawler.parsing.tags import IN_ARTICLE, IN_LINK, IN_LIST, IN_MAIN, IN_TABLE
+from crawler.parsing.tags import IN_ARTICLE, IN_LINK, IN_LIST, IN_MAIN, IN_TABLE, Tag
 
 #: The share of the page's text that the main element, or else the articles, must hold to be
 #: taken for the whole of the main text.
@@ -122,6 +122,7 @@ class _Walk:
         self._markup = markup
         self._blocks = blocks
         self._steps = list(map(attrgetter(steps), markup.tags))
+        self._holders: Set[int] | None = None
 
     def gather(self, root: int) -> None:
         """Add the blocks in the element. Iterative: the depth of the tree costs no stack."""
@@ -173,8 +174,27 @@ class _Walk:
         """Whether an element is frame that may be: a "menu-page" that holds the article is not."""
         if self._steps[i] == tags.EDGE and zone & (IN_MAIN | IN_ARTICLE):
             return False
-        inside = self._markup.tags[i + 1 : self._markup.end(i)]
-        return not any(map(attrgetter("holds_main"), inside))
+        if self._holders is None:
+            self._holders = _holders(self._markup.tags, self._steps)
+        return i not in self._holders
+
+
+def _holders(columns: Sequence[Tag], steps: Sequence[int]) -> Set[int]:
+    """The elements in which a main element stands: one pass, however deep they are nested."""
+    holders: set[int] = set()
+    if not any(map(attrgetter("holds_main"), columns)):
+        return holders
+    opened: list[int] = []
+    for i in compress(count(), steps):
+        tag = columns[i]
+        if tag.ends:
+            while opened and columns[opened.pop()].name != tag.name:
+                pass
+        elif steps[i] != tags.BREAK:
+            opened.append(i)
+            if tag.holds_main:
+                holders.update(takewhile(lambda i: i not in holders, reversed(opened)))
+    return holders
 
 
 def _selected(blocks: _Blocks) -> Blocks:

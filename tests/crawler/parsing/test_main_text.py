@@ -132,6 +132,13 @@ def test_a_one_word_edit_a_price_and_a_date_of_publication_stay_in_the_text() ->
     )
 
 
+def test_frames_within_frames_that_hold_the_article_are_looked_through_once() -> None:
+    # Quadratic in the depth, this would take minutes.
+    soup = "<div class=nav>" * 3000 + "<main>" + PROSE + "</main>" + "<header>frame</header>"
+    assert blocks(soup) == BLOCKS
+    assert blocks("<div class=nav><main>" * 3000 + PROSE) == BLOCKS
+
+
 def test_a_deep_tree_needs_no_deep_stack() -> None:
     assert blocks("<div>" * 3000 + "deep") == ("deep",)
 

@@ -54,6 +54,14 @@ def test_malice_is_scanned_to_its_end(unit: bytes) -> None:
     is_calm(body)
 
 
+def test_a_long_page_of_well_closed_words_is_calm() -> None:
+    row = (
+        b'<p>The <code class="literal"><span class="pre">open</span></code> of a <b>file</b></p>\n'
+    )
+    assert is_calm(row * 2_000)
+    assert not is_calm(row.replace(b"</code>", b"") * 2_000)
+
+
 def test_an_ordinary_page_is_calm() -> None:
     paragraph = b"<p>Some <b>bold</b> and <code>literal</code> text with <a href=x>a link</a>.</p>"
     assert is_calm(b"<!DOCTYPE html><title>t</title><main>" + paragraph * 50 + b"</main>")
@@ -63,10 +71,16 @@ def test_an_ordinary_page_is_calm() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(b"<div>" * 5_000, id="nested blocks"),
+        pytest.param(b"<div>" * 9_000, id="nested blocks"),
         pytest.param(b"<p><b a=%d>" * 1_000, id="formatting elements left open"),
         pytest.param(b"<DIV>" * 3_000 + b"<I >" * 200, id="upper case"),
         pytest.param(b"<b>" * 300 + b"<p>" * 3_000 + b"</b>" * 300, id="closed too late"),
+        pytest.param(b"<p " + b"a " * 40_000 + b">", id="a tag of many attributes"),
+        pytest.param(b"</b>" * 300 + b"<p>" * 3_000 + b"<b>" * 300, id="closed too early"),
+        pytest.param(b'<b x="><span></b>"><p>' * 500 + b"<p>" * 3_000, id="closed in a value"),
+        pytest.param(b'<b x=a"><i></b>"><p>' * 500 + b"<p>" * 3_000, id="unquoted quotes"),
+        pytest.param(b'<b a" b="><i></b>"><p>' * 500 + b"<p>" * 3_000, id="quotes in names"),
+        pytest.param(b'<b ="="><i></b>"><p>' * 500 + b"<p>" * 3_000, id="nameless values"),
     ],
 )
 def test_what_could_make_the_parser_slow_is_not_calm(body: bytes) -> None:
