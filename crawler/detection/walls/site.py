@@ -1,0 +1,301 @@
+"""What is known of the walls of one host: how its probes were answered, and which pages are alike.
+
+Invariant: what is kept is bounded (prints of three probes and fourteen families of pages), and
+a URL counts once in a family. Consequence: a host takes up to 4 kB, and judging a page again
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import urlsplit
+from zlib import crc32
+
+from crawler.detection.walls.judging import Standing, is_enough
+from crawler.detection.walls.likeness import FEW_WORDS, Print, likeness, print_of
+from crawler.detection.walls.look import PageLook, Wall, WallKind
+from crawler.detection.walls.probing import HonestAnswer, ProbeAnswer
+from crawler.detection.walls.structure import has_wayside_sign
+from crawler.detection.walls.weighing import Weighed, weigh
+
+#: The version of the format and of all hashes in it.
+VERSION: Final = 1
+#: Probes of a host within the time that their answers are believed.
+MOST_PROBES: Final = 3
+PROBE_LASTS_S: Final = 7 * 86_400.0
+_MOST_FAMILIES: Final = 14
+_MOST_URLS: Final = 4
+#: The last short pages that were taken for content are held, should they turn out to be walls.
+_MOST_PENDING: Final = 64
+#: Two pages are nearly the same from this resemblance on; one page with its probe earlier,
+#: because the probe names nothing of the page.
+_SAME: Final = 0.8
+_LIKE_PROBE: Final = 0.7
+#: Different URLs that had content and show the same page now, and pages without any cue.
+_MANY: Final = 3
+_DOUBTFUL: Final = 2
+#: Own words of a page that is shown at many URLs and is passed through.
+_FEW_OWN: Final = 120
+_WAYSIDE: Final = "a form, a note to search engines or a way back here"
+
+_HEADER: Final = struct.Struct("<BBB")
+_PROBE: Final = struct.Struct("<dB")
+_FAMILY: Final = struct.Struct("<dBBB")
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How a probe was answered, seen at ``at`` (Unix seconds). ``page`` is None if honestly."""
+
+    at: float
+    page: Print | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Pages that are nearly the same, last seen at ``at`` (Unix seconds).
+
+    ``urls`` are hashes of the first URLs' names, at most four; ``returning`` how many of these had
+    other content before, ``content`` how many were taken for content when first seen.
+    """
+
+    page: Print
+    at: float
+    urls: tuple[int, ...] = ()
+    returning: int = 0
+    content: int = 0
+
+
+@dataclass(slots=True)
+class SiteWalls:
+    """Judges the pages of one host, and learns as it does."""
+
+    probes: tuple[Probe, ...] = ()
+    families: tuple[Family, ...] = ()
+    _doubtful: bool = False
+    _content: dict[str, Print] = field(default_factory=dict, compare=False)
+
+    def judge(self, look: PageLook, at: float) -> Wall | None:
+        """Whether the page is a wall, seen at ``at`` (Unix seconds), and learn its look."""
+        weighed = weigh(look)
+        best, page = weighed[0], print_of(look)
+        family = self._family(page)
+        wall = (
+            _by_probe(best, page, self._like_probe(look, page, at))
+            or _by_itself(weighed, look)
+            or _by_family(best, family, page, look)
+        )
+        known = _joined(family or Family(page, at), look, at, is_content=wall is None)
+        earlier = self._mistaken(page, look.url) if wall is not None else ()
+        # What was taken for content by mistake is no content of the family's.
+        self._remember(family, replace(known, content=max(0, known.content - len(earlier))))
+        if wall is None:
+            self._content.pop(look.url, None)
+            self._content[look.url] = page
+            if len(self._content) > _MOST_PENDING:
+                del self._content[next(iter(self._content))]
+            self._doubtful = best.score - best.about >= _DOUBTFUL
+            return None
+        self._doubtful = False
+        return replace(wall, earlier=tuple(url for url in earlier if url != look.url))
+
+    # -- probes ----------------------------------------------------------------------
+
+    def wants_probe(self, at: float, *, several: bool = True) -> bool:
+        """Whether a probe at ``at`` would tell.
+
+        That is where none is known and the host has shown ``several`` pages or a doubtful one,
+        and where another page is doubtful of a host that shows pages for what does not exist.
+        """
+        fresh = self._fresh(at)
+        if not fresh:
+            return several or self._doubtful
+        return self.shows_pages(at) and self._doubtful and len(fresh) < MOST_PROBES
+
+    def shows_pages(self, at: float) -> bool:
+        """Whether the host answers with a page where there is nothing."""
+        return any(probe.page is not None for probe in self._fresh(at))
+
+    def learn_probe(self, answer: ProbeAnswer, at: float) -> None:
+        """Learn how a probe was answered at ``at`` (Unix seconds)."""
+        page = None if isinstance(answer, HonestAnswer) else print_of(answer)
+        self.probes = (*self._fresh(at), Probe(at, page))[-MOST_PROBES:]
+        self._doubtful = False
+
+    def _fresh(self, at: float) -> tuple[Probe, ...]:
+        return tuple(probe for probe in self.probes if at - probe.at < PROBE_LASTS_S)
+
+    def _like_probe(self, look: PageLook, page: Print, at: float) -> float:
+        """The resemblance with the likest probe; 0 for the root, which other URLs may show."""
+        if urlsplit(look.url).path in {"", "/"}:
+            return 0.0
+        known = (probe.page for probe in self._fresh(at) if probe.page is not None)
+        return max((_with_title(page, each) for each in known), default=0.0)
+
+    # -- families --------------------------------------------------------------------
+
+    def _family(self, page: Print) -> Family | None:
+        alike = [(likeness(page, family.page), family) for family in self.families]
+        resemblance, likest = max(alike, key=lambda each: each[0], default=(0.0, None))
+        if likest is None or resemblance < _SAME:
+            return None
+        # Pages of hardly any words, such as lists of links, differ by their titles.
+        telling = page.words >= FEW_WORDS or page.title == likest.page.title
+        return likest if telling else None
+
+    def _remember(self, before: Family | None, now: Family) -> None:
+        """Put a family in its place: the largest are kept, of equals those seen last."""
+        others = [each for each in self.families if each is not before]
+        others.sort(key=lambda each: (len(each.urls), each.at))
+        self.families = (*others[-(_MOST_FAMILIES - 1) :], now)
+
+    def _mistaken(self, page: Print, url: str) -> tuple[str, ...]:
+        """The URLs, a wall's own, too, that showed its page and were taken for content."""
+        taken = [known for known, shown in self._content.items() if likeness(shown, page) >= _SAME]
+        self._content.pop(url, None)
+        for known in taken:
+            self._content.pop(known, None)
+        return tuple(taken)
+
+    # -- bytes -----------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """Version, counts, probes and families, little-endian; at most 4 kB."""
+        parts = [_HEADER.pack(VERSION, len(self.probes), len(self.families))]
+        parts += [_packed_probe(probe) for probe in self.probes]
+        parts += [_packed_family(family) for family in self.families]
+        return b"".join(parts)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> SiteWalls:
+        """What :meth:`to_bytes` wrote.
+
+        Raises:
+            ValueError: for an unknown version, or bytes too few or too many.
+        """
+        if data and data[0] != VERSION:
+            raise ValueError(f"walls of version {data[0]}; this program reads {VERSION}")
+        try:
+            site, end = _read(data)
+        except struct.error as error:
+            raise ValueError(f"walls of {len(data)} bytes are cut short") from error
+        if end != len(data):
+            raise ValueError(f"walls of {len(data)} bytes should have {end}")
+        return site
+
+
+def _joined(family: Family, look: PageLook, at: float, *, is_content: bool) -> Family:
+    """The family with this page in it; a URL counts once."""
+    url, at = _number(look.url), max(at, family.at)
+    if url in family.urls or len(family.urls) >= _MOST_URLS:
+        return replace(family, at=at)
+    return replace(
+        family,
+        at=at,
+        urls=(*family.urls, url),
+        returning=family.returning + (look.had_content is True),
+        content=family.content + (is_content and look.had_content is not True),
+    )
+
+
+def _number(url: str) -> int:
+    """A hash of a URL's own name: a page that stands in several directories is one page."""
+    parts = urlsplit(url)
+    names = [name for name in parts.path.split("/") if name and not name.startswith("index.")]
+    return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
+
+
+def _by_probe(best: Weighed, page: Print, resemblance: float) -> Wall | None:
+    """A page like that of a URL that cannot exist; one of hardly any words only with a cue."""
+    cued = best.score >= _DOUBTFUL
+    if resemblance < _LIKE_PROBE or not (cued or page.words >= FEW_WORDS):
+        return None
+    return Wall(
+        best.kind if cued else WallKind.SOFT_404,
+        f"it resembles ({resemblance:.2f}) what the host shows for a URL that cannot exist",
+    )
+
+
+def _by_itself(weighed: Iterable[Weighed], look: PageLook) -> Wall | None:
+    standing = Standing.RETURNING if look.had_content else Standing.ALONE
+    for each in weighed:
+        if is_enough(each, standing):
+            before = " where there was content before" if look.had_content else ""
+            return Wall(each.kind, f"{each.why} say {_SAID[each.kind]}{before}")
+    return None
+
+
+def _unnamed(look: PageLook) -> WallKind:
+    """The kind of a wall that gives no cue: one that can be answered asks for a choice."""
+    return WallKind.CONSENT_WALL if look.signs.controls else WallKind.ERROR_PAGE
+
+
+def _by_family(best: Weighed, family: Family | None, page: Print, look: PageLook) -> Wall | None:
+    if family is None:
+        return None
+    url = _number(look.url)
+    others = [each for each in family.urls if each != url]
+    returning = family.returning + (look.had_content is True and url not in family.urls)
+    if returning >= _MANY and not family.content:
+        kind = best.kind if best.score else _unnamed(look)
+        return Wall(kind, f"{returning} URLs with different content before show it now")
+    alike = len(others) >= _MANY and family.page.title == page.title and page.words >= FEW_WORDS
+    if alike and best.own_words <= _FEW_OWN and has_wayside_sign(look):
+        kind = best.kind if best.score else _unnamed(look)
+        return Wall(kind, f"{len(others)} other URLs show it, with {_WAYSIDE}")
+    standing = Standing.LIKE_MANY if len(others) + 1 >= _MANY else Standing.TWIN
+    if others and is_enough(best, standing):
+        return Wall(
+            best.kind, f"{best.why} say {_SAID[best.kind]}, and {len(others)} other URLs show it"
+        )
+    return None
+
+
+_SAID: Final = {
+    WallKind.SOFT_404: "that there is nothing here",
+    WallKind.ERROR_PAGE: "that an error kept the page away",
+    WallKind.LOGIN_WALL: "that a reader must log in or subscribe",
+    WallKind.CONSENT_WALL: "that a reader must choose or consent first",
+    WallKind.CAPTCHA: "that a visitor must prove to be human",
+    WallKind.RATE_LIMITED_PAGE: "that the visitor is turned away for now",
+}
+
+
+def _with_title(page: Print, probe: Print) -> float:
+    """Likeness to a probe's page; pages of few words must have its title, too."""
+    if min(page.words, probe.words) < FEW_WORDS and page.title != probe.title:
+        return 0.0
+    return likeness(page, probe) if probe.words else 0.0
+
+
+def _packed_probe(probe: Probe) -> bytes:
+    page = b"" if probe.page is None else probe.page.to_bytes()
+    return _PROBE.pack(probe.at, probe.page is not None) + page
+
+
+def _packed_family(family: Family) -> bytes:
+    count = len(family.urls)
+    counts = _FAMILY.pack(family.at, count, family.returning, family.content)
+    return counts + struct.pack(f"<{count}I", *family.urls) + family.page.to_bytes()
+
+
+def _read(data: bytes) -> tuple[SiteWalls, int]:
+    _, probe_count, family_count = _HEADER.unpack_from(data)
+    offset = _HEADER.size
+    probes, families = [], []
+    for _ in range(probe_count):
+        at, shown = _PROBE.unpack_from(data, offset)
+        page, offset = (
+            Print.read(data, offset + _PROBE.size) if shown else (None, offset + _PROBE.size)
+        )
+        probes.append(Probe(at, page))
+    for _ in range(family_count):
+        at, count, returning, content = _FAMILY.unpack_from(data, offset)
+        offset += _FAMILY.size
+        urls = struct.unpack_from(f"<{count}I", data, offset)
+        page, offset = Print.read(data, offset + 4 * count)
+        families.append(Family(page, at, urls, returning, content))
+    return SiteWalls(tuple(probes), tuple(families)), offset

@@ -1,0 +1,26 @@
+"""Looks at pages that the tests write as HTML."""
+
+from crawler.detection.sketch import sketch
+from crawler.detection.walls.look import PageLook
+from crawler.detection.walls.signs import read_signs
+from crawler.parsing.page import parse
+
+HOST = "https://shop.example"
+
+
+def look_at(
+    main: str,
+    *,
+    title: str = "",
+    path: str = "/things/blue-chair",
+    had_content: bool | None = None,
+    retry_after: bool = False,
+    lang: str = "en",
+) -> PageLook:
+    """The look of a page with that body."""
+    html = f'<html lang="{lang}"><head><title>{title}</title></head><body>{main}</body></html>'
+    body = html.encode()
+    page = parse(body, HOST + path, "text/html; charset=utf-8")
+    signs = read_signs(body, "text/html; charset=utf-8")
+    text = sketch(page.blocks.texts, page.blocks.places)
+    return PageLook(HOST + path, page.title, page.blocks, text, signs, had_content, retry_after)

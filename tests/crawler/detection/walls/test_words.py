@@ -1,0 +1,67 @@
+"""The cues that sentences hold."""
+
+import pytest
+
+from crawler.detection.walls.words import Listener, cues, folded, languages, spoken, title_parts
+
+
+def test_contractions_accents_and_punctuation_are_folded_away() -> None:
+    assert folded("We couldn’t load «l’Été»!") == " we could not load l ete "
+    assert folded("It can't — Łódź") == " it can not lodz "
+
+
+def test_a_title_falls_into_the_page_and_the_site() -> None:
+    assert title_parts("Page not found | The Shop") == [" page not found ", " the shop "]
+
+
+def test_every_language_has_cues_for_every_kind() -> None:
+    kinds = {"soft_404", "error_page", "login_wall", "consent_wall", "captcha"}
+    for language in languages():
+        found = {cue.kind for cue in cues(language)}
+        assert kinds | {"rate_limited_page", "about", "aside"} <= found, language
+
+
+def test_no_condition_is_empty() -> None:
+    beginnings = [
+        each
+        for language in ("any", *languages())
+        for cue in cues(language)
+        for condition in cue.conditions
+        for each in condition.beginnings
+    ]
+    assert all(each.strip() for each in beginnings)
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence", "kind"),
+    [
+        ("en", "The page you requested could not be found.", "soft_404"),
+        ("de", "Diese Seite existiert leider nicht.", "soft_404"),
+        ("fr", "Cette page n'existe plus.", "soft_404"),
+        ("es", "Acceso denegado: ha realizado demasiadas solicitudes.", "rate_limited_page"),
+        ("it", "Il servizio è momentaneamente sospeso per manutenzione del server.", "error_page"),
+        ("pt", "Faça login para continuar lendo.", "login_wall"),
+        ("nl", "Bent u een mens? Vink het vakje aan.", "captcha"),
+        ("ru", "Страница не найдена", "soft_404"),
+        ("zh", "访问过于频繁，请稍后再试", "rate_limited_page"),
+        ("ja", "お探しのページは見つかりませんでした。", "soft_404"),
+        ("pl", "Zaloguj się, aby przeczytać cały artykuł.", "login_wall"),
+        ("sv", "Godkänn alla kakor för att fortsätta.", "consent_wall"),
+    ],
+)
+def test_each_language_is_heard(language: str, sentence: str, kind: str) -> None:
+    text = folded(sentence)
+    assert Listener(language, text).heard(text)[kind] >= 2
+
+
+def test_an_undeclared_language_is_known_by_letters_or_common_words() -> None:
+    assert "ja" in spoken("", folded("ページが見つかりません"))
+    assert "ru" in spoken("", folded("Страница не найдена"))
+    assert spoken("", folded("die Seite ist nicht mehr da")) == ("any", "en", "de")
+    assert set(spoken("", folded("Oops"))) == {"any", *languages()}
+
+
+def test_a_label_cue_says_nothing_within_a_long_sentence() -> None:
+    text = folded("a login is what they built last year for all of the readers of the paper")
+    assert "login_wall" not in Listener("en", text).heard(text, label=True)
+    assert Listener("en", " login ").heard(" login ", label=True)["login_wall"] == 2
