@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -21,6 +21,7 @@ from storage.records import Acknowledged, Kind, Role, Visit
 _REFRESH_PER_S = 4
 _LOG_EVERY_S = 10.0
 _REASONS_SHOWN = 3
+_CHANGES_SHOWN = 5
 
 log = structlog.get_logger("freshet")
 
@@ -35,18 +36,27 @@ def watching(*, quiet: bool, verbose: bool) -> Iterator[Callable[[Live], Observe
     with LiveDisplay(console=err, refresh_per_second=_REFRESH_PER_S, transient=True) as display:
 
         def show(live: Live) -> Observer:
-            display.update(Screen(live))
-            return lambda _batch: None
+            screen = Screen(live)
+            display.update(screen)
+            return screen
 
         yield show
 
 
 class Screen:
-    """Two lines that are rewritten: counts and rate, and which hosts wait for what."""
+    """Lines that are rewritten: counts and rate, which hosts wait for what, the last changes."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
         self._started_at = live.clock.now()
+        self._changes: deque[Text] = deque(maxlen=_CHANGES_SHOWN)
+
+    def __call__(self, batch: Sequence[Acknowledged]) -> None:
+        """A batch has committed."""
+        for item in batch:
+            entry = item.entry
+            if isinstance(entry, Visit) and entry.observation.kind is Kind.CHANGED:
+                self._changes.append(_change_line(entry))
 
     def __rich__(self) -> Table:
         """The lines as of now."""
@@ -64,6 +74,8 @@ class Screen:
         )  # fmt: skip
         table.add_row(line)
         table.add_row(Text(self._hosts_line(now), style="dim"))
+        for change in self._changes:
+            table.add_row(change)
         return table
 
     def _hosts_line(self, now: float) -> str:
@@ -78,6 +90,16 @@ class Screen:
         reasons = Counter(waits.values()).most_common(_REASONS_SHOWN)
         parts += [f"{n} {'host waits' if n == 1 else 'hosts wait'}: {why}" for why, n in reasons]
         return "  ·  ".join(parts)
+
+
+def _change_line(visit: Visit) -> Text:
+    observation = visit.observation
+    counts = ""
+    if observation.blocks_added is not None:
+        counts = f"  +{observation.blocks_added} −{observation.blocks_removed}"
+    line = Text.assemble(("changed ", "green"), visit.due.url, (counts, "dim"))
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
 
 
 class _Log:

@@ -112,3 +112,18 @@ def test_a_long_crawl_off_a_terminal_logs_a_line_now_and_then(
         observe([])
     (line,) = capsys.readouterr().err.splitlines()
     assert json.loads(line)["event"] == "crawling"
+
+
+def test_the_screen_shows_the_last_changes_as_they_are_found() -> None:
+    screen = Screen(live(Hosts(), Clock())[0])
+    visits = [
+        Visit(
+            DueUrl(n, f"https://a.example/{n}", f"https://a.example/{n}", 1, 0.0),
+            Observation(n, 99.0, Kind.CHANGED, Rung.BLOCKS, blocks_added=n, blocks_removed=1),
+        )
+        for n in range(1, 8)
+    ]
+    screen([Acknowledged(visit, frozenset(), 0) for visit in visits])
+    screen([committed(Kind.UNCHANGED)])
+    lines = [line.rstrip() for line in shown(screen).splitlines() if line.startswith("changed")]
+    assert lines == [f"changed https://a.example/{n}  +{n} −1" for n in range(3, 8)]
