@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -38,6 +38,26 @@ def importances(
     for row in np.flatnonzero(shared).tolist():
         found[row] = _nearest(urls[row], of_host[host[row]])
     return found
+
+
+def shared(
+    importance: NDArray[np.float64], page_id: NDArray[np.int64], representatives: Mapping[int, int]
+) -> NDArray[np.float64]:
+    """(n,), the importances where near-duplicates count as one page.
+
+    ``representatives`` by the ids of their duplicates. The pages of a group divide the
+    importance of their representative, so that each is still looked at now and then.
+    """
+    if not representatives:
+        return importance
+    rows = {page: row for row, page in enumerate(page_id.tolist())}
+    leader = np.arange(len(page_id))
+    for page, representative in representatives.items():
+        if page in rows and representative in rows:
+            leader[rows[page]] = rows[representative]
+    size = np.bincount(leader, minlength=len(page_id))
+    whole: NDArray[np.float64] = importance[leader] / size[leader]
+    return whole
 
 
 def _sites(seeds: Sequence[StoredSeed]) -> dict[str, _Directories]:

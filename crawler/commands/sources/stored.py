@@ -8,21 +8,22 @@ from pathlib import Path
 import numpy as np
 
 from crawler.commands.sources.columns import Sources, numbered
-from crawler.commands.sources.importance import importances
+from crawler.commands.sources.importance import importances, shared
 from scheduler.estimators import by_name
 from scheduler.estimators.histories import evidence_of
-from storage import histories, inquiries, seeds
+from storage import duplicates, histories, inquiries, seeds
 from storage.histories import KeptPages, PastObservations
 from storage.records import StoredSeed
 
 
 @dataclass(frozen=True, slots=True)
 class StoredHistory:
-    """What a store knew at one moment."""
+    """What a store knew at one moment; ``representatives`` by the ids of their duplicates."""
 
     pages: KeptPages
     observations: PastObservations
     seeds: list[StoredSeed]
+    representatives: dict[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ async def read_history(db: Path) -> StoredHistory:
     async with inquiries.snapshot(db) as connection:
         pages = await histories.pages(connection)
         observed = await histories.observations(connection, pages.page_id)
-        return StoredHistory(pages, observed, await seeds.load(connection))
+        same = await duplicates.one_of_group(connection, pages.page_id.tolist())
+        return StoredHistory(pages, observed, await seeds.load(connection), same)
 
 
 def sources_of(stored: StoredHistory, estimator: str) -> tuple[Sources, Learning]:
@@ -66,9 +68,10 @@ def sources_of(stored: StoredHistory, estimator: str) -> tuple[Sources, Learning
     learner = by_name.load(estimator, host)
     learner.observe(evidence)
     origins = [place.origin for place in pages.hosts]
+    own = importances(pages.url, pages.host, origins, stored.seeds)
     learned = Sources(
         pages.url,
-        importances(pages.url, pages.host, origins, stored.seeds),
+        shared(own, pages.page_id, stored.representatives),
         learner.change_rate(),
         np.zeros(len(pages), np.bool_),
         host,

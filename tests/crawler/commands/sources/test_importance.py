@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from crawler.commands.sources.columns import numbered
-from crawler.commands.sources.importance import importances
+from crawler.commands.sources.importance import importances, shared
 from crawler.urls import origin
 from storage.records import StoredSeed
 
@@ -55,3 +56,15 @@ def test_a_seed_that_moved_speaks_for_where_it_stands_now() -> None:
 
 def test_no_pages_have_no_importance() -> None:
     assert importances([], np.empty(0, np.intp), [], [seed("https://a.example/", 2.0)]).size == 0
+
+
+def test_near_duplicates_divide_the_importance_of_their_representative() -> None:
+    importance, page_id = np.array([4.0, 1.0, 9.0, 2.0]), np.array([10, 11, 12, 13])
+    divided = shared(importance, page_id, {11: 10, 13: 10, 99: 12})
+    assert divided.tolist() == pytest.approx([4 / 3, 4 / 3, 9.0, 4 / 3])
+
+
+def test_without_duplicates_and_where_the_representative_is_gone_each_page_counts() -> None:
+    importance, page_id = np.array([4.0, 1.0]), np.array([10, 11])
+    assert shared(importance, page_id, {}).tolist() == [4.0, 1.0]
+    assert shared(importance, page_id, {10: 7}).tolist() == [4.0, 1.0]
