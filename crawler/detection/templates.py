@@ -80,8 +80,9 @@ class Template:
             _count_page(page, sums)
         least = enough(len(distinct))
         shared = {slot: s for slot, s in sums.items() if s.pages >= LEAST_PAGES}
+        uniform = {slot: s.uniform(least) for slot, s in shared.items()}
         return cls(
-            {slot: s.commonest for slot, s in shared.items() if s.is_uniform(least)},
+            {slot: digest for slot, digest in uniform.items() if digest is not None},
             frozenset(slot for slot, s in shared.items() if s.is_volatile),
             frozenset(slot for slot, s in shared.items() if s.is_content),
         )
@@ -96,28 +97,26 @@ def enough(pages: int) -> float:
 class _SlotSum:
     """What the pages of a sample hold at one slot, and their histories added up."""
 
-    blocks: Counter[int] = field(default_factory=Counter)
+    blocks: list[int] = field(default_factory=list)
     volatile_pages: int = 0
     replaced: int = 0
     compared: int = 0
 
     @property
     def pages(self) -> int:
-        return self.blocks.total()
+        return len(self.blocks)
 
-    @property
-    def commonest(self) -> int:
-        return self.blocks.most_common(1)[0][0]
-
-    def is_uniform(self, least: float) -> bool:
-        return self.blocks[self.commonest] >= max(least, _UNIFORM_SHARE * self.pages)
+    def uniform(self, least: float) -> int | None:
+        """The digest that stands on nearly all of the pages, if one does."""
+        digest, pages = Counter(self.blocks).most_common(1)[0]
+        return digest if pages >= max(least, _UNIFORM_SHARE * self.pages) else None
 
     @property
     def is_volatile(self) -> bool:
         return self.volatile_pages >= max(LEAST_PAGES, _UNIFORM_SHARE * self.pages) or (
             self.compared >= _TELLING_COMPARISONS
             and self.replaced >= _ROTATION_SHARE * self.compared
-            and self.pages >= _PAGES_PER_BLOCK * len(self.blocks)
+            and self.pages >= _PAGES_PER_BLOCK * len(set(self.blocks))
         )
 
     @property
@@ -133,7 +132,7 @@ def _count_page(page: PageRecord, sums: defaultdict[Slot, _SlotSum]) -> None:
     memory, still = page.memory, page.still
     for slot, digest in page.layout.near_slots(_NEAR):
         total, own = sums[slot], memory.slots.get(slot)
-        total.blocks[digest] += 1
+        total.blocks.append(digest)
         if own is None:
             total.compared += memory.comparisons + still
         else:
