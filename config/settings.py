@@ -190,6 +190,7 @@ class Change(Group):
     """Which changes of a page's main text are significant."""
 
     significant_below: Share
+    probe: bool
 
 
 class Parse(Group):

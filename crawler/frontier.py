@@ -50,7 +50,16 @@ class Refusal:
     rule: str
 
 
-Errand = PageErrand | RobotsErrand | Refusal
+@dataclass(frozen=True, slots=True)
+class ProbeErrand:
+    """Ask a host for a page that cannot exist."""
+
+    host_id: int
+    url: str
+    lane: str
+
+
+Errand = PageErrand | RobotsErrand | ProbeErrand | Refusal
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +68,7 @@ class _LaneEntry:
 
     state: Lane
     hosts: OrderedDict[int, _HostEntry] = field(default_factory=OrderedDict)
-    errands: list[RobotsErrand] = field(default_factory=list)
+    errands: list[RobotsErrand | ProbeErrand] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -102,7 +111,7 @@ class Frontier:
         self._hosts: dict[int, _HostEntry] = {}
         self._lanes: dict[str, _LaneEntry] = {}
         self._ready: OrderedDict[str, _LaneEntry] = OrderedDict()
-        self._robots_ready: OrderedDict[str, _LaneEntry] = OrderedDict()
+        self._errands_ready: OrderedDict[str, _LaneEntry] = OrderedDict()
         # A heap; an entry counts while ``_wake_at`` has its time.
         self._waiting: list[tuple[float, int, str]] = []
         self._wake_at: dict[str, float] = {}
@@ -131,7 +140,7 @@ class Frontier:
         """The agenda has URLs of this host."""
         lane = self._hosts[host_id].lane
         # A lane that is ready keeps its place.
-        if lane.state.key not in self._ready and lane.state.key not in self._robots_ready:
+        if lane.state.key not in self._ready and lane.state.key not in self._errands_ready:
             self._schedule(lane)
 
     def ask_robots(self, host_id: int) -> None:
@@ -148,16 +157,30 @@ class Frontier:
         lane.errands.append(errand)
         self._schedule(lane)
 
+    def probe(self, host_id: int, url: str) -> bool:
+        """Queue a probe on the host's lane, unless its robots.txt forbids that."""
+        lane = self._hosts[host_id].lane
+        if not self._book.verdict(host_id, url).allowed:
+            return False
+        lane.errands.append(ProbeErrand(host_id, url, lane.state.key))
+        self._schedule(lane)
+        return True
+
     # -- the cycle of an errand --------------------------------------------------
 
-    def next(self, now: float) -> Errand | None:
-        """The next errand that may start now, or None; see :meth:`wakes_at`."""
+    def next(self, now: float, *, pages: bool = True) -> Errand | None:
+        """The next errand that may start now, or None; see :meth:`wakes_at`.
+
+        Without ``pages`` it is none that takes a due URL.
+        """
         self._promote(now)
-        if self._robots_ready:
-            _, lane = self._robots_ready.popitem(last=False)
+        if self._errands_ready:
+            _, lane = self._errands_ready.popitem(last=False)
             errand = lane.errands.pop(0)
             self._start(lane)
             return errand
+        if not pages:
+            return None
         ready = _ReadyHosts(self._ready, self._hosts, lambda host: self._is_open(host, now))
         due = self._agenda.next(ready, now)
         return None if due is None else self._page_errand(due)
@@ -174,6 +197,12 @@ class Frontier:
         """An exchange on this lane has ended."""
         lane = self._lanes[lane_key]
         lane.state.end(now, response_s, answer, retry_after_s, why)
+        self._schedule(lane)
+
+    def turned_away(self, host_id: int, now: float, retry_after_s: float | None, why: str) -> None:
+        """A page of this host says what a status should have: too many requests."""
+        lane = self._hosts[host_id].lane
+        lane.state.refused(now, retry_after_s, why)
         self._schedule(lane)
 
     def robots_known(self, host_id: int, now: float) -> None:
@@ -239,7 +268,7 @@ class Frontier:
         """Put a lane where it belongs: asleep until its time, or out of the way."""
         key = lane.state.key
         self._ready.pop(key, None)
-        self._robots_ready.pop(key, None)
+        self._errands_ready.pop(key, None)
         at = None if lane.state.is_full else self._work_at(lane)
         if at is None:
             self._wake_at.pop(key, None)
@@ -279,7 +308,7 @@ class Frontier:
             if turn is not None and not self._book.is_fresh(turn.host_id, now):
                 self._ask(turn)
         if lane.errands:
-            self._robots_ready[lane.state.key] = lane
+            self._errands_ready[lane.state.key] = lane
         else:
             self._ready[lane.state.key] = lane
             fresh = [

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from crawler.clock import Clock
-from crawler.frontier import Errand, Frontier, PageErrand, Refusal, RobotsErrand
+from crawler.frontier import Errand, Frontier, PageErrand, ProbeErrand, Refusal, RobotsErrand
 from crawler.visiting import Visiting
 from storage.records import Acknowledged, Agenda, Entry, Kind, Role, Visit
 
@@ -71,6 +71,7 @@ class FetchPool:
         self._failure: BaseException | None = None
         self._drain_until: float | None = None
         self._changed = asyncio.Event()
+        visiting.probing.listen(self._changed.set)
 
     @property
     def active(self) -> int:
@@ -115,8 +116,10 @@ class FetchPool:
                 ending = await self._launch(deadline)
                 if self._failure is not None:
                     raise self._failure
-                if ending is not None and self._quiet():
-                    return ending
+                if ending is not None:
+                    self._visiting.probing.give_up()
+                    if self._quiet():
+                        return ending
                 if ending is not None or not self._agenda.hungry:
                     await self._wait(deadline, draining=ending is not None)
         finally:
@@ -140,7 +143,9 @@ class FetchPool:
             now = self._clock.now()
             if ending := self._must_end(now, deadline):
                 return ending
-            errand = self._frontier.next(now) if self._may_launch() else None
+            errand = None
+            if self._may_launch():
+                errand = self._frontier.next(now, pages=self._may_take_pages())
             if errand is None:
                 return Ending.NOTHING_DUE if self._over(now) else None
             await self._start(errand)
@@ -152,12 +157,19 @@ class FetchPool:
         return Ending.LIMIT if now >= deadline or full else None
 
     def _may_launch(self) -> bool:
-        """Whether the limits have room: for pages, for all that are in flight answer."""
-        rules = self._rules
+        """Whether there is room for an exchange, and use for one.
+
+        A visit that waits for a probe has ended its exchange, and the probe must be sent even
+        where that visit is the last that the limits allow.
+        """
+        waiting = self._visiting.probing.waiting
+        has_room = len(self._tasks) - waiting < self._rules.exchanges
+        return has_room and (waiting > 0 or self._may_take_pages())
+
+    def _may_take_pages(self) -> bool:
+        """Whether the limit has room for pages, for all that are in flight answer."""
         pages = self._pages + self._page_tasks + self._unacknowledged
-        return len(self._tasks) < rules.exchanges and (
-            not rules.max_pages or pages < rules.max_pages
-        )
+        return not self._rules.max_pages or pages < self._rules.max_pages
 
     def _over(self, now: float) -> bool:
         """Whether the run has ended: nothing is due within the patience."""
@@ -209,11 +221,14 @@ class FetchPool:
         if not task.cancelled() and (error := task.exception()):
             self._failure = error
 
-    async def _perform(self, errand: PageErrand | RobotsErrand) -> None:
-        if isinstance(errand, PageErrand):
-            await self.submit(await self._visiting.page(errand))
-        else:
-            await self._robots(errand)
+    async def _perform(self, errand: PageErrand | RobotsErrand | ProbeErrand) -> None:
+        match errand:
+            case PageErrand():
+                await self.submit(await self._visiting.page(errand))
+            case RobotsErrand():
+                await self._robots(errand)
+            case ProbeErrand():
+                await self.submit(await self._visiting.probe(errand))
 
     async def _robots(self, errand: RobotsErrand) -> None:
         for entry in await self._visiting.robots(errand):

@@ -16,6 +16,7 @@ from crawler.admission.redirection import Redirection
 from crawler.detection.change import NOT_MODIFIED, Verdict, judge_body
 from crawler.detection.detector import Detection, Detector
 from crawler.detection.sketch import Sketch, body_digest, sketch
+from crawler.detection.walls.look import Wall, WallKind
 from crawler.parsing.blocks import Blocks
 from crawler.parsing.page import ParsedPage
 from crawler.parsing.quarantine import Parser, Unparsable
@@ -32,6 +33,7 @@ from crawler.politeness.retrying import Retrying
 from crawler.robots.book import RobotsBook
 from crawler.robots.directives import Directives, parse_directives
 from crawler.urls import canonical, is_http
+from crawler.vetting import Vetted, Vetting
 from storage.records import (
     AliasKind,
     Capture,
@@ -54,14 +56,18 @@ class ReductionRules:
     """``agent_token`` is the robots token; ``zstd_level`` packs the stored bodies."""
 
     agent_token: str
+    sitemap_limits: SitemapLimits
     zstd_level: int = 3
 
 
 #: A page that asks the browser to go on after at most this many seconds is a redirect.
 _REFRESH_IS_REDIRECT_S = 10.0
 _PREFIX_BYTES = 2_048
+_TOO_MANY_REQUESTS = 429
 _IN_A_THREAD_BYTES = 256 * 1024
 _ANSWERED = frozenset({Outcome.FETCHED, Outcome.NOT_MODIFIED})
+#: Walls by which a host says that it is asked too much: it is left alone, and asked again.
+TURNED_AWAY = frozenset({str(WallKind.RATE_LIMITED_PAGE), str(WallKind.CAPTCHA)})
 
 
 class Reduction:
@@ -75,8 +81,8 @@ class Reduction:
         retrying: Retrying,
         book: RobotsBook,
         detector: Detector,
+        vetting: Vetting,
         rules: ReductionRules,
-        sitemap_limits: SitemapLimits,
     ) -> None:
         self._parser = parser
         self._admission = admission
@@ -84,8 +90,8 @@ class Reduction:
         self._retrying = retrying
         self._book = book
         self._detector = detector
+        self._vetting = vetting
         self._rules = rules
-        self._sitemap_limits = sitemap_limits
 
     async def visit(self, due: DueUrl, result: FetchResult, now: float) -> Visit:
         """What the store is to learn from this result, observed at ``now``."""
@@ -138,6 +144,10 @@ class Reduction:
     async def _page(
         self, due: DueUrl, result: FetchResult, digest: bytes, parsed: ParsedPage, now: float
     ) -> Visit:
+        new = await self._sketch(parsed.blocks)
+        vetted = await self._vetting.vet(due, result, parsed, new, now)
+        if vetted.wall is not None:
+            return self._walled(due, result, vetted.wall, vetted, now)
         directives = self._directives(result, parsed)
         targets, offsite = self._admission.links(
             parsed.links, due.depth, nofollow=directives.nofollow
@@ -152,14 +162,25 @@ class Reduction:
             noarchive=directives.noarchive,
             nofollow=directives.nofollow,
         )
-        visit = await self._compared(due, result, capture, parsed.blocks, now)
-        return replace(visit, links=parsed.links, offsite=offsite, targets=targets)
+        visit = await self._compared(due, result, capture, new, now)
+        return replace(
+            visit, links=parsed.links, offsite=offsite, targets=targets, walls=vetted.walls
+        )
+
+    def _walled(
+        self, due: DueUrl, result: FetchResult, wall: Wall, vetted: Vetted, now: float
+    ) -> Visit:
+        """A page that is no content: a failure, of which nothing is kept or followed."""
+        status = _TOO_MANY_REQUESTS if wall.kind in TURNED_AWAY else result.status
+        failed = replace(result, status=status, reason=str(wall.kind), detail=wall.why)
+        visit = self._retrying.visit(due, failed, now)
+        observation = replace(visit.observation, status=result.status)
+        return replace(visit, observation=observation, walls=vetted.walls)
 
     async def _compared(
-        self, due: DueUrl, result: FetchResult, capture: Capture, blocks: Blocks, now: float
+        self, due: DueUrl, result: FetchResult, capture: Capture, new: Sketch, now: float
     ) -> Visit:
         """A visit that found a text, with the verdict on it."""
-        new = await self._sketch(blocks)
         found = await self._detector.detect(due, new, now)
         capture = replace(
             capture,
@@ -204,7 +225,7 @@ class Reduction:
             return await self._opaque(due, result, digest, now, feed.reason)
         targets, offsite = self._admission.links(feed.links, due.depth, nofollow=False)
         capture = await self._capture(result, digest, keep_body=True)
-        visit = await self._compared(due, result, capture, feed.blocks, now)
+        visit = await self._compared(due, result, capture, await self._sketch(feed.blocks), now)
         return replace(visit, role=Role.FEED, links=feed.links, offsite=offsite, targets=targets)
 
     async def _sitemap(self, due: DueUrl, result: FetchResult, digest: bytes, now: float) -> Visit:
@@ -229,8 +250,8 @@ class Reduction:
 
     async def _parse_sitemap(self, body: bytes) -> Sitemap:
         if len(body) <= _IN_A_THREAD_BYTES:
-            return parse_sitemap(body, self._sitemap_limits)
-        return await asyncio.to_thread(parse_sitemap, body, self._sitemap_limits)
+            return parse_sitemap(body, self._rules.sitemap_limits)
+        return await asyncio.to_thread(parse_sitemap, body, self._rules.sitemap_limits)
 
     def _sitemap_links(self, due: DueUrl, sitemap: Sitemap) -> tuple[Links, set[int]]:
         """The entries as links, and the positions of those it may speak for."""

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from crawler.admission.admitting import Admission
 from crawler.admission.seeding import Seeding
 from crawler.clock import Clock
-from crawler.frontier import Frontier, PageErrand, Refusal, RobotsErrand
+from crawler.frontier import Frontier, PageErrand, ProbeErrand, Refusal, RobotsErrand
 from crawler.network.fetch import Accept, Fetcher, Request
 from crawler.politeness.lanes import answer_of
-from crawler.reduction import Reduction
+from crawler.probing import Probing
+from crawler.reduction import TURNED_AWAY, Reduction
 from crawler.robots.book import Bar, RobotsBook, RobotsRules
 from crawler.robots.robots_txt import cut_at_line_end, standing
 from crawler.urls import canonical, is_http, resolve
@@ -25,6 +26,7 @@ from storage.records import (
     Kind,
     Observation,
     Outcome,
+    Probed,
     RobotsRecord,
     RobotsStanding,
     RobotsVisit,
@@ -50,6 +52,7 @@ class Visiting:
 
     fetcher: Fetcher
     frontier: Frontier
+    probing: Probing
     book: RobotsBook
     reduction: Reduction
     admission: Admission
@@ -69,6 +72,10 @@ class Visiting:
             request = replace(request, accept=Accept.SITEMAP, max_body_bytes=self.sitemap_max_bytes)
         result = await self._exchange(errand.lane, request)
         visit = await self._reduce(errand, result)
+        reason = visit.observation.reason
+        if reason in TURNED_AWAY and result.outcome is Outcome.FETCHED:
+            now = self.clock.now()
+            self.frontier.turned_away(due.host_id, now, result.retry_after_s, reason or "")
         return replace(visit, host=self.frontier.host_state(due.host_id))
 
     def refusal(self, refusal: Refusal) -> Visit:
@@ -84,6 +91,13 @@ class Visiting:
                 due.page_id, now, Kind.FAILED, reason=barred.reason, detail=barred.detail
             )
         return Visit(due, observation, role=due.role, fetches=0)
+
+    async def probe(self, errand: ProbeErrand) -> Probed:
+        """Ask for what cannot exist, and pass the answer on to the visits that wait for it."""
+        result = await self._exchange(errand.lane, Request(errand.url))
+        self.probing.answered(errand.host_id, result)
+        host = self.frontier.host_state(errand.host_id)
+        return Probed(errand.host_id, self.clock.now(), host=host)
 
     async def robots(self, errand: RobotsErrand) -> list[Entry]:
         """Fetch a robots.txt, or one hop of it; what is known when the last hop is done."""

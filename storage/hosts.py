@@ -75,6 +75,17 @@ async def save_robots(
     )
 
 
+async def save_walls(connection: aiosqlite.Connection, walls: Sequence[tuple[int, bytes]]) -> None:
+    """Replace what is known of these hosts' walls (versioned bytes)."""
+    await connection.executemany("INSERT OR REPLACE INTO wall (host_id, data) VALUES (?, ?)", walls)
+
+
+async def walls(connection: aiosqlite.Connection, host_id: int) -> bytes | None:
+    """What is known of a host's walls, or None."""
+    rows = await connection.execute_fetchall("SELECT data FROM wall WHERE host_id = ?", (host_id,))
+    return next((row[0] for row in rows), None)
+
+
 def _host(row: aiosqlite.Row) -> Host:
     state = None
     if row["lane"] is not None:

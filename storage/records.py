@@ -260,7 +260,8 @@ class Visit:
     ``retry_at`` keeps the URL in the frontier (``charged`` adds to its attempts) and
     ``fetch_url`` replaces what is asked for. ``fetches`` counts requests made. ``memory``
     (versioned bytes) replaces the page's when not None, and ``amendments`` say of its
-    earlier observations what is known better by now.
+    earlier observations what is known better by now. ``walls`` (versioned bytes) replace what
+    is known of the host's walls when not None.
     """
 
     due: DueUrl
@@ -280,6 +281,7 @@ class Visit:
     new_root: str | None = None
     memory: bytes | None = None
     amendments: tuple[Amendment, ...] = ()
+    walls: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +323,18 @@ class SeedsSettled:
     host: HostState | None = None
 
 
-Entry = Visit | RobotsVisit | SeedsSettled
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """A host was asked for a page that cannot exist; what it showed comes with a visit."""
+
+    host_id: int
+    at: float
+    fetches: int = 1
+    targets: None = None
+    host: HostState | None = None
+
+
+Entry = Visit | RobotsVisit | SeedsSettled | Probed
 
 
 @dataclass(frozen=True, slots=True)

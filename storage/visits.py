@@ -122,6 +122,10 @@ class VisitTables:
                 states[entry.host.host_id] = entry.host
                 exchanges[entry.host.host_id] += entry.fetches
         await hosts.save_states(connection, [(s, exchanges[i]) for i, s in states.items()])
+        await hosts.save_walls(
+            connection,
+            [(e.due.host_id, e.walls) for e in entries if isinstance(e, Visit) and e.walls],
+        )
         await hosts.save_robots(
             connection,
             [(e.host_id, e.record) for e in entries if isinstance(e, RobotsVisit)],

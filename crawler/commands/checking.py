@@ -16,14 +16,17 @@ from crawler.commands.parsers import parser_of
 from crawler.detection.change import judge_body
 from crawler.detection.detector import Detection, Detector, Recall
 from crawler.detection.sketch import Sketch, body_digest, sketch
+from crawler.detection.walls.look import Wall
+from crawler.detection.walls.sieve import is_short
 from crawler.network.fetch import Accept, Fetcher, Request
 from crawler.parsing.blocks import Blocks
-from crawler.parsing.page import ParsedPage
+from crawler.parsing.page import ParsedPage, is_plain
 from crawler.parsing.quarantine import Parser, Unparsable
 from crawler.robots.robots_txt import cut_at_line_end, standing
 from crawler.robots.robots_txt import parse as parse_robots
 from crawler.urls import origin, robots_url
-from storage import inquiries, memories
+from crawler.vetting import look_at, walls_of
+from storage import hosts, inquiries, memories
 from storage.database import reading
 from storage.inquiries import KnownUrl
 from storage.records import Digests, DueUrl, FetchResult, Kind, Outcome, RobotsStanding, Rung
@@ -150,8 +153,27 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
         ShownBlock(kind.name.lower(), text)
         for kind, text in zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
     ]
+    wall = await _wall(db, result, parsed, now)
+    if wall is not None:
+        found.steps.append(Step("content", str(wall.kind), wall.why))
+        found.conclusion = "failed: this is no content, and the page's history would stay as it is"
+        return found
     found.conclusion = await _compared(db, found, result.body, parsed.blocks, now)
     return found
+
+
+async def _wall(db: Path, result: FetchResult, parsed: ParsedPage, now: float) -> Wall | None:
+    """Whether the page is a wall, by itself and by what its host has shown before."""
+    if is_plain(result.header("Content-Type")) or not is_short(parsed.blocks.texts):
+        return None
+    stored = None
+    if db.exists():
+        async with reading(db) as connection:
+            host = await hosts.find(connection, str(origin(result.url)))
+            stored = await hosts.walls(connection, host.host_id) if host is not None else None
+    blocks = parsed.blocks
+    look = look_at(result, result.url, parsed, sketch(blocks.texts, blocks.places))
+    return walls_of(stored).judge(look, now)
 
 
 def _read(parsed: ParsedPage) -> Step:

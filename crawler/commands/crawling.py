@@ -33,10 +33,12 @@ from crawler.parsing.sitemaps import SitemapLimits
 from crawler.politeness.lanes import PolitenessRules
 from crawler.politeness.retrying import Retrying
 from crawler.pool import Ending, FetchPool, PoolRules
+from crawler.probing import Probing
 from crawler.reduction import Reduction, ReductionRules
 from crawler.robots.book import RobotsBook, RobotsRules
 from crawler.tally import Tally
 from crawler.urls import origin, robots_url
+from crawler.vetting import Vetting, WallRecall
 from crawler.visiting import Visiting
 from scheduler.agenda import BreadthFirst
 from storage import bodies, frontier, hosts, links, memories, pages, runs, seeds
@@ -159,6 +161,10 @@ class _Acknowledgements:
             listener(batch)
 
 
+async def _unasked(_host_id: int, _url: str) -> None:
+    """The answer to a probe that is not sent."""
+
+
 class _CrawlRun:
     """The parts of one invocation, wired."""
 
@@ -192,6 +198,7 @@ class _CrawlRun:
             TrapLimits(**settings.traps.model_dump()),
         )
         reader = database.reader
+        self._probing = Probing(self._frontier)
         self._reduction = Reduction(
             parser,
             self._admission,
@@ -210,8 +217,17 @@ class _CrawlRun:
                 ),
                 significant_below=settings.change.significant_below,
             ),
-            ReductionRules(token, settings.store.zstd_level),
-            SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries),
+            Vetting(
+                WallRecall(partial(hosts.walls, reader), partial(memories.load, reader)),
+                self._probing.ask if settings.change.probe else _unasked,
+                parser,
+                rng,
+            ),
+            ReductionRules(
+                token,
+                SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries),
+                settings.store.zstd_level,
+            ),
         )
         self._fetcher = fetcher
         self._network = network
@@ -243,8 +259,9 @@ class _CrawlRun:
     def _pool(self, seeding: Seeding, writer: Writer) -> FetchPool:
         lane_key = self._network.lane_key
         visiting = Visiting(
-            self._fetcher, self._frontier, self._book, self._reduction, self._admission, seeding,
-            lane_key, self._clock, self._robots_rules, self._settings.sitemaps.max_bytes,
+            self._fetcher, self._frontier, self._probing, self._book, self._reduction,
+            self._admission, seeding, lane_key, self._clock, self._robots_rules,
+            self._settings.sitemaps.max_bytes,
             lambda url, at: links.offsite_at(self._database.reader, url, at),
         )  # fmt: skip
         chosen = self._settings.crawl

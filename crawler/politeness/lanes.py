@@ -166,6 +166,11 @@ class Lane:
         if pause > 0 and now + pause >= self.parked_until:
             self.parked_until, self.parked_reason = now + pause, why
 
+    def refused(self, now: float, retry_after_s: float | None, why: str) -> None:
+        """An exchange that ended well was a refusal by its content: pause as for a 429."""
+        self.start()
+        self.end(now, self.response_s, Answer.THROTTLED, retry_after_s, why)
+
     def obey_crawl_delay(self, crawl_delay_s: float) -> None:
         """Keep this Crawl-delay from now on, after the last exchange already."""
         self.crawl_delay_s = crawl_delay_s

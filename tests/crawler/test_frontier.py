@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.frontier import PageErrand, Refusal, RobotsErrand
+from crawler.frontier import PageErrand, ProbeErrand, Refusal, RobotsErrand
 from crawler.politeness.lanes import Answer, PolitenessRules
 from crawler.robots.book import Bar
 from storage.records import RobotsRecord, RobotsStanding
@@ -223,3 +223,46 @@ def test_a_host_is_active_unless_it_is_kept_waiting_or_has_no_work() -> None:
     world.frontier.ended("b", 0.5, 0.1, Answer.DOWN, None, "connect")
     assert world.frontier.active(0.5) == 0
     assert world.frontier.waits(0.5) == {2: "connect"}
+
+
+def test_a_probe_goes_before_the_next_page_and_keeps_the_delay() -> None:
+    world = World()
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    world.supply(page(1, 1), page(2, 1))
+    assert world.errands(0.0) == [PageErrand(page(1, 1), "a")]
+    assert world.frontier.probe(1, "http://h1/none")
+    assert world.errands(0.0) == []
+    world.fine("a", 0.5)
+    assert world.errands(1.0) == []
+    assert world.errands(1.5) == [ProbeErrand(1, "http://h1/none", "a")]
+    world.fine("a", 1.5)
+    assert world.errands(2.5) == [PageErrand(page(2, 1), "a")]
+
+
+def test_a_probe_is_sent_where_no_more_pages_are_wanted() -> None:
+    world = World()
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    world.supply(page(1, 1))
+    assert world.frontier.probe(1, "http://h1/none")
+    assert world.frontier.next(0.0, pages=False) == ProbeErrand(1, "http://h1/none", "a")
+    world.fine("a", 0.0)
+    assert world.frontier.next(9.0, pages=False) is None
+
+
+def test_what_robots_txt_forbids_is_not_probed() -> None:
+    world = World()
+    world.add(1, "a", parsed(PRIVATE, 0.0))
+    assert not world.frontier.probe(1, "http://h1/private/none")
+    assert world.frontier.wakes_at() is None
+
+
+def test_a_host_that_turns_us_away_by_its_content_is_left_alone_as_after_a_429() -> None:
+    world = World()
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    world.supply(page(1, 1), page(2, 1))
+    world.errands(0.0)
+    world.fine("a", 0.0)
+    world.frontier.turned_away(1, 0.0, 90.0, "rate_limited_page")
+    assert world.errands(89.0) == []
+    assert world.frontier.waits(89.0) == {1: "rate_limited_page"}
+    assert world.errands(90.0) == [PageErrand(page(2, 1), "a")]

@@ -22,6 +22,7 @@ QUICK: Mapping[str, object] = {
     "politeness.back_off_factor": 1.5,
     "politeness.retry_after_cap_s": 0.05,
     "crawl.patience_s": 5.0,
+    "change.probe": False,
     "network.allow_private_addresses": True,
 }
 

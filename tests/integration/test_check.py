@@ -103,6 +103,14 @@ async def test_other_answers_have_no_content_to_compare(
     assert found.conclusion.startswith(conclusion)
 
 
+async def test_a_wall_is_told_as_one(tmp_path: Path) -> None:
+    lost = Page("<title>Page not found</title><h1>Page not found</h1><p>It does not exist.</p>")
+    async with scripted({"h": {"/": lost}}) as web:
+        found = await checked(web, "/", tmp_path / "no.db")
+    assert steps(found)["content"] == "soft_404"
+    assert found.conclusion.startswith("failed: this is no content")
+
+
 async def test_of_two_spellings_the_one_that_answers_is_judged(tmp_path: Path) -> None:
     async with scripted({"h": {"/": Page(TEXT)}}) as web:
         plain = f"{web.origin('h')}/"

@@ -107,7 +107,7 @@ async def test_json_prints_one_object_with_the_documented_counts(tmp_path: Path)
     report = json.loads(only_line(stdout))
     assert (code, stderr) == (0, "")
     assert report | {"seconds": 0} == report | {
-        "pages": 10, "fetches": 12, "changed": 0, "unchanged": 0, "new": 10, "gone": 0,
+        "pages": 10, "fetches": 14, "changed": 0, "unchanged": 0, "new": 10, "gone": 0,
         "refused_by_robots": 0, "errors": 0, "seconds": 0,
     }  # fmt: skip
 

@@ -1,0 +1,55 @@
+"""Probing: visits ask for a page that cannot exist, and wait for how their host answers.
+
+The frontier sends a probe as politely as any errand, before the host's next page. A visit
+that waits has ended its own exchange, and so keeps nobody from the network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from crawler.frontier import Frontier
+from storage.records import FetchResult
+
+
+class Probing:
+    """The probes under way, one for a host; ``waiting`` counts the visits that wait."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self._frontier = frontier
+        self._answers: dict[int, asyncio.Future[FetchResult | None]] = {}
+        self._asked: Callable[[], None] = lambda: None
+        self._is_over = False
+        self.waiting = 0
+
+    def listen(self, asked: Callable[[], None]) -> None:
+        """Have ``asked`` called whenever the frontier has a new probe."""
+        self._asked = asked
+
+    async def ask(self, host_id: int, url: str) -> FetchResult | None:
+        """How the host answers; None where robots.txt forbids to ask, or the run ends first."""
+        if self._is_over or not self._frontier.probe(host_id, url):
+            return None
+        answer: asyncio.Future[FetchResult | None] = asyncio.get_running_loop().create_future()
+        self._answers[host_id] = answer
+        self._asked()
+        self.waiting += 1
+        try:
+            return await answer
+        finally:
+            self.waiting -= 1
+            del self._answers[host_id]
+
+    def answered(self, host_id: int, result: FetchResult) -> None:
+        """A probe has been answered."""
+        answer = self._answers.get(host_id)
+        if answer is not None and not answer.done():
+            answer.set_result(result)
+
+    def give_up(self) -> None:
+        """No errand is sent any more: who waits goes on without an answer."""
+        self._is_over = True
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_result(None)

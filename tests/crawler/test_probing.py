@@ -1,0 +1,60 @@
+"""Visits wait for probes, and no longer than the run can send them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from crawler.frontier import ProbeErrand
+from crawler.probing import Probing
+from storage.records import FetchResult, Outcome
+from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
+
+ANSWER = FetchResult("http://h1/none", Outcome.GONE, 0.0, 0.0, 404)
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    world.add(2, "b", parsed(PRIVATE, 0.0))
+    return world
+
+
+async def test_who_asks_gets_the_answer_and_the_pool_is_told(world: World) -> None:
+    probing, told = Probing(world.frontier), asyncio.Event()
+    probing.listen(told.set)
+    asked = asyncio.create_task(probing.ask(1, "http://h1/none"))
+    await told.wait()
+    assert probing.waiting == 1
+    assert world.errands(0.0) == [ProbeErrand(1, "http://h1/none", "a")]
+    probing.answered(1, ANSWER)
+    probing.answered(1, ANSWER)
+    assert await asked == ANSWER
+    assert probing.waiting == 0
+
+
+async def test_what_must_not_be_asked_is_not_waited_for(world: World) -> None:
+    assert await Probing(world.frontier).ask(2, "http://h2/private/none") is None
+
+
+async def test_a_run_that_ends_keeps_nobody_waiting(world: World) -> None:
+    probing, told = Probing(world.frontier), asyncio.Event()
+    probing.listen(told.set)
+    asked = asyncio.create_task(probing.ask(1, "http://h1/none"))
+    await told.wait()
+    probing.give_up()
+    assert await asked is None
+    assert await probing.ask(1, "http://h1/other") is None
+
+
+async def test_an_answer_that_nobody_waits_for_is_dropped(world: World) -> None:
+    probing = Probing(world.frontier)
+    asked = asyncio.create_task(probing.ask(1, "http://h1/none"))
+    await asyncio.sleep(0)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    probing.answered(1, ANSWER)
+    assert probing.waiting == 0
