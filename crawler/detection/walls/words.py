@@ -83,9 +83,13 @@ def word_count(folded_text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One of the beginnings stands in the sentence, or with ``absent`` none of them."""
+    """One of the beginnings stands in the sentence, or with ``absent`` none of them.
+
+    ``keys`` are those under which the beginnings are looked up.
+    """
 
     beginnings: tuple[str, ...]
+    keys: tuple[str, ...]
     absent: bool = False
 
     def holds(self, sentence: str) -> bool:
@@ -94,6 +98,14 @@ class Condition:
             if each in sentence:
                 return not self.absent
         return self.absent
+
+    def may_hold(self, text: str, keys: Set[str]) -> bool:
+        """Whether it may hold somewhere in a folded text that has these keys."""
+        return self.absent or any(
+            each in text
+            for key, each in zip(self.keys, self.beginnings, strict=True)
+            if key in keys
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +154,8 @@ def _cue(kind: str, written: str, lists: dict[str, str]) -> Cue:
 def _condition(written: str, lists: dict[str, str]) -> Condition:
     absent, written = written.startswith("!"), written.removeprefix("!")
     named = (lists[each[1:]] if each.startswith("@") else each for each in written.split("|"))
-    return Condition(tuple(_beginning(each) for name in named for each in name.split("|")), absent)
+    beginnings = tuple(_beginning(each) for name in named for each in name.split("|"))
+    return Condition(beginnings, tuple(map(_key, beginnings)), absent)
 
 
 def _beginning(written: str) -> str:
@@ -166,8 +179,9 @@ def _index(language: Language) -> dict[str, list[int]]:
     """The numbers of cues by the keys of what must be there: of the shortest of their lists."""
     index: dict[str, list[int]] = {}
     for number, cue in enumerate(cues(language)):
-        needed = [each.beginnings for each in cue.conditions if not each.absent]
-        for key in {_key(beginning) for beginning in min(needed, key=len)}:
+        needed = [each.keys for each in cue.conditions if not each.absent]
+        fewest: tuple[str, ...] = min(needed, key=len)
+        for key in set(fewest):
             index.setdefault(key, []).append(number)
     return index
 
@@ -192,7 +206,7 @@ def holds_cue(text: str) -> bool:
     return any(
         cue.weight > 1
         and cue.kind not in {ABOUT, ASIDE}
-        and all(condition.absent or condition.holds(whole) for condition in cue.conditions)
+        and all(condition.may_hold(whole, keys) for condition in cue.conditions)
         for language in spoken("", whole)
         for cue in _possible(language, keys)
     )
@@ -247,7 +261,7 @@ class Listener:
             cue
             for language in spoken(declared, whole)
             for cue in _possible(language, keys)
-            if all(condition.absent or condition.holds(whole) for condition in cue.conditions)
+            if all(condition.may_hold(whole, keys) for condition in cue.conditions)
         ]
 
     def heard(self, sentence: str, *, label: bool = False) -> dict[str, int]:
