@@ -100,7 +100,7 @@ async def _summary(connection: aiosqlite.Connection, parser: Parser, change: Pag
         new = await read_text(connection, parser, change.url, after)
     except NoText:
         return _in_counts(change)
-    return in_one_line(align(old, new), _SUMMARY_WIDTH)
+    return in_one_line(align(old.texts, new.texts), _SUMMARY_WIDTH)
 
 
 def _in_counts(change: PageChange) -> str:

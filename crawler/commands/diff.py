@@ -17,14 +17,14 @@ from crawler.commands import lookup, running
 from crawler.commands.console import fail, print_json, say
 from crawler.commands.diff_page import page_of
 from crawler.commands.diff_view import print_difference
-from crawler.commands.difference import Difference
+from crawler.commands.difference import Difference, volatile_blocks
 from crawler.commands.display import moment
 from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from crawler.commands.parsers import parser_of
 from crawler.commands.stored_text import NoText, read_text
 from crawler.comparison.alignment import align
 from crawler.parsing.quarantine import Parser
-from storage import inquiries, versions
+from storage import inquiries, memories, versions
 from storage.versions import StoredVersion
 
 
@@ -93,7 +93,7 @@ async def _read(order: DiffOrder, settings: Settings) -> Difference:
             url = known.url if known.alias is None else known.alias.url
             stored = await versions.versions(connection, page_id)
             before, after = _chosen(url, stored, order)
-            return await _compare(connection, parser, url, before, after)
+            return await _compare(connection, parser, page_id, url, before, after)
     except NoText as error:
         fail(f"{order.url}: {error}")
     finally:
@@ -103,13 +103,16 @@ async def _read(order: DiffOrder, settings: Settings) -> Difference:
 async def _compare(
     connection: aiosqlite.Connection,
     parser: Parser,
+    page_id: int,
     url: str,
     before: StoredVersion,
     after: StoredVersion,
 ) -> Difference:
     old = await read_text(connection, parser, url, before)
     new = await read_text(connection, parser, url, after)
-    return Difference(url, before, after, align(old, new))
+    history = await memories.load(connection, page_id)
+    volatile = volatile_blocks(history, new) if history is not None else frozenset()
+    return Difference(url, before, after, align(old.texts, new.texts), volatile)
 
 
 def _chosen(

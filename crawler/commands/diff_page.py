@@ -37,6 +37,7 @@ header p { margin: .1rem 0; color: var(--faint); font-size: .92rem; }
 .removed { border-color: var(--old-ink); background: var(--old); color: var(--old-ink); }
 .moved { border-color: var(--moved-ink); background: var(--moved); }
 .edited { border-color: var(--faint); }
+.volatile { opacity: .55; }
 .word { font-size: .75rem; letter-spacing: .04em; text-transform: uppercase; color: var(--faint);
   margin-right: .5rem; }
 ins { background: var(--new); color: var(--new-ink); text-decoration: none; border-radius: 2px; }
@@ -63,7 +64,9 @@ $blocks
 def page_of(difference: Difference, context: int) -> str:
     """The page, with so many unchanged blocks around each change."""
     rows = [
-        _gap(each) if isinstance(each, Gap) else _block(each)
+        _gap(each)
+        if isinstance(each, Gap)
+        else _block(each, is_volatile=difference.is_volatile(each))
         for each in difference.around_changes(context)
     ]
     numbers = in_numbers(difference.blocks) or "no block of main text differs"
@@ -87,10 +90,12 @@ def _gap(gap: Gap) -> str:
     return f'<p class="gap">{gap.blocks:,} unchanged</p>'
 
 
-def _block(block: AlignedBlock) -> str:
+def _block(block: AlignedBlock, *, is_volatile: bool) -> str:
     words = "".join(map(_run, block.runs)) if block.change is Change.EDITED else escape(block.text)
     label = "" if block.change is Change.KEPT else f'<span class="word">{block.change}</span>'
-    return f'<p class="block {block.change}">{label}{words}</p>'
+    kind = f"{block.change} volatile" if is_volatile else str(block.change)
+    note = ' <span class="word">differs at every visit</span>' if is_volatile else ""
+    return f'<p class="block {kind}">{label}{words}{note}</p>'
 
 
 def _run(run: Run) -> str:

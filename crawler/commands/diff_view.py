@@ -40,16 +40,23 @@ def print_difference(difference: Difference, context: int, now: float) -> None:
         return
     show_text(Text())
     for each in difference.around_changes(context):
-        show_text(_gap(each) if isinstance(each, Gap) else _block(each))
+        if isinstance(each, Gap):
+            show_text(_gap(each))
+        else:
+            show_text(_block(each, is_volatile=difference.is_volatile(each)))
 
 
 def _gap(gap: Gap) -> Text:
     return Text(f"  … {gap.blocks:,} unchanged", style="dim")
 
 
-def _block(block: AlignedBlock) -> Text:
+def _block(block: AlignedBlock, *, is_volatile: bool) -> Text:
     mark, style = _STYLES[block.change]
     line = Text(f"{mark} ", style=style)
+    if is_volatile and block.change is not Change.KEPT:
+        line.append(f"{plain(block.text)}  (differs at every visit)")
+        line.stylize("dim")
+        return line
     if block.change is Change.EDITED:
         for run in shortened(block.runs, _AROUND):
             _append_run(line, run)

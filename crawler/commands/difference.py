@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from crawler.comparison.alignment import AlignedBlock, Change, counts
+from crawler.detection.layout import Layout
+from crawler.detection.memory import PageMemory
+from crawler.parsing.blocks import Blocks
+from storage.records import PageHistory
 from storage.versions import StoredVersion
 
 
@@ -18,12 +22,17 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two versions of a page, aligned."""
+    """Two versions of a page, aligned; ``volatile`` are positions in the later one."""
 
     url: str
     before: StoredVersion
     after: StoredVersion
     blocks: tuple[AlignedBlock, ...]
+    volatile: frozenset[int] = frozenset()
+
+    def is_volatile(self, block: AlignedBlock) -> bool:
+        """Whether the block stands where the page differs at every visit."""
+        return block.after in self.volatile
 
     @property
     def is_empty(self) -> bool:
@@ -55,5 +64,18 @@ class Difference:
             "before": asdict(self.before),
             "after": asdict(self.after),
             "counts": {str(change): n for change, n in counts(self.blocks).items()},
-            "blocks": [asdict(b) for b in self.blocks if b.change is not Change.KEPT],
+            "blocks": [
+                asdict(b) | {"volatile": self.is_volatile(b)}
+                for b in self.blocks
+                if b.change is not Change.KEPT
+            ],
         }
+
+
+def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
+    """The positions of the blocks at slots where the page differs at every visit."""
+    if history.memory is None:
+        return frozenset()
+    volatile = PageMemory.from_bytes(history.memory).volatile
+    items = Layout(blocks.places, blocks.places).items()
+    return frozenset(i for i, item in enumerate(items) if not volatile.isdisjoint(item.slots))

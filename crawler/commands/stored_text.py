@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import aiosqlite
 
+from crawler.parsing.blocks import Blocks
 from crawler.parsing.quarantine import Parser, Unparsable
 from storage import versions
 from storage.versions import StoredVersion
@@ -15,7 +16,7 @@ class NoText(Exception):
 
 async def read_text(
     connection: aiosqlite.Connection, parser: Parser, url: str, version: StoredVersion
-) -> tuple[str, ...]:
+) -> Blocks:
     """The blocks of main text of a version.
 
     Raises:
@@ -30,4 +31,4 @@ async def read_text(
     parsed = await parser.parse(body, url, version.content_type)
     if isinstance(parsed, Unparsable):
         raise NoText(f"version {version.number} cannot be parsed: {parsed.reason}")
-    return parsed.blocks.texts
+    return parsed.blocks
