@@ -28,28 +28,32 @@ class Probing:
         self._asked = asked
 
     async def ask(self, host_id: int, url: str) -> FetchResult | None:
-        """How the host answers; None where robots.txt forbids to ask, or the run ends first."""
-        if self._is_over or not self._frontier.probe(host_id, url):
-            return None
-        answer: asyncio.Future[FetchResult | None] = asyncio.get_running_loop().create_future()
-        self._answers[host_id] = answer
-        self._asked()
+        """How the host answers; None where robots.txt forbids to ask, or the run ends first.
+
+        A host is asked one thing at a time: who asks meanwhile gets the same answer.
+        """
+        answer = self._answers.get(host_id)
+        if answer is None:
+            if self._is_over or not self._frontier.probe(host_id, url):
+                return None
+            answer = self._answers[host_id] = asyncio.get_running_loop().create_future()
+            self._asked()
         self.waiting += 1
         try:
-            return await answer
+            # Who else waits for this answer must get it, even if this visit is broken off.
+            return await asyncio.shield(answer)
         finally:
             self.waiting -= 1
-            del self._answers[host_id]
 
     def answered(self, host_id: int, result: FetchResult) -> None:
         """A probe has been answered."""
-        answer = self._answers.get(host_id)
-        if answer is not None and not answer.done():
+        answer = self._answers.pop(host_id, None)
+        if answer is not None:
             answer.set_result(result)
 
     def give_up(self) -> None:
         """No errand is sent any more: who waits goes on without an answer."""
         self._is_over = True
         for answer in self._answers.values():
-            if not answer.done():
-                answer.set_result(None)
+            answer.set_result(None)
+        self._answers.clear()

@@ -58,3 +58,17 @@ async def test_an_answer_that_nobody_waits_for_is_dropped(world: World) -> None:
         await asked
     probing.answered(1, ANSWER)
     assert probing.waiting == 0
+
+
+async def test_visits_of_one_host_share_a_probe_and_one_may_be_broken_off(world: World) -> None:
+    probing = Probing(world.frontier)
+    asked = [asyncio.create_task(probing.ask(1, f"http://h1/none-{n}")) for n in range(3)]
+    await asyncio.sleep(0)
+    assert world.errands(0.0) == [ProbeErrand(1, "http://h1/none-0", "a")]
+    asked[0].cancel()
+    await asyncio.sleep(0)
+    probing.answered(1, ANSWER)
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    assert isinstance(found[0], asyncio.CancelledError)
+    assert found[1:] == [ANSWER, ANSWER]
+    assert probing.waiting == 0
