@@ -179,7 +179,11 @@ async def _wall(db: Path, result: FetchResult, parsed: ParsedPage, now: float) -
 def _read(parsed: ParsedPage) -> Step:
     title = f"“{parsed.title}”, " if parsed.title else ""
     blocks, links = len(parsed.blocks), len(parsed.links)
-    return Step("parse", parsed.encoding, f"{title}{blocks:,} blocks of main text, {links:,} links")
+    return Step(
+        "parse",
+        parsed.encoding or "bytes",
+        f"{title}{blocks:,} blocks of main text, {links:,} links",
+    )
 
 
 async def _compared(db: Path, found: Check, body: bytes, blocks: Blocks, now: float) -> str:

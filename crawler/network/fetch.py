@@ -22,10 +22,10 @@ from yarl import URL
 from crawler.network.addresses import AddressGuard, is_disguised
 from crawler.network.body import Body, Intake, Pace
 from crawler.network.responses import (
-    PAGE_TYPES,
     RawHeaders,
     Verdict,
     first_header,
+    is_page_type,
     judge,
     media_type,
     retry_after_s,
@@ -97,10 +97,10 @@ class Fetcher(Protocol):
 
 
 class _Kind(NamedTuple):
-    """How one kind of request is made; ``types`` and ``max_body_bytes`` None: no own."""
+    """How one kind of request is made. ``is_typed``: only bodies of a page's types are read."""
 
     accept: str
-    types: frozenset[str] | None = None
+    is_typed: bool = False
     max_body_bytes: int | None = None
     is_cut: bool = False
 
@@ -108,12 +108,14 @@ class _Kind(NamedTuple):
 _KINDS: Mapping[Accept, _Kind] = {
     Accept.PAGE: _Kind(
         "text/html, application/xhtml+xml, application/xml;q=0.9, text/plain;q=0.8, */*;q=0.1",
-        PAGE_TYPES,
+        is_typed=True,
     ),
     # 50 MiB is the limit of the sitemaps protocol.
-    Accept.SITEMAP: _Kind("application/xml, text/xml, text/plain, */*;q=0.5", None, 50 * 2**20),
+    Accept.SITEMAP: _Kind(
+        "application/xml, text/xml, text/plain, */*;q=0.5", max_body_bytes=50 * 2**20
+    ),
     # 500 KiB are what RFC 9309, section 2.5, asks for; the byte more shows that there are.
-    Accept.ROBOTS: _Kind("text/plain, */*;q=0.5", None, 500 * 1024 + 1, is_cut=True),
+    Accept.ROBOTS: _Kind("text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, is_cut=True),
 }
 
 
@@ -240,7 +242,7 @@ class NetworkFetcher:
     async def _read_body(self, request: Request, response: Response) -> Body:
         kind = _KINDS[request.accept]
         label = media_type(response.headers.get("Content-Type", ""))
-        if kind.types is not None and label is not None and label not in kind.types:
+        if kind.is_typed and label is not None and not is_page_type(label):
             raise Unfetched("content_type", f"the server sent {label[:200]}", Outcome.SKIPPED)
         max_bytes = request.max_body_bytes or kind.max_body_bytes or self._limits.max_body_bytes
         announced = response.content_length or 0
@@ -250,7 +252,7 @@ class NetworkFetcher:
             _joined(response.headers, "Content-Encoding"),
             max_bytes,
             is_cut=kind.is_cut,
-            is_sniffed=kind.types is not None and label is None,
+            is_sniffed=kind.is_typed and label is None,
         )
         await intake.read(response.content.iter_any(), self._pace())
         if response.broke_off:

@@ -12,20 +12,21 @@ from storage.records import Outcome
 #: Names and values as they came, in order.
 RawHeaders = tuple[tuple[bytes, bytes], ...]
 
-#: What a page, a feed or a sitemap may be labelled as. JSON feeds are not among them:
-#: nothing here reads them.
-PAGE_TYPES = frozenset(
+#: What a page, a feed or a sitemap may be labelled as, beside JSON and text of other kinds.
+_PAGE_TYPES = frozenset(
     {
-        "text/html",
         "application/xhtml+xml",
-        "text/plain",
         "application/xml",
-        "text/xml",
         "application/rss+xml",
         "application/atom+xml",
         "application/rdf+xml",
+        "application/json",
+        "application/pdf",
+        "application/x-pdf",
     }
 )
+#: Text that is for programs.
+_NO_PAGE_TYPES = frozenset({"text/css", "text/javascript", "text/ecmascript", "text/vtt"})
 #: As many bytes as the MIME Sniffing standard looks at (section 5.2).
 SNIFFED_BYTES = 1445
 
@@ -133,6 +134,15 @@ def media_type(content_type: str) -> str | None:
     name = content_type.partition(";")[0].strip().lower()
     major, slash, minor = name.partition("/")
     return name if slash and major.strip("* ") and minor.strip("* ") else None
+
+
+def is_page_type(name: str) -> bool:
+    """Whether a lower-case media type is one that a page, a feed or a document may have."""
+    return (
+        name in _PAGE_TYPES
+        or name.endswith("+json")
+        or (name.startswith("text/") and name not in _NO_PAGE_TYPES)
+    )
 
 
 def looks_binary(head: bytes) -> bool:

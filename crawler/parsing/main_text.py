@@ -35,6 +35,8 @@ _LINK_SHARE: Final = 0.7
 _LINK_LIST: Final = 3
 _LIST_OR_TABLE: Final = IN_LIST | IN_TABLE
 
+#: A table of more lines is compared by its paragraphs.
+_MOST_LINES: Final = 20_000
 _BLANK_LINE: Final = re.compile(r"(?>\r\n?|\n)[^\S\r\n]*(?>\r\n?|\n)")
 
 
@@ -89,9 +91,11 @@ def main_text(markup: Markup, *, selected: bool = False) -> Blocks:
     return blocks.chosen(range(len(blocks.texts)))
 
 
-def plain_text(text: str) -> Blocks:
-    """The paragraphs of a text without markup, as blocks."""
-    paragraphs = (" ".join(p.split()) for p in _BLANK_LINE.split(text))
+def plain_text(text: str, *, by_line: bool = False) -> Blocks:
+    """The paragraphs of a text without markup, as blocks, or its lines, if they are few enough."""
+    by_line = by_line and text.count("\n") <= _MOST_LINES
+    parts = text.splitlines() if by_line else _BLANK_LINE.split(text)
+    paragraphs = (" ".join(part.split()) for part in parts)
     texts = tuple(t for p in paragraphs if p and not is_stamp(t := normalize("NFC", p)))
     place = below(ROOT, "p")
     return Blocks(texts, (BlockKind.PARAGRAPH,) * len(texts), (place,) * len(texts))

@@ -22,6 +22,7 @@ from crawler.parsing.json_text import is_json, json_text, media_type
 from crawler.parsing.links import page_links
 from crawler.parsing.main_text import main_text, plain_text
 from crawler.parsing.markup import Markup, read
+from crawler.parsing.pdf import is_pdf, pdf_text
 from crawler.parsing.references import is_feed, relations
 from crawler.parsing.selectors import NO_HINTS, SelectorHints
 from crawler.urls import is_http, resolve, without_fragment
@@ -37,6 +38,10 @@ _REFRESH: Final = re.compile(
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _MAX_DELAY_S: Final = 10.0**9
+#: Text whose lines are records.
+_LINED: Final = frozenset(
+    {"text/csv", "text/tab-separated-values", "text/calendar", "text/vcard", "text/uri-list"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class MetaRefresh:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPage:
-    """A page as read. ``encoding`` is the WHATWG name of its character encoding.
+    """A page as read. ``encoding`` is the WHATWG name of its character encoding, None of PDF.
 
     ``canonical`` (a hint), ``feeds`` and ``base_url`` are resolved and without fragments;
     ``robots_meta`` are the contents of the robots ``meta`` elements for everybody and for
@@ -58,7 +63,7 @@ class ParsedPage:
     """
 
     base_url: str
-    encoding: str
+    encoding: str | None
     title: str | None = None
     language: str | None = None
     canonical: str | None = None
@@ -80,16 +85,19 @@ def parse(
 ) -> ParsedPage:
     """Read a page. ``url`` is where it came from, ``content_type`` its header, if any.
 
-    Text of any kind but HTML and XML is taken as paragraphs without links, JSON as its
-    values; ``hints`` say for HTML which elements are the main text.
+    Text of any kind but HTML and XML is taken as paragraphs (a table or a calendar as lines)
+    without links, JSON as its values, PDF as its digest; ``hints`` say for HTML which elements
+    are the main text.
 
     Raises:
         SelectolaxError: if Lexbor gives up (it runs out of memory).
     """
+    if is_pdf(media_type(content_type)):
+        return ParsedPage(without_fragment(url), None, blocks=pdf_text(body))
     text, encoding = decode(body, content_type)
     if is_plain(content_type):
-        blocks = json_text(text) if is_json(content_type) else None
-        return ParsedPage(without_fragment(url), encoding, blocks=blocks or plain_text(text))
+        blocks = _plain(text, content_type)
+        return ParsedPage(without_fragment(url), encoding, blocks=blocks)
     tree = LexborHTMLParser(text, options=_OPTIONS)
     del text  # up to 40 MB of a large page
     hints.mark(tree)
@@ -112,11 +120,17 @@ def parse(
 
 
 def is_plain(content_type: str | None) -> bool:
-    """Whether a Content-Type is that of text without markup."""
-    kind, _, subtype = media_type(content_type).partition("/")
+    """Whether a Content-Type is that of a document without markup."""
+    name = media_type(content_type)
+    kind, _, subtype = name.partition("/")
     return "xml" not in subtype and (
-        (kind == "text" and subtype != "html") or is_json(content_type)
+        (kind == "text" and subtype != "html") or is_json(content_type) or is_pdf(name)
     )
+
+
+def _plain(text: str, content_type: str | None) -> Blocks:
+    values = json_text(text) if is_json(content_type) else None
+    return values or plain_text(text, by_line=media_type(content_type) in _LINED)
 
 
 class _Head:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawler.network.fetch import Accept, Request
-from crawler.network.responses import PAGE_TYPES, Verdict, judge, media_type, retry_after_s
+from crawler.network.responses import Verdict, is_page_type, judge, media_type, retry_after_s
 from crawler.synthetic_web.addresses import Addresses
 from crawler.synthetic_web.answers import Answer, Ask
 from crawler.synthetic_web.clock import WebClock
@@ -75,7 +75,7 @@ def _limited(request: Request, answer: Answer, verdict: Verdict) -> tuple[Verdic
     if verdict.outcome is not Outcome.FETCHED:
         return verdict, b""
     label = media_type(answer.header("Content-Type") or "")
-    if request.accept is Accept.PAGE and label is not None and label not in PAGE_TYPES:
+    if request.accept is Accept.PAGE and label is not None and not is_page_type(label):
         return Verdict(Outcome.SKIPPED, "content_type", f"the server sent {label}"), b""
     limit = request.max_body_bytes
     if limit is None or len(answer.body) <= limit:

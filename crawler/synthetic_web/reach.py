@@ -19,7 +19,7 @@ def reachable(sites: Mapping[str, Site], seeds: Iterable[str], at: float) -> fro
     It follows links and sitemaps within the sites that are seeds (and where their roots
     redirect to), redirects and immediate refreshes up to :data:`MAX_REDIRECTS` in a row;
     neither what robots.txt forbids nor nofollow links; it asks again after a fault. Pages
-    are what answers 200 with text and does not refresh to another place. The pages of
+    are what answers 200 with text or PDF and does not refresh to another place. The pages of
     endless sets are left out, whatever leads there.
     """
     walk = _Walk(sites, at)

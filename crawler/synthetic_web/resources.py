@@ -87,8 +87,8 @@ class File:
 
     @property
     def is_page(self) -> bool:
-        """Whether a crawler counts it as a page: text it can read."""
-        return self.content_type.startswith(("text/html", "text/plain"))
+        """Whether a crawler counts it as a page: what it can compare with another version."""
+        return self.content_type.startswith(("text/html", "text/plain", "application/pdf"))
 
 
 @dataclass(frozen=True, slots=True)

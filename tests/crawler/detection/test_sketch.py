@@ -72,6 +72,29 @@ def test_what_stands_between_words_is_no_part_of_a_shingle(text: str) -> None:
     assert np.array_equal(sketch([text]).minima, sketch([words]).minima)
 
 
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [("\u4e00", "\u9fa5"), ("\u3041", "\u30f6"), ("\u0e01", "\u0e2e"), ("\u1780", "\u17b3")],
+    ids=["Chinese", "Japanese", "Thai", "Khmer"],
+)
+def test_where_no_spaces_are_written_each_character_is_a_word(first: str, last: str) -> None:
+    letters = random.Random(1).choices(range(ord(first), ord(last) + 1), k=400)
+    old = "".join(map(chr, letters))
+    new = "".join(chr(ord(c) ^ 1) if i % 20 == 10 else c for i, c in enumerate(old))
+    assert sketch([old]).shingle_count == len(old) - 3
+    # Each of the 20 characters stands in four of the 397 shingles: 317 of 477 are in both.
+    found = resemblance(sketch([old]), sketch([new]))
+    assert abs(found.value - 317 / 477) < 4 * found.standard_error
+    assert sketch([old]).text_digest != sketch([new]).text_digest
+
+
+def test_words_of_latin_among_characters_stay_words() -> None:
+    assert np.array_equal(
+        sketch(["検索エンジンGoogle"]).minima, sketch(["検索エンジン Google"]).minima
+    )
+    assert sketch(["検索エンジンGoogleの順位"]).shingle_count == 6 + 1 + 3 - 3
+
+
 @given(BLOCKS)
 def test_bytes_round_trip(blocks: list[str]) -> None:
     made = sketch(blocks)

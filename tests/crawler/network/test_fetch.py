@@ -313,7 +313,7 @@ async def test_a_body_that_cannot_be_decoded_is_an_encoding_failure(coding: str)
     assert await reason_of(sends(body)) == "encoding"
 
 
-@pytest.mark.parametrize("label", ["image/png", "application/pdf", "application/octet-stream"])
+@pytest.mark.parametrize("label", ["image/png", "text/css", "application/octet-stream"])
 async def test_a_body_of_a_type_that_is_not_wanted_is_not_read(label: str) -> None:
     head = f"HTTP/1.1 200 OK\r\nContent-Type: {label}\r\n\r\n".encode()
     result, _ = await exchange(repeats(head, bytes(MIB)))
@@ -322,7 +322,13 @@ async def test_a_body_of_a_type_that_is_not_wanted_is_not_read(label: str) -> No
     assert result.wire_body == b""
 
 
-@pytest.mark.parametrize("label", ["text/html;charset=x", "TEXT/PLAIN", "application/rss+xml"])
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("text/html;charset=x", "TEXT/PLAIN", "application/rss+xml", "application/pdf"),
+        *("application/json", "application/feed+json", "text/csv"),
+    ],
+)
 async def test_a_body_of_a_wanted_type_is_read(label: str) -> None:
     result, _ = await exchange(sends(page(b"text", f"Content-Type: {label}")))
     assert result.body == b"text"

@@ -136,6 +136,15 @@ def test_plain_text_is_paragraphs_without_links() -> None:
     assert found == ParsedPage(URL, "windows-1252", blocks=plain_text("one <a href=x>\n\ntwo"))
 
 
+def test_a_table_and_a_calendar_are_lines() -> None:
+    for kind in ("csv", "calendar"):
+        assert page(b"a,1\r\nb, 2\n\nc,3", f"text/{kind}").blocks.texts == ("a,1", "b, 2", "c,3")
+
+
+def test_a_very_long_table_is_not_cut_into_lines() -> None:
+    assert len(page(b"a,1\n" * 20_001, "text/csv").blocks) == 1
+
+
 @pytest.mark.parametrize(
     ("content_type", "plain"),
     [

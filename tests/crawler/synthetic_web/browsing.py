@@ -96,7 +96,7 @@ class NaiveCrawl:
         kind = answer.header("Content-Type") or ""
         if location is not None:
             yield join_url(url, location), hops + 1
-        if answer.status != 200 or not kind.startswith("text/"):
+        if answer.status != 200 or not kind.startswith(("text/", "application/pdf")):
             return
         tree = LexborHTMLParser(answer.body)
         refresh = tree.css_first('meta[http-equiv="Refresh"]')
