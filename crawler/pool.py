@@ -10,9 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 
 from crawler.clock import Clock
 from crawler.frontier import Errand, Frontier, PageErrand, ProbeErrand, Refusal, RobotsErrand
+from crawler.pacing import Pacer
 from crawler.visiting import Visiting
 from storage.records import Acknowledged, Agenda, Entry, Kind, Role, Visit
 
@@ -44,7 +46,10 @@ _ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
 
 
 class FetchPool:
-    """Runs errands until nothing is due within the patience, a limit, or :meth:`stop`."""
+    """Runs errands until nothing is due within the patience, a limit, or :meth:`stop`.
+
+    ``pacer`` is asked before each exchange, whatever it is for.
+    """
 
     def __init__(
         self,
@@ -55,6 +60,7 @@ class FetchPool:
         lane_key: Callable[[str], Awaitable[str]],
         clock: Clock,
         rules: PoolRules,
+        pacer: Pacer,
     ) -> None:
         self._frontier = frontier
         self._agenda = agenda
@@ -62,6 +68,7 @@ class FetchPool:
         self._lane_key = lane_key
         self._clock = clock
         self._rules = rules
+        self._pacer = pacer
         self._tasks: set[asyncio.Task[None]] = set()
         self._page_tasks = 0
         self._pages = 0
@@ -108,7 +115,7 @@ class FetchPool:
 
     async def run(self) -> Ending:
         """Crawl; everything submitted has been acknowledged when this returns."""
-        deadline = self._clock.now() + (self._rules.time_limit_s or float("inf"))
+        deadline = self._clock.now() + (self._rules.time_limit_s or inf)
         try:
             while True:
                 self._changed.clear()
@@ -143,6 +150,8 @@ class FetchPool:
             now = self._clock.now()
             if ending := self._must_end(now, deadline):
                 return ending
+            if not self._pacer.allows(now):
+                return None
             errand = None
             if self._may_launch():
                 errand = self._frontier.next(now, pages=self._may_take_pages())
@@ -194,14 +203,22 @@ class FetchPool:
         else:
             until = deadline
             if self._may_launch():
-                until = min(until, self._next_wake() or until)
-        try:
-            async with asyncio.timeout(until - now if until != float("inf") else None):
-                await self._changed.wait()
-        except TimeoutError:
-            if draining:
-                self.abandon()
-                self._drain_until = float("inf")
+                until = min(until, self._next_launch(now))
+        came = await self._clock.wait(self._changed, until, idle=self._idle())
+        if draining and not came:
+            self.abandon()
+            self._drain_until = inf
+
+    def _next_launch(self, now: float) -> float:
+        """When something may start again, or should be looked for."""
+        if not self._pacer.allows(now):
+            return self._pacer.allows_at(now)
+        at = self._next_wake()
+        return inf if at is None else at
+
+    def _idle(self) -> bool:
+        """Whether time alone can bring anything new."""
+        return len(self._tasks) == self._visiting.probing.waiting and not self._unacknowledged
 
     # -- errands -----------------------------------------------------------------
 
@@ -209,6 +226,7 @@ class FetchPool:
         if isinstance(errand, Refusal):
             await self.submit(self._visiting.refusal(errand))
             return
+        self._pacer.started()
         task = asyncio.create_task(self._perform(errand))
         self._tasks.add(task)
         self._page_tasks += isinstance(errand, PageErrand)

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from math import inf
 from pathlib import Path
 from random import Random
 
@@ -28,6 +29,7 @@ from crawler.detection.detector import Detector, Recall
 from crawler.errors import CrawlError
 from crawler.frontier import Frontier
 from crawler.network.fetch import Fetcher
+from crawler.pacing import Pacer
 from crawler.parsing.quarantine import Parser
 from crawler.parsing.sitemaps import SitemapLimits
 from crawler.politeness.lanes import PolitenessRules
@@ -269,8 +271,9 @@ class _CrawlRun:
             chosen.exchanges, chosen.max_pages, chosen.time_limit_s, chosen.patience_s
         )
         return FetchPool(
-            self._frontier, self._agenda, visiting, writer.submit, lane_key, self._clock, rules
-        )
+            self._frontier, self._agenda, visiting, writer.submit, lane_key, self._clock, rules,
+            Pacer(inf, self._clock.now()),
+        )  # fmt: skip
 
     async def _run(self, pool: FetchPool, seeding: Seeding, writer: Writer) -> Ending:
         """Crawl under the signal handlers, with the writer beside the pool."""

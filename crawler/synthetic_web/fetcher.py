@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crawler.clock import Clock
 from crawler.network.fetch import Accept, Request
 from crawler.network.responses import Verdict, is_page_type, judge, media_type, retry_after_s
 from crawler.synthetic_web.addresses import Addresses
@@ -20,7 +21,7 @@ class SyntheticFetcher:
     """
 
     def __init__(
-        self, web: SyntheticWeb, clock: WebClock, addresses: Addresses | None = None
+        self, web: SyntheticWeb, clock: WebClock | Clock, addresses: Addresses | None = None
     ) -> None:
         self.addresses = Addresses.named(web.sites) if addresses is None else addresses
         self._clock = clock

@@ -47,7 +47,7 @@ class Hosts:
 def live(hosts: Hosts, clock: Clock, *, stopping: bool = False) -> tuple[Live, Tally]:
     tally = Tally()
     pool = SimpleNamespace(active=1, stopping=stopping)
-    return Live(cast(Any, pool), cast(Any, hosts), tally, clock, resumed=False), tally
+    return Live(cast(Any, pool), cast(Any, hosts), tally, cast(Any, clock), resumed=False), tally
 
 
 def committed(kind: Kind, rung: Rung | None = None) -> Acknowledged:

@@ -1,0 +1,84 @@
+"""Pacing: when the next request may start under a budget. Pure.
+
+The budget flows in evenly, and what is not taken is kept for a minute, or as one request where
+less than one a minute flows in. *Invariant.* In any span of time no more requests start than
+flow in during it and that reserve. Consequence: no burst at a start, after a pause, or when a
+host that was down for a day is back.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final
+
+_DAY_S: Final = 86_400.0
+_KEPT_S: Final = 60.0
+#: Times of today differ by 2e-7 s at least: a request that is due to this is due.
+_CLOCK_S: Final = 1e-6
+
+
+class Pacer:
+    """Lets requests start; ``per_day`` is the budget (inf: no limit), ``now`` in seconds.
+
+    It begins empty: the first request waits for its share of the day.
+
+    Attributes:
+        spent: requests started.
+        forgone: requests that the budget had room for while nothing could be asked.
+
+    Raises:
+        ValueError: if the budget is not above 0.
+
+    >>> pacer = Pacer(86_400 / 100, now=0)  # one in 100 seconds
+    >>> pacer.allows(99), pacer.allows_at(99), pacer.allows(100)
+    (False, 100.0, True)
+    """
+
+    def __init__(self, per_day: float, now: float) -> None:
+        self.spent = 0
+        self.forgone = 0.0
+        self._at = now
+        self._balance = 0.0
+        self._set(per_day)
+
+    def _set(self, per_day: float) -> None:
+        if not per_day > 0:
+            raise ValueError(f"per_day: is {per_day!r}; accepted is a number above 0")
+        self._per_s = per_day / _DAY_S
+        self._most = max(1.0, self._per_s * _KEPT_S)
+        self._enough = 1.0 - min(0.5, 1e-9 + self._per_s * _CLOCK_S)
+
+    def change(self, per_day: float, now: float) -> None:
+        """Go on with another budget; what has flowed in stays.
+
+        Raises:
+            ValueError: if the budget is not above 0.
+        """
+        self._flow(now)
+        self._set(per_day)
+
+    def allows(self, now: float) -> bool:
+        """Whether a request may start."""
+        if self._per_s == inf:
+            return True
+        self._flow(now)
+        return self._balance >= self._enough
+
+    def allows_at(self, now: float) -> float:
+        """When the next request may start, if none does before."""
+        if self.allows(now):
+            return now
+        return now + (1.0 - self._balance) / self._per_s
+
+    def started(self) -> None:
+        """A request has started."""
+        self.spent += 1
+        if self._per_s < inf:
+            self._balance -= 1.0
+
+    def _flow(self, now: float) -> None:
+        # A clock that was set back gives nothing, and takes nothing.
+        balance = self._balance + max(0.0, now - self._at) * self._per_s
+        self._at = now
+        self._balance = min(balance, self._most)
+        self.forgone += balance - self._balance
