@@ -12,7 +12,15 @@ import pytest
 from crawler.admission.sites import seeds_from_arguments
 from crawler.commands.crawling import CrawlOrder, Mode, crawl
 from crawler.commands.report import CrawlReport
-from tests.integration.quick import quick, unwatched
+from crawler.network.fetch import Accept, Request
+from crawler.synthetic_web.clock import WebClock
+from crawler.synthetic_web.fetcher import SyntheticFetcher
+from crawler.synthetic_web.presets import WebSpec
+from crawler.synthetic_web.sites.guarded import guarded
+from crawler.synthetic_web.sites.statuses import statuses
+from crawler.synthetic_web.web import SyntheticWeb
+from storage.records import FetchResult, Outcome
+from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 
 FRAME = "<nav><a href=/>Home</a> <a href=/a>A</a> <a href=/b>B</a> <a href=/gone>C</a></nav>"
@@ -28,6 +36,12 @@ BUSY = Page(
 
 # Words that no list knows: only the likeness tells.
 UNKNOWN = "Valahol egészen biztosan máshol van az, amit ezen a lapon keresel, kedves látogató."
+
+
+DOUBTFUL = (
+    b"<title>The loom</title><h1>The loom stands still</h1><p>That item has left the building "
+    b"some time ago.</p><p>Our weavers wish you a fine day and many warm blankets.</p>"
+)
 
 
 class Everywhere(dict[str, Page]):
@@ -215,6 +229,63 @@ async def test_a_page_that_proves_to_be_a_wall_was_one_at_the_visits_before(
     assert [kind for kind, _, _ in findings(db, "/gone")] == ["failed"] * 3
     assert last(db, "/gone") == ("failed", "soft_404", False)
     assert [kind for kind, _, _ in findings(db, "/a")] == ["new", "unchanged", "unchanged"]
+
+
+class Losing:
+    """The synthetic web, of which hosts answer with a page for what is not there.
+
+    ``lost`` are the ends of URLs that are not there either.
+    """
+
+    def __init__(self, web: SyntheticWeb) -> None:
+        self._fetcher = SyntheticFetcher(web, WebClock(web.start_at))
+        self.origins = [self._fetcher.addresses.origin(name) for name in web.sites]
+        self.lost: tuple[str, ...] = ()
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """The web's own answer, or the page."""
+        result = await self._fetcher.fetch(request)
+        is_page = request.accept is Accept.PAGE
+        is_lost = result.outcome is Outcome.GONE or request.url.endswith(self.lost or ("\0",))
+        if not (is_page and is_lost):
+            return result
+        return replace(
+            result, outcome=Outcome.FETCHED, status=200, reason=None, detail=None, body=DOUBTFUL,
+            headers=((b"Content-Type", b"text/html; charset=utf-8"),), wire_body=DOUBTFUL,
+        )  # fmt: skip
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def test_in_the_synthetic_web_the_wall_visited_first_is_known_by_the_second(
+    tmp_path: Path,
+) -> None:
+    db, spec = tmp_path / "c.db", WebSpec(hosts=2, seed=3)
+    sites = [statuses(spec.plot("status")), guarded(spec.plot("guarded", pages=14))]
+    losing = Losing(spec.web(sites))
+    losing.lost = ("/guide", "/searching-tips")
+    order = CrawlOrder(db, seeds_from_arguments(losing.origins).seeds, Mode.NEW)
+    report = await crawl(quick(), order, watch=unwatched, fetcher=losing)
+    for pair in (("/gone", "/missing"), ("/guide", "/searching-tips")):
+        found = [each for path in pair for each in findings(db, path)]
+        assert sorted(found) == [
+            ("failed", "soft_404", "failed"), ("failed", "soft_404", "new"),
+        ]  # fmt: skip
+        assert [versions(db, path) for path in pair] == [0, 0]
+    assert report.reasons["failed: soft_404"] == 4
+    assert_consistent(db)
+    with closing(sqlite3.connect(db)) as connection:
+        kinds = "SELECT kind, count(*) FROM finding AS f JOIN page AS p ON p.id = f.page_id "
+        counted = connection.execute(
+            f"{kinds} WHERE role = 'page' AND kind IN ('new', 'changed', 'unchanged') GROUP BY 1"
+        ).fetchall()
+    assert counted == [("new", report.new)]
+    assert {url.rpartition("/")[2] for url in report.appeared}.isdisjoint({"guide", "gone"})
+    losing.lost = ()
+    report = await crawl(quick(), order, watch=unwatched, fetcher=losing)
+    assert [findings(db, path)[-1][0] for path in ("/guide", "/searching-tips")] == ["new", "new"]
+    assert (report.new, report.changed) == (2, 0)
 
 
 async def test_a_busy_host_is_left_alone_for_a_while_and_asked_again(tmp_path: Path) -> None:
