@@ -44,6 +44,7 @@ from storage.records import (
     Links,
     Observation,
     Outcome,
+    PageHistory,
     Role,
     Rung,
     Validators,
@@ -162,10 +163,11 @@ class Reduction:
             noarchive=directives.noarchive,
             nofollow=directives.nofollow,
         )
-        visit = await self._compared(due, result, capture, new, now)
+        visit = await self._compared(due, result, capture, new, now, vetted.history)
         return replace(
-            visit, links=parsed.links, offsite=offsite, targets=targets, walls=vetted.walls
-        )
+            visit, links=parsed.links, offsite=offsite, targets=targets, walls=vetted.walls,
+            retractions=vetted.retractions,
+        )  # fmt: skip
 
     def _walled(
         self, due: DueUrl, result: FetchResult, wall: Wall, vetted: Vetted, now: float
@@ -175,13 +177,21 @@ class Reduction:
         failed = replace(result, status=status, reason=str(wall.kind), detail=wall.why)
         visit = self._retrying.visit(due, failed, now)
         observation = replace(visit.observation, status=result.status)
-        return replace(visit, observation=observation, walls=vetted.walls)
+        return replace(
+            visit, observation=observation, walls=vetted.walls, retractions=vetted.retractions
+        )
 
     async def _compared(
-        self, due: DueUrl, result: FetchResult, capture: Capture, new: Sketch, now: float
+        self,
+        due: DueUrl,
+        result: FetchResult,
+        capture: Capture,
+        new: Sketch,
+        now: float,
+        history: PageHistory | None = None,
     ) -> Visit:
-        """A visit that found a text, with the verdict on it."""
-        found = await self._detector.detect(due, new, now)
+        """A visit that found a text, with the verdict on it; ``history`` if it has been read."""
+        found = await self._detector.detect(due, new, now, history)
         capture = replace(
             capture,
             digests=Digests(capture.digests.body, new.text_digest),

@@ -30,6 +30,9 @@ class Tally:
             self.admitted += item.admitted
             if isinstance(item.entry, Visit) and item.entry.role is Role.PAGE:
                 self._count(item.entry)
+            for was, reason in item.retracted:
+                self.correct(was, Kind.FAILED)
+                self.reasons[Kind.FAILED, reason] += 1
 
     def correct(self, was: Kind, kind: Kind) -> None:
         """Count a page that was counted as one kind as another."""

@@ -5,7 +5,7 @@ Observations are never changed; what is known better by now stands beside them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import aiosqlite
@@ -39,7 +39,7 @@ async def amend(
 ) -> None:
     """See an observation otherwise from ``now`` on; the last word counts."""
     await connection.execute(
-        "INSERT OR REPLACE INTO amendment "
+        "INSERT OR REPLACE INTO amendment (observation_id, kind, rung, reason, at) "
         "SELECT id, ?, ?, ?, ? FROM observation WHERE page_id = ? AND at = ?",
         (amendment.kind, amendment.rung, amendment.reason, now, page_id, amendment.at),
     )
@@ -49,12 +49,28 @@ async def amend(
     )
 
 
+async def fail(
+    connection: aiosqlite.Connection,
+    observation_ids: Sequence[int],
+    reason: str,
+    detail: str,
+    now: float,
+) -> None:
+    """See observations as failures from ``now`` on: what they saw was no content."""
+    await connection.executemany(
+        "INSERT OR REPLACE INTO amendment (observation_id, kind, reason, detail, at) "
+        "VALUES (?, ?, ?, ?, ?)",
+        [(each, Kind.FAILED, reason, detail, now) for each in observation_ids],
+    )
+
+
 async def open_hosts(connection: aiosqlite.Connection, run_id: int) -> list[tuple[int, int]]:
     """The hosts with verdicts of a run that its end may turn, and their pages visited."""
     rows = await connection.execute_fetchall(
         "SELECT p.host_id, count(DISTINCT o.page_id) FROM observation AS o "
         "JOIN page AS p ON p.id = o.page_id "
         "WHERE o.run_id = ? AND o.kind IN ('new', 'changed', 'unchanged') AND p.role = 'page' "
+        "AND o.id NOT IN (SELECT observation_id FROM amendment WHERE kind = 'failed') "
         f"GROUP BY p.host_id HAVING max({_OPEN})",
         (run_id,),
     )

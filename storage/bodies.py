@@ -1,6 +1,7 @@
 """Tables ``version`` and ``body``: what pages contained, content-addressed.
 
-Versions (digests and sketches) are kept for ever; bodies by count and age.
+Versions (digests and sketches) are kept for ever, but for those that are taken back
+(:mod:`storage.retractions`); bodies by count and age.
 """
 
 from __future__ import annotations

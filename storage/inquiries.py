@@ -162,7 +162,7 @@ async def good_capture(connection: aiosqlite.Connection, page_id: int) -> GoodCa
         "SELECT p.checked_at, v.at, b.size_bytes, v.content_type, v.encoding, p.title, "
         "       p.language, p.canonical_url, p.noindex, p.noarchive, p.nofollow, "
         "       (SELECT count(*) FROM version WHERE page_id = p.id), b.digest IS NOT NULL, "
-        "       (SELECT o.size_bytes FROM observation AS o WHERE o.page_id = p.id "
+        "       (SELECT o.size_bytes FROM finding AS o WHERE o.page_id = p.id "
         "        AND o.version_id = v.id AND o.size_bytes IS NOT NULL ORDER BY o.id LIMIT 1) "
         "FROM page AS p JOIN version AS v ON v.id = p.version_id "
         "LEFT JOIN body AS b ON b.digest = v.body_digest "

@@ -62,6 +62,18 @@ async def _retire(
     )
 
 
+async def forget(connection: aiosqlite.Connection, page_id: int, parses: Iterable[float]) -> None:
+    """Undo what parses of a page at these times said of its links: it was no content."""
+    times = [(page_id, at) for at in sorted(parses, reverse=True)]
+    for table in ("link", "offsite_link"):
+        await connection.executemany(
+            f"DELETE FROM {table} WHERE src_id = ? AND first_seen_at = ?", times
+        )
+        await connection.executemany(
+            f"UPDATE {table} SET gone_at = NULL WHERE src_id = ? AND gone_at = ?", times
+        )
+
+
 async def offsite_at(
     connection: aiosqlite.Connection, src_url: str, origin: str
 ) -> list[tuple[str, int]]:

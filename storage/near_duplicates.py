@@ -98,12 +98,23 @@ async def survey(connection: aiosqlite.Connection, limit: int) -> int:
     )
     seen = [(row[0], row[1]) for row in rows]
     if seen:
-        page_ids = sorted({page_id for _, page_id in seen})
-        touched = await _leaders_of(connection, page_ids)
-        await _take_out(connection, await _stale(connection, page_ids))
-        await _choose_representatives(connection, touched)
+        await _revise(connection, sorted({page_id for _, page_id in seen}))
         await connection.execute("UPDATE lsh SET observation_id = ?", (seen[-1][0],))
     return len(seen)
+
+
+async def revise(connection: aiosqlite.Connection, page_id: int) -> None:
+    """Take a page out of the index whose sketch has gone, or was another before."""
+    rows = await connection.execute_fetchall("SELECT 1 FROM lsh_page WHERE page_id = ?", (page_id,))
+    if list(rows):
+        await _revise(connection, [page_id])
+
+
+async def _revise(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> None:
+    """Take out the pages that are placed by a sketch that they no longer have."""
+    touched = await _leaders_of(connection, page_ids)
+    await _take_out(connection, await _stale(connection, page_ids))
+    await _choose_representatives(connection, touched)
 
 
 async def _stale(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> list[_Stale]:

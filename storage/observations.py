@@ -12,6 +12,14 @@ from storage.records import Kind, Visit
 _SAW_CONTENT = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
 
 
+async def is_known(connection: aiosqlite.Connection, page_id: int, at: float) -> bool:
+    """Whether there is an observation of a page of that time."""
+    rows = await connection.execute_fetchall(
+        "SELECT 1 FROM observation WHERE page_id = ? AND at = ?", (page_id, at)
+    )
+    return bool(list(rows))
+
+
 async def append(connection: aiosqlite.Connection, run_id: int, visits: Sequence[Visit]) -> None:
     """Append the observations of these visits, after their versions were written."""
     await connection.executemany(

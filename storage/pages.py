@@ -88,6 +88,24 @@ async def record(connection: aiosqlite.Connection, visits: Sequence[Visit]) -> N
     await _record_aliases(connection, visits)
 
 
+async def take_back(connection: aiosqlite.Connection, page_id: int, at: float) -> None:
+    """Let a page stand as before captures that are taken back, the last one of ``at``.
+
+    What is not kept of older versions (title, language, validators …) its next answer tells:
+    no bytes have the digest 0, so that it is read again whatever it is.
+    """
+    await connection.execute(
+        "UPDATE page SET last_kind = iif(last_at = ?2, ?3, last_kind), (version_id, text_digest, "
+        "  body_digest) = (SELECT id, text_digest, zeroblob(16) FROM version "
+        "  WHERE page_id = ?1 ORDER BY id DESC LIMIT 1), "
+        "checked_at = (SELECT max(at) FROM finding "
+        "  WHERE page_id = ?1 AND kind IN ('new', 'changed', 'unchanged')), "
+        "etag = NULL, last_modified = NULL, title = NULL, language = NULL, canonical_url = NULL, "
+        "noindex = 0, noarchive = 0, nofollow = 0, still = 0 WHERE id = ?1",
+        (page_id, at, Kind.FAILED),
+    )
+
+
 async def _record_outcomes(connection: aiosqlite.Connection, visits: Sequence[Visit]) -> None:
     await connection.executemany(
         "UPDATE page SET last_kind = ?, last_at = ?, status = ?, role = ?, "

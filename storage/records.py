@@ -17,8 +17,9 @@ from storage.words import KINDS, AliasKind, Kind, Outcome, Reason, RobotsStandin
 __all__ = [
     "KINDS", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Capture", "Digests",
     "DueUrl", "Entry", "FetchResult", "Host", "HostState", "Kind", "Links", "Observation",
-    "Outcome", "PageHistory", "Reason", "RobotsRecord", "RobotsStanding", "RobotsVisit", "Role",
-    "Rung", "SeedsSettled", "StoredSeed", "Supply", "Targets", "Validators", "Visit",
+    "Outcome", "PageHistory", "Reason", "Retraction", "RobotsRecord", "RobotsStanding",
+    "RobotsVisit", "Role", "Rung", "SeedsSettled", "StoredSeed", "Supply", "Targets",
+    "Validators", "Visit",
 ]  # fmt: skip
 
 
@@ -239,6 +240,16 @@ class Amendment:
 
 
 @dataclass(frozen=True, slots=True)
+class Retraction:
+    """A page's last capture, made at ``at`` (None: whenever), was no content: ``reason`` says."""
+
+    page_id: int
+    at: float | None
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class PageHistory:
     """What is stored of a page to compare its next text with.
 
@@ -261,7 +272,8 @@ class Visit:
     ``fetch_url`` replaces what is asked for. ``fetches`` counts requests made. ``memory``
     (versioned bytes) replaces the page's when not None, and ``amendments`` say of its
     earlier observations what is known better by now. ``walls`` (versioned bytes) replace what
-    is known of the host's walls when not None.
+    is known of the host's walls when not None; ``retractions`` are captures of its pages that
+    proved to be such.
     """
 
     due: DueUrl
@@ -282,6 +294,7 @@ class Visit:
     memory: bytes | None = None
     amendments: tuple[Amendment, ...] = ()
     walls: bytes | None = None
+    retractions: tuple[Retraction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,11 +355,13 @@ class Acknowledged:
     """What the writer says once the transaction has committed.
 
     ``supplied`` are the hosts whose frontier grew; ``admitted`` counts the new URLs.
+    ``retracted`` are visits of this invocation that are failures by now: what each was, and why.
     """
 
     entry: Entry
     supplied: frozenset[int]
     admitted: int
+    retracted: tuple[tuple[Kind, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ async def vanished(connection: aiosqlite.Connection, run_id: int) -> list[str]:
         connection,
         "SELECT p.url FROM observation AS o JOIN page AS p ON p.id = o.page_id "
         "WHERE o.run_id = ? AND o.kind = 'gone' AND p.role = 'page' AND ("
-        f"  SELECT b.kind IN {_GOOD} FROM observation AS b "
+        f"  SELECT b.kind IN {_GOOD} FROM finding AS b "
         "  WHERE b.page_id = o.page_id AND b.id < o.id AND b.kind NOT IN ('failed', 'refused') "
         "  ORDER BY b.id DESC LIMIT 1) ORDER BY o.id",
         (run_id,),
@@ -109,7 +109,7 @@ async def silent_seeds(connection: aiosqlite.Connection, run_id: int) -> list[Si
         "       o.status, p.held_back "
         "FROM seed AS s LEFT JOIN page AS p ON p.id = s.page_id "
         "LEFT JOIN frontier AS f ON f.page_id = p.id "
-        "LEFT JOIN observation AS o ON o.id = ("
+        "LEFT JOIN finding AS o ON o.id = ("
         "  SELECT max(id) FROM observation WHERE page_id = p.id AND run_id = ?1) "
         "WHERE NOT EXISTS (SELECT 1 FROM page AS q WHERE q.host_id = p.host_id "
         "  AND q.role = 'page' "

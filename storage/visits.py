@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import aiosqlite
 
@@ -16,6 +17,7 @@ from storage import (
     memories,
     observations,
     pages,
+    retractions,
     runs,
     seeds,
     traps,
@@ -24,7 +26,9 @@ from storage.records import (
     Acknowledged,
     Entry,
     HostState,
+    Kind,
     Reason,
+    Retraction,
     RobotsVisit,
     SeedsSettled,
     Targets,
@@ -46,6 +50,8 @@ class VisitTables:
         self._run_id = run_id
         self._host_ids: dict[str, int] = {}
         self._admitted: set[str] = set()
+        #: Of captures that have not come in yet, by page: visits overtake one another.
+        self._retractions: dict[int, Retraction] = {}
 
     async def apply(
         self, connection: aiosqlite.Connection, entries: Sequence[Entry]
@@ -63,7 +69,12 @@ class VisitTables:
         await self._record_hosts(connection, entries)
         await self._record_seeds(connection, entries)
         await runs.count_fetches(connection, self._run_id, sum(e.fetches for e in entries))
-        return acknowledged
+        return [
+            replace(each, retracted=await self._take_back(connection, each.entry))
+            if isinstance(each.entry, Visit)
+            else each
+            for each in acknowledged
+        ]
 
     def forget(self) -> None:
         """Drop what was cached since the last commit: the transaction failed."""
@@ -86,6 +97,22 @@ class VisitTables:
         if due:
             await frontier.add(connection, [p.page_id for p in due], at, Reason.DISCOVERY)
         return Acknowledged(entry, frozenset(p.host_id for p in due), len(due))
+
+    async def _take_back(
+        self, connection: aiosqlite.Connection, visit: Visit
+    ) -> tuple[tuple[Kind, str], ...]:
+        """Take back what a visit proved to be no content, or itself if one before it did."""
+        awaited = self._retractions.pop(visit.due.page_id, None)
+        found = []
+        for retraction in (*visit.retractions, *([awaited] if awaited else [])):
+            was = await retractions.take_back(connection, retraction, visit.observation.at)
+            if retraction.at is None:
+                continue
+            if was is not None:
+                found.append((was, retraction.reason))
+            elif not await observations.is_known(connection, retraction.page_id, retraction.at):
+                self._retractions[retraction.page_id] = retraction
+        return tuple(found)
 
     async def _new_pages(
         self, connection: aiosqlite.Connection, targets: Targets, at: float

@@ -11,6 +11,7 @@ import aiosqlite
 from config.settings import Settings
 from crawler.clock import SteadyClock
 from crawler.commands.display import size
+from crawler.commands.formats import require_readable
 from crawler.commands.networking import Network
 from crawler.commands.parsers import parser_of
 from crawler.detection.change import judge_body
@@ -76,6 +77,9 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
         CrawlError: a selector of the settings is not valid, or a contact is missing.
         StoreError: the store cannot be read.
     """
+    if db.exists():
+        async with reading(db) as connection:
+            await require_readable(connection, db)
     parser = parser_of(settings)
     network = Network(settings, SteadyClock())
     try:

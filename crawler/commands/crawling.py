@@ -22,6 +22,7 @@ from crawler.admission.sites import Seed
 from crawler.admission.traps import TrapLimits
 from crawler.clock import Clock, SteadyClock
 from crawler.commands.correcting import correct
+from crawler.commands.formats import require_readable
 from crawler.commands.networking import Network
 from crawler.commands.parsers import parser_of
 from crawler.commands.report import CrawlReport, make_report
@@ -105,7 +106,7 @@ async def crawl(
 
     Raises:
         CrawlError: there is nothing to crawl, or no contact for a crawl beyond loopback.
-        StoreError: the store cannot be opened or written.
+        StoreError: the store cannot be opened, read or written.
     """
     if not order.seeds and not order.db.exists():
         raise CrawlError(_NOTHING_TO_CRAWL)
@@ -116,6 +117,7 @@ async def crawl(
         network.require_contact([seed.url for seed in order.seeds])
         database = await open_store(order.db)
         stack.push_async_callback(database.close)
+        await require_readable(database.reader, order.db)
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
         run_id, resumed = await _open_run(database, settings, order, clock.now())

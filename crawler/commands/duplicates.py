@@ -14,6 +14,7 @@ import typer
 from crawler.commands import running
 from crawler.commands.console import fail, print_json, say
 from crawler.commands.display import Cell, show_line, show_list
+from crawler.commands.formats import require_readable
 from crawler.commands.grouping import THRESHOLD, CaughtUp, catch_up
 from crawler.commands.options import DEFAULT_DB, Db, Json
 from crawler.detection.variants import Variant, variant
@@ -94,8 +95,9 @@ def duplicates_command(
 
 
 async def _update(db: Path, threshold: float | None) -> CaughtUp:
-    async with inquiries.snapshot(db):
-        pass  # Where there is no store, opening it for writing would make one.
+    # Where there is no store, opening it for writing would make one.
+    async with inquiries.snapshot(db) as connection:
+        await require_readable(connection, db)
     database = await open_store(db)
     try:
         return await catch_up(database, time.time, threshold=threshold)

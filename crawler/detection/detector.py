@@ -70,14 +70,19 @@ class Detector:
         """Count a page of the host that answered with content, changed or not."""
         self._pages[host_id] += 1
 
-    async def detect(self, due: DueUrl, new: Sketch, at: float) -> Detection:
-        """Judge the text of a page, seen at ``at``, whose bytes are not those of before."""
+    async def detect(
+        self, due: DueUrl, new: Sketch, at: float, history: PageHistory | None = None
+    ) -> Detection:
+        """Judge the text of a page, seen at ``at``, whose bytes are not those of before.
+
+        ``history`` is the page's, where it has been read already.
+        """
         if due.digests is None:
             return await self._first(due, new, at)
         verdict = judge_text(due.digests, new.text_digest)
         if verdict is not None:
             return Detection(verdict, keeps_sketch=verdict.rung is not Rung.TEXT)
-        history = await self._recall.page(due.page_id)
+        history = history or await self._recall.page(due.page_id)
         if history is None:
             return Detection(Verdict(Kind.CHANGED, Rung.BODY))
         return _detection(await self._judged(due, PageRecord.of(history), new, at))

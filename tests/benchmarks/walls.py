@@ -4,7 +4,8 @@ The wall pages are those of ``walls/tuned``, on which the words and thresholds w
 of ``walls/held_out`` by other authors, which nobody has read who worked on the code. Each is
 met alone (the only page of its host, first visit, no probe), in a site (eight URLs of a host
 of thirty answer with it; a probe finds it where it is a soft 404) and at a recrawl (six URLs
-that had content answer with it). Recall and precision are over the last two. Pages without
+that had content answer with it). Recall and precision are over the last two, and once more
+("amended") over the same pages in whole crawls, as the store finds them in the end. Pages without
 walls can be added: ``--pages DIR`` for HTML files, FRESHET_EVOLUTION_DIR for recorded sites.
 """
 
@@ -18,7 +19,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from crawler.detection.sketch import Sketch, sketch
 from crawler.detection.walls.look import PageLook, Wall, is_another_text
@@ -29,6 +32,7 @@ from crawler.detection.walls.site import SiteWalls
 from crawler.parsing.page import parse
 from tests.benchmarks.command import arguments, finish, say, workspace
 from tests.benchmarks.recorded import Recording
+from tests.benchmarks.walls_crawled import CrawledHost, crawled
 from tests.benchmarks.walls_sites import Served, SiteMaker
 
 SEED = 20_261_121
@@ -48,13 +52,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was said of a page; ``url`` and the host's ``visit`` tell pages apart."""
+    """What was said of a page at a ``visit`` of its host, which shows ``soft`` to a probe."""
 
     sample: str
     kind: str | None
     wall: Wall | None
-    url: str = ""
+    page: Served
     visit: int = 0
+    soft: str | None = None
 
 
 @dataclass(slots=True)
@@ -136,7 +141,7 @@ def alone(walls: Sequence[Sample]) -> Iterator[Verdict]:
         maker = SiteMaker(f"www.alone{n}.example", random.Random(SEED + n))
         visitor = Visitor(maker, probing=False)
         page = maker.wall(sample.template, sample.kind)
-        yield Verdict(sample.name, sample.kind, visitor.visit(page))
+        yield Verdict(sample.name, sample.kind, visitor.visit(page), page)
 
 
 def in_sites(walls: Sequence[Sample], real: Sequence[Sample]) -> Iterator[Verdict]:
@@ -151,7 +156,7 @@ def in_sites(walls: Sequence[Sample], real: Sequence[Sample]) -> Iterator[Verdic
         pages += [(sample.name, maker.wall(sample.template, sample.kind)) for _ in range(8)]
         draw.shuffle(pages)
         for name, page in pages:
-            yield Verdict(name, page.kind, visitor.visit(page), page.url)
+            yield Verdict(name, page.kind, visitor.visit(page), page, soft=soft)
 
 
 def recrawls(walls: Sequence[Sample], real: Sequence[Sample]) -> Iterator[Verdict]:
@@ -164,16 +169,17 @@ def recrawls(walls: Sequence[Sample], real: Sequence[Sample]) -> Iterator[Verdic
         pages = [(f"generated {k % 7}", maker.page(k)) for k in range(20)]
         pages += [(each.name, _real_page(maker, each)) for each in _some(real, n, 2)]
         for name, page in pages:
-            yield Verdict(name, None, visitor.visit(page), page.url)
+            yield Verdict(name, None, visitor.visit(page), page, soft=soft)
         visitor.at += 3 * _DAY_S
         turned = frozenset(draw.sample(range(20), 6))
         for k, (name, page) in enumerate(pages):
             if k in turned:
                 wall = maker.wall(sample.template, sample.kind, page.url)
-                yield Verdict(sample.name, sample.kind, visitor.visit(wall), page.url, 1)
+                found = visitor.visit(wall)
+                yield Verdict(sample.name, sample.kind, found, wall, 1, soft)
             else:
                 edited = Served(page.url, page.html.replace("</main>", "<p>Edited.</p></main>"))
-                yield Verdict(name, None, visitor.visit(edited), page.url, 1)
+                yield Verdict(name, None, visitor.visit(edited), edited, 1, soft)
 
 
 def _some(real: Sequence[Sample], n: int, count: int) -> list[Sample]:
@@ -191,7 +197,8 @@ def real_alone(real: Sequence[Sample]) -> Iterator[Verdict]:
         for had_content in (None, True):
             maker = SiteMaker(f"www.real{n}.example", random.Random(SEED + 3000 + n))
             page = _real_page(maker, sample)
-            yield Verdict(sample.name, None, Visitor(maker).visit(page, had_content=had_content))
+            found = Visitor(maker).visit(page, had_content=had_content)
+            yield Verdict(sample.name, None, found, page)
 
 
 def from_files(folders: Iterable[Path]) -> Iterator[Verdict]:
@@ -202,8 +209,8 @@ def from_files(folders: Iterable[Path]) -> Iterator[Verdict]:
         for path in sorted(folder.rglob("*.htm*")):
             if path.is_file():
                 url = f"https://docs.example/{path.relative_to(folder).as_posix()}"
-                html = path.read_bytes().decode("utf-8", "replace")
-                yield Verdict(str(path), None, visitor.visit(Served(url, html)))
+                page = Served(url, path.read_bytes().decode("utf-8", "replace"))
+                yield Verdict(str(path), None, visitor.visit(page), page)
 
 
 def from_recordings(folder: Path, work: Path) -> Iterator[Verdict]:
@@ -217,16 +224,33 @@ def from_recordings(folder: Path, work: Path) -> Iterator[Verdict]:
                 for blob in dict.fromkeys(blobs[:1] + blobs[-1:]):
                     html = recording.body(blob).decode("utf-8", "replace")
                     page = Served(f"https://{host}{url}", html)
-                    yield Verdict(f"{host}{url}", None, visitor.visit(page))
+                    yield Verdict(f"{host}{url}", None, visitor.visit(page), page)
 
 
-def amended(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts as they stand at the end: what a later wall tells of earlier pages, too."""
-    known = {
-        (url, v.visit): replace(v.wall, earlier=()) for v in verdicts if v.wall is not None
-        for url in v.wall.earlier
-    }  # fmt: skip
-    return [replace(v, wall=v.wall or known.get((v.url, v.visit))) for v in verdicts]
+def in_the_store(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The same pages in whole crawls, with the verdicts that the store has in the end.
+
+    Those that lead a browser away at once are redirects there, and left out.
+    """
+    hosts: defaultdict[str, list[Verdict]] = defaultdict(list)
+    for v in verdicts:
+        hosts[urlsplit(v.page.url).netloc].append(v)
+    with workspace() as work:
+        found = crawled([_crawled_host(host, each) for host, each in hosts.items()], work)
+    return [
+        replace(v, wall=found.walls[v.page.url, v.visit])
+        for v in verdicts
+        if (v.page.url, v.visit) not in found.led_away
+    ]
+
+
+def _crawled_host(host: str, verdicts: Sequence[Verdict]) -> CrawledHost:
+    visits = range(1 + max(v.visit for v in verdicts))
+    pages = [{v.page.url: v.page.html for v in verdicts if v.visit == n} for n in visits]
+    soft, maker = verdicts[0].soft, SiteMaker(host, random.Random(SEED))
+    return CrawledHost(
+        f"https://{host}", pages, None if soft is None else partial(maker.filled, soft)
+    )
 
 
 def figures(verdicts: Sequence[Verdict]) -> dict[str, object]:
@@ -287,7 +311,7 @@ def of_set(name: str, *, tell_names: bool) -> dict[str, object]:
     result: dict[str, object] = {
         "pages": len(walls),
         "goal": figures([*sites, *again]),
-        "goal_amended": figures(amended([*sites, *again])),
+        "goal_amended": figures([*in_the_store(sites), *in_the_store(again)]),
         "alone": figures(by_itself),
         "in_a_site": figures(sites),
         "recrawl": figures(again),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,15 @@ import pytest
 from crawler.admission.sites import seeds_from_arguments
 from crawler.commands.crawling import CrawlOrder, Mode, crawl
 from crawler.commands.report import CrawlReport
-from tests.integration.quick import quick, unwatched
+from crawler.network.fetch import Accept, Request
+from crawler.synthetic_web.clock import WebClock
+from crawler.synthetic_web.fetcher import SyntheticFetcher
+from crawler.synthetic_web.presets import WebSpec
+from crawler.synthetic_web.sites.guarded import guarded
+from crawler.synthetic_web.sites.statuses import statuses
+from crawler.synthetic_web.web import SyntheticWeb
+from storage.records import FetchResult, Outcome
+from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 
 FRAME = "<nav><a href=/>Home</a> <a href=/a>A</a> <a href=/b>B</a> <a href=/gone>C</a></nav>"
@@ -22,6 +32,25 @@ BUSY = Page(
     "<title>Too many requests</title><h1>Too many requests</h1>"
     "<p>You have sent too many requests. Please try again in a few minutes.</p>"
 )
+
+
+# Words that no list knows: only the likeness tells.
+UNKNOWN = "Valahol egészen biztosan máshol van az, amit ezen a lapon keresel, kedves látogató."
+
+
+DOUBTFUL = (
+    b"<title>The loom</title><h1>The loom stands still</h1><p>That item has left the building "
+    b"some time ago.</p><p>Our weavers wish you a fine day and many warm blankets.</p>"
+)
+
+
+class Everywhere(dict[str, Page]):
+    """A host that answers for what does not exist with a page."""
+
+    lost = Page(f"<title>Ez nincs</title>{FRAME}<main><h1>Ez nincs itt</h1><p>{UNKNOWN}</p></main>")
+
+    def get(self, target: str, default: Page | None = None) -> Page:  # type: ignore[override]
+        return Page("", 404) if target == "/robots.txt" else super().get(target, self.lost)
 
 
 def content(words: str) -> Page:
@@ -37,7 +66,9 @@ PAGES = {"/": content("home"), "/a": content("apples"), "/b": content("beetroot"
 async def crawled(web: Scripted, db: Path, **settings: object) -> CrawlReport:
     seeds = seeds_from_arguments([web.origin("h")]).seeds
     return await crawl(
-        quick(change__probe=True, **settings), CrawlOrder(db, seeds, Mode.NEW), watch=unwatched
+        quick(**{"change__probe": True, **settings}),
+        CrawlOrder(db, seeds, Mode.NEW),
+        watch=unwatched,
     )
 
 
@@ -67,17 +98,9 @@ async def test_a_soft_404_is_a_failure_with_its_name_and_nothing_is_kept(tmp_pat
 async def test_a_page_like_that_of_a_url_that_cannot_exist_is_one_in_any_language(
     tmp_path: Path,
 ) -> None:
-    # Words that no list knows: only the likeness tells.
-    words = "Valahol egészen biztosan máshol van az, amit ezen a lapon keresel, kedves látogató."
-    text = f"<main><h1>Ez nincs itt</h1><p>{words}</p></main>"
-    lost = Page(f"<title>Ez nincs</title>{FRAME}{text}")
-
-    class Everywhere(dict[str, Page]):
-        def get(self, target: str, default: Page | None = None) -> Page:  # type: ignore[override]
-            return Page("", 404) if target == "/robots.txt" else super().get(target, lost)
-
-    db = tmp_path / "c.db"
-    async with scripted({"h": Everywhere(PAGES | {"/gone": lost})}) as web:
+    db, pages = tmp_path / "c.db", Everywhere(PAGES)
+    del pages["/gone"]
+    async with scripted({"h": pages}) as web:
         report = await crawled(web, db)
     assert last(db, "/gone") == ("failed", "soft_404", False)
     assert report.pages == 3
@@ -116,6 +139,153 @@ async def test_content_that_gives_way_to_a_wall_is_not_changed_and_comes_back_un
         pages["/a"] = PAGES["/a"]
         await crawled(web, db)
     assert last(db, "/a") == ("unchanged", None, True)
+
+
+def findings(db: Path, path: str) -> list[tuple[str, str | None, str]]:
+    """Kind and reason of all observations of a page as they are seen today, and as made."""
+    with closing(sqlite3.connect(db)) as connection:
+        return connection.execute(
+            "SELECT o.kind, o.reason, o.first_kind FROM page AS p "
+            "JOIN finding AS o ON o.page_id = p.id WHERE p.url LIKE ? ORDER BY o.id",
+            (f"%{path}",),
+        ).fetchall()
+
+
+def versions(db: Path, path: str) -> int:
+    with closing(sqlite3.connect(db)) as connection:
+        (count,) = connection.execute(
+            "SELECT count(*) FROM version AS v JOIN page AS p ON p.id = v.page_id "
+            "WHERE p.url LIKE ?",
+            (f"%{path}",),
+        ).fetchone()
+        return int(count)
+
+
+async def test_the_first_page_of_a_host_is_taken_back_when_a_probe_shows_it(
+    tmp_path: Path,
+) -> None:
+    db = tmp_path / "c.db"
+    home = "".join(f"<p>{UNKNOWN} {n}</p>" for n in range(30))
+    links = "<a href=/gone>?</a> <a href=/a>A</a> <a href=/b>B</a>"
+    pages = Everywhere({**PAGES, "/": Page(f"<title>Home</title>{links}<main>{home}</main>")})
+    del pages["/gone"]
+    async with scripted({"h": pages}) as web:
+        report = await crawled(web, db, politeness__connections_per_host=1)
+        assert findings(db, "/gone") == [("failed", "soft_404", "new")]
+        assert (report.pages, report.new, report.errors) == (3, 3, 1)
+        assert report.reasons == {"failed: soft_404": 1}
+        assert not any(url.endswith("/gone") for url in report.appeared)
+        assert last(db, "/gone") == ("failed", "soft_404", False)
+        assert versions(db, "/gone") == 0
+        pages["/gone"] = content("chestnuts")
+        report = await crawled(web, db)
+    assert findings(db, "/gone")[1:] == [("new", None, "new")]
+    assert report.changed == 0
+
+
+async def test_a_wall_over_content_is_taken_back_and_the_content_comes_back_unchanged(
+    tmp_path: Path,
+) -> None:
+    db, names = tmp_path / "c.db", ("a", "b", "c")
+    menu = "".join(f"<a href=/{name}>{name}</a> " for name in names)
+    pages = {f"/{name}": content(f"words of {name} alone") for name in names}
+    pages["/"] = Page(f"<title>Home</title>{menu}<main><h1>Home of the words</h1></main>")
+    before = dict(pages)
+    lost = Page(f"<title>Ez nincs</title><main><h1>Ez nincs itt</h1><p>{UNKNOWN}</p></main>")
+    async with scripted({"h": pages}) as web:
+        await crawled(web, db, change__probe=False)
+        pages.update({f"/{name}": lost for name in names})
+        report = await crawled(web, db, change__probe=False)
+        assert report.changed == 0
+        assert report.reasons["failed: error_page"] == 3
+        made = {findings(db, f"/{name}")[1] for name in names}
+        assert made == {("failed", "error_page", "changed"), ("failed", "error_page", "failed")}
+        assert [versions(db, f"/{name}") for name in names] == [1, 1, 1]
+        pages.update(before)
+        report = await crawled(web, db, change__probe=False)
+    assert (report.changed, report.unchanged) == (0, 4)
+    assert {findings(db, f"/{name}")[2][0] for name in names} == {"unchanged"}
+    with closing(sqlite3.connect(db)) as connection:
+        titles = connection.execute("SELECT title FROM page WHERE title LIKE 'words%'").fetchall()
+        assert len(titles) == 3
+        # Links that the wall did not have are current again.
+        current = "SELECT count(*) FROM link WHERE gone_at IS NULL"
+        assert connection.execute(current).fetchone() == (3 + 3 * 4,)
+
+
+async def test_a_page_that_proves_to_be_a_wall_was_one_at_the_visits_before(
+    tmp_path: Path,
+) -> None:
+    db, pages = tmp_path / "c.db", Everywhere(PAGES)
+    del pages["/gone"]
+    async with scripted({"h": pages}) as web:
+        # Nobody asks what the host shows for what does not exist.
+        await crawled(web, db, change__probe=False)
+        await crawled(web, db, change__probe=False)
+        assert [kind for kind, _, _ in findings(db, "/gone")] == ["new", "unchanged"]
+        pages["/gone"] = replace(Everywhere.lost, body=Everywhere.lost.body + "<!-- -->")
+        pages["/a"] = replace(PAGES["/a"], body=PAGES["/a"].body + "<!-- -->")
+        await crawled(web, db)
+    assert [kind for kind, _, _ in findings(db, "/gone")] == ["failed"] * 3
+    assert last(db, "/gone") == ("failed", "soft_404", False)
+    assert [kind for kind, _, _ in findings(db, "/a")] == ["new", "unchanged", "unchanged"]
+
+
+class Losing:
+    """The synthetic web, of which hosts answer with a page for what is not there.
+
+    ``lost`` are the ends of URLs that are not there either.
+    """
+
+    def __init__(self, web: SyntheticWeb) -> None:
+        self._fetcher = SyntheticFetcher(web, WebClock(web.start_at))
+        self.origins = [self._fetcher.addresses.origin(name) for name in web.sites]
+        self.lost: tuple[str, ...] = ()
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """The web's own answer, or the page."""
+        result = await self._fetcher.fetch(request)
+        is_page = request.accept is Accept.PAGE
+        is_lost = result.outcome is Outcome.GONE or request.url.endswith(self.lost or ("\0",))
+        if not (is_page and is_lost):
+            return result
+        return replace(
+            result, outcome=Outcome.FETCHED, status=200, reason=None, detail=None, body=DOUBTFUL,
+            headers=((b"Content-Type", b"text/html; charset=utf-8"),), wire_body=DOUBTFUL,
+        )  # fmt: skip
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def test_in_the_synthetic_web_the_wall_visited_first_is_known_by_the_second(
+    tmp_path: Path,
+) -> None:
+    db, spec = tmp_path / "c.db", WebSpec(hosts=2, seed=3)
+    sites = [statuses(spec.plot("status")), guarded(spec.plot("guarded", pages=14))]
+    losing = Losing(spec.web(sites))
+    losing.lost = ("/guide", "/searching-tips")
+    order = CrawlOrder(db, seeds_from_arguments(losing.origins).seeds, Mode.NEW)
+    report = await crawl(quick(), order, watch=unwatched, fetcher=losing)
+    for pair in (("/gone", "/missing"), ("/guide", "/searching-tips")):
+        found = [each for path in pair for each in findings(db, path)]
+        assert sorted(found) == [
+            ("failed", "soft_404", "failed"), ("failed", "soft_404", "new"),
+        ]  # fmt: skip
+        assert [versions(db, path) for path in pair] == [0, 0]
+    assert report.reasons["failed: soft_404"] == 4
+    assert_consistent(db)
+    with closing(sqlite3.connect(db)) as connection:
+        kinds = "SELECT kind, count(*) FROM finding AS f JOIN page AS p ON p.id = f.page_id "
+        counted = connection.execute(
+            f"{kinds} WHERE role = 'page' AND kind IN ('new', 'changed', 'unchanged') GROUP BY 1"
+        ).fetchall()
+    assert counted == [("new", report.new)]
+    assert {url.rpartition("/")[2] for url in report.appeared}.isdisjoint({"guide", "gone"})
+    losing.lost = ()
+    report = await crawl(quick(), order, watch=unwatched, fetcher=losing)
+    assert [findings(db, path)[-1][0] for path in ("/guide", "/searching-tips")] == ["new", "new"]
+    assert (report.new, report.changed) == (2, 0)
 
 
 async def test_a_busy_host_is_left_alone_for_a_while_and_asked_again(tmp_path: Path) -> None:

@@ -59,4 +59,5 @@ class PageLook:
 
 def is_another_text(old: Sketch, new: Sketch) -> bool:
     """Whether a page that had one text has another now, not an edited one."""
-    return resemblance(old, new).value < _ANOTHER
+    # A bool of Python's own: it is asked whether this is True, False or None.
+    return bool(resemblance(old, new).value < _ANOTHER)

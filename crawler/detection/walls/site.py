@@ -29,7 +29,7 @@ PROBE_LASTS_S: Final = 7 * 86_400.0
 _MOST_FAMILIES: Final = 14
 _MOST_URLS: Final = 4
 #: The last short pages that were taken for content are held, should they turn out to be walls.
-_MOST_PENDING: Final = 64
+MOST_PENDING: Final = 64
 #: Two pages are nearly the same from this resemblance on; one page with its probe earlier,
 #: because the probe names nothing of the page.
 _SAME: Final = 0.8
@@ -69,6 +69,14 @@ class Family:
     content: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A page that was taken for content; ``hint`` is the kind of wall that it was nearly."""
+
+    page: Print
+    hint: WallKind | None
+
+
 @dataclass(slots=True)
 class SiteWalls:
     """Judges the pages of one host, and learns as it does."""
@@ -76,31 +84,30 @@ class SiteWalls:
     probes: tuple[Probe, ...] = ()
     families: tuple[Family, ...] = ()
     _doubtful: bool = False
-    _content: dict[str, Print] = field(default_factory=dict, compare=False)
+    _content: dict[str, _Taken] = field(default_factory=dict, compare=False)
 
     def judge(self, look: PageLook, at: float) -> Wall | None:
         """Whether the page is a wall, seen at ``at`` (Unix seconds), and learn its look."""
         weighed = weigh(look)
         best, page = weighed[0], print_of(look)
+        taken = _Taken(page, best.kind if best.score >= _DOUBTFUL else None)
         family = self._family(page)
-        wall = (
-            _by_probe(best, page, self._like_probe(look, page, at))
-            or _by_itself(weighed, look)
-            or _by_family(best, family, page, look)
-        )
+        by_probe = self._by_probe(look.url, taken, at)
+        wall = by_probe or _by_itself(weighed, look) or _by_family(best, family, page, look)
         known = _joined(family or Family(page, at), look, at, is_content=wall is None)
         earlier = self._mistaken(page, look.url) if wall is not None else ()
         # What was taken for content by mistake is no content of the family's.
         self._remember(family, replace(known, content=max(0, known.content - len(earlier))))
         if wall is None:
             self._content.pop(look.url, None)
-            self._content[look.url] = page
-            if len(self._content) > _MOST_PENDING:
+            self._content[look.url] = taken
+            if len(self._content) > MOST_PENDING:
                 del self._content[next(iter(self._content))]
             self._doubtful = best.score - best.about >= _DOUBTFUL
             return None
         self._doubtful = False
-        return replace(wall, earlier=tuple(url for url in earlier if url != look.url))
+        excused = {look.url, *filter(_is_root, earlier if by_probe is not None else ())}
+        return replace(wall, earlier=tuple(url for url in earlier if url not in excused))
 
     # -- probes ----------------------------------------------------------------------
 
@@ -119,18 +126,36 @@ class SiteWalls:
         """Whether the host answers with a page where there is nothing."""
         return any(probe.page is not None for probe in self._fresh(at))
 
-    def learn_probe(self, answer: ProbeAnswer, at: float) -> None:
-        """Learn how a probe was answered at ``at`` (Unix seconds)."""
+    def learn_probe(self, answer: ProbeAnswer, at: float) -> dict[str, Wall]:
+        """Learn how a probe was answered at ``at`` (Unix seconds).
+
+        Returned are the pages, by URL, that were taken for content and are walls by the answer.
+        """
         page = None if isinstance(answer, HonestAnswer) else print_of(answer)
         self.probes = (*self._fresh(at), Probe(at, page))[-MOST_PROBES:]
         self._doubtful = False
+        judged = {url: self._by_probe(url, taken, at) for url, taken in self._content.items()}
+        found = {url: wall for url, wall in judged.items() if wall is not None}
+        for url in found:
+            self._no_content(self._content.pop(url).page)
+        return found
+
+    def _by_probe(self, url: str, taken: _Taken, at: float) -> Wall | None:
+        """A page like that of a URL that cannot exist; one of hardly any words only with a cue."""
+        resemblance = self._like_probe(url, taken.page, at)
+        if resemblance < _LIKE_PROBE or (taken.hint is None and taken.page.words < FEW_WORDS):
+            return None
+        return Wall(
+            taken.hint or WallKind.SOFT_404,
+            f"it resembles ({resemblance:.2f}) what the host shows for a URL that cannot exist",
+        )
 
     def _fresh(self, at: float) -> tuple[Probe, ...]:
         return tuple(probe for probe in self.probes if at - probe.at < PROBE_LASTS_S)
 
-    def _like_probe(self, look: PageLook, page: Print, at: float) -> float:
+    def _like_probe(self, url: str, page: Print, at: float) -> float:
         """The resemblance with the likest probe; 0 for the root, which other URLs may show."""
-        if urlsplit(look.url).path in {"", "/"}:
+        if _is_root(url):
             return 0.0
         known = (probe.page for probe in self._fresh(at) if probe.page is not None)
         return max((_with_title(page, each) for each in known), default=0.0)
@@ -142,9 +167,7 @@ class SiteWalls:
         resemblance, likest = max(alike, key=lambda each: each[0], default=(0.0, None))
         if likest is None or resemblance < _SAME:
             return None
-        # Pages of hardly any words, such as lists of links, differ by their titles.
-        telling = page.words >= FEW_WORDS or page.title == likest.page.title
-        return likest if telling else None
+        return likest if _is_telling(page, likest.page) else None
 
     def _remember(self, before: Family | None, now: Family) -> None:
         """Put a family in its place: the largest are kept, of equals those seen last."""
@@ -152,9 +175,20 @@ class SiteWalls:
         others.sort(key=lambda each: (len(each.urls), each.at))
         self.families = (*others[-(_MOST_FAMILIES - 1) :], now)
 
+    def _no_content(self, page: Print) -> None:
+        """Let a page that was taken for content be none of its family's."""
+        family = self._family(page)
+        if family is not None:
+            corrected = replace(family, content=max(0, family.content - 1))
+            self.families = tuple(corrected if f is family else f for f in self.families)
+
     def _mistaken(self, page: Print, url: str) -> tuple[str, ...]:
         """The URLs, a wall's own, too, that showed its page and were taken for content."""
-        taken = [known for known, shown in self._content.items() if likeness(shown, page) >= _SAME]
+        taken = [
+            known
+            for known, shown in self._content.items()
+            if likeness(shown.page, page) >= _SAME and _is_telling(page, shown.page)
+        ]
         self._content.pop(url, None)
         for known in taken:
             self._content.pop(known, None)
@@ -201,22 +235,20 @@ def _joined(family: Family, look: PageLook, at: float, *, is_content: bool) -> F
     )
 
 
+def _is_telling(page: Print, other: Print) -> bool:
+    """Whether two pages that are alike are one: lists of links, say, differ by their titles."""
+    return page.words >= FEW_WORDS or page.title == other.title
+
+
+def _is_root(url: str) -> bool:
+    return urlsplit(url).path in {"", "/"}
+
+
 def _number(url: str) -> int:
     """A hash of a URL's own name: a page that stands in several directories is one page."""
     parts = urlsplit(url)
     names = [name for name in parts.path.split("/") if name and not name.startswith("index.")]
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
-
-
-def _by_probe(best: Weighed, page: Print, resemblance: float) -> Wall | None:
-    """A page like that of a URL that cannot exist; one of hardly any words only with a cue."""
-    cued = best.score >= _DOUBTFUL
-    if resemblance < _LIKE_PROBE or not (cued or page.words >= FEW_WORDS):
-        return None
-    return Wall(
-        best.kind if cued else WallKind.SOFT_404,
-        f"it resembles ({resemblance:.2f}) what the host shows for a URL that cannot exist",
-    )
 
 
 def _by_itself(weighed: Iterable[Weighed], look: PageLook) -> Wall | None:

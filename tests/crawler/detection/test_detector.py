@@ -50,6 +50,13 @@ def due(last: list[str] | None, redirects: int = 0) -> DueUrl:
     return DueUrl(1, URL, URL, 1, 0.0, redirects=redirects, digests=digests)
 
 
+async def test_a_history_that_was_read_already_is_not_read_again() -> None:
+    store = Store(None)
+    found = await Detector(store.recall).detect(due(OLD), sketch(NEW), 1.0, history(OLD))
+    assert found.verdict.kind is Kind.CHANGED
+    assert store.asked == ["host"]
+
+
 async def test_a_first_text_is_new_and_nothing_is_asked() -> None:
     store = Store(None)
     assert await Detector(store.recall).detect(due(None), sketch(NEW), 1.0) == Detection(

@@ -80,6 +80,35 @@ def test_a_page_that_turns_out_to_be_a_wall_names_those_before_it() -> None:
     ]
 
 
+def test_a_probe_tells_which_pages_seen_before_were_walls() -> None:
+    walls = SiteWalls()
+    assert walls.judge(bare("/things/chair"), AT) is None
+    assert walls.judge(look_at(WEAK, path="/items/oak"), AT) is None
+    found = walls.learn_probe(bare("/things/zq7"), AT + 1)
+    assert [(url, wall.kind) for url, wall in found.items()] == [
+        ("https://shop.example/things/chair", WallKind.SOFT_404)
+    ]
+    assert walls.learn_probe(bare("/things/zq8"), AT + 2) == {}
+    assert [family.content for family in walls.families] == [0, 1]
+
+
+def test_the_root_is_no_wall_because_a_host_shows_it_everywhere() -> None:
+    walls = SiteWalls()
+    assert walls.judge(bare("/"), AT) is None
+    assert walls.learn_probe(bare("/things/zq7"), AT + 1) == {}
+    found = walls.judge(bare("/things/chair"), AT + 2)
+    assert found is not None
+    assert found.earlier == ()
+
+
+def test_pages_of_hardly_any_words_are_not_taken_for_one_another() -> None:
+    walls = SiteWalls()
+    box = "<form><input type=password><button>Log in</button></form>"
+    assert walls.judge(look_at("<p>Log in</p>", title="Chairs", path="/a"), AT) is None
+    found = walls.judge(look_at("<p>Log in</p>" + box, title="Log in", path="/b"), AT)
+    assert found is None or found.earlier == ()
+
+
 def test_pages_alike_at_a_first_visit_are_kept_without_a_cue() -> None:
     walls = SiteWalls()
     assert [walls.judge(bare(f"/things/{n}"), AT) for n in "abcdef"] == [None] * 6
@@ -148,8 +177,8 @@ def test_a_new_family_has_a_place_among_large_ones() -> None:
 def test_an_edited_text_is_no_other_text() -> None:
     old = "the quick brown fox jumps over the lazy dog by the river near the old mill".split()
     text = " ".join(old)
-    assert not is_another_text(sketch([text]), sketch([text + " today"]))
-    assert is_another_text(sketch([text]), sketch(["Please log in to read on."]))
+    assert is_another_text(sketch([text]), sketch([text + " today"])) is False
+    assert is_another_text(sketch([text]), sketch(["Please log in to read on."])) is True
 
 
 HASHES = st.integers(0, 2**32 - 1)

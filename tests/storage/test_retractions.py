@@ -1,0 +1,242 @@
+"""Captures that prove to be walls count as the failures that they are, whoever asks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from storage import changes, histories, inquiries, memories, near_duplicates, reports, versions
+from storage.near_duplicates import Parameters, Placement
+from storage.records import (
+    KINDS,
+    Acknowledged,
+    DueUrl,
+    Kind,
+    Retraction,
+    Rung,
+    Validators,
+    Visit,
+)
+from tests.storage.crawl_store import (
+    DAY_S,
+    START,
+    CrawlStore,
+    capture,
+    captured,
+    crawl_store,
+    digest,
+    visit,
+)
+
+WHY = "another URL shows it"
+LATER = START + DAY_S
+
+
+def taken_back(by: DueUrl, page_id: int, at: float | None, now: float) -> Visit:
+    """A visit that failed, and proves what another was."""
+    failed = visit(by, Kind.FAILED, now)
+    return replace(failed, retractions=(Retraction(page_id, at, "soft_404", WHY),))
+
+
+def changed(due: DueUrl, text: str, at: float) -> Visit:
+    found = captured(due, text, at=at, to=["/wall-link", "/kept"])
+    observation = replace(
+        found.observation, rung=Rung.BLOCKS, resemblance=0.1, blocks_added=3, size_bytes=77
+    )
+    return replace(
+        found,
+        observation=observation,
+        capture=replace(capture(text, sketch=b"sketch of " + text.encode()), title=text),
+        validators=Validators("etag", None),
+        memory=b"memory",
+    )
+
+
+async def new_wall(store: CrawlStore) -> tuple[DueUrl, DueUrl]:
+    """Two pages in the frontier; the first is then visited and taken for content."""
+    await store.admit("/a", "/b")
+    first, second = await store.taken("/a"), await store.taken("/b")
+    await store.apply(captured(first, "wall", at=START + 1, to=["/c"]))
+    return first, second
+
+
+async def walled_later(store: CrawlStore) -> tuple[DueUrl, DueUrl]:
+    """The first page had content, with links, and shows at a later run what is a wall."""
+    await store.admit("/a", "/b")
+    due = await store.taken("/a")
+    content = captured(due, "content", to=["/kept", "/content-link"])
+    await store.apply(
+        replace(content, capture=replace(capture("content", sketch=b"sketch"), title="Content"))
+    )
+    await store.new_run(LATER)
+    first, second = await store.taken("/a", LATER), await store.taken("/b", LATER)
+    await store.apply(changed(first, "wall", LATER + 1))
+    return first, second
+
+
+async def test_a_first_capture_that_was_a_wall_leaves_a_page_without_content(
+    tmp_path: Path,
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        first, second = await new_wall(store)
+        (told,) = await store.apply(taken_back(second, first.page_id, START + 1, START + 2))
+        assert told.retracted == ((Kind.NEW, "soft_404"),)
+        reader = store.database.reader
+        (seen,) = await inquiries.observations(reader, first.page_id, 9)
+        assert (seen.kind, seen.rung, seen.reason, seen.detail, seen.status) == (
+            Kind.FAILED, None, "soft_404", WHY, 200,
+        )  # fmt: skip
+        assert await store.rows("SELECT kind, version_id FROM observation LIMIT 1") == [("new", 1)]
+        assert await store.rows(
+            "SELECT last_kind, checked_at, body_digest, text_digest, version_id FROM page "
+            "WHERE id = ?",
+            first.page_id,
+        ) == [("failed", None, None, None, None)]
+        assert await versions.versions(reader, first.page_id) == []
+        assert await inquiries.good_capture(reader, first.page_id) is None
+        assert await store.value("SELECT count(*) FROM link") == 0
+        assert await reports.appeared(reader, store.run_id) == []
+        assert await reports.kinds(reader, store.run_id) == {"failed": 2}
+        assert not len(await histories.pages(reader))
+        await store.new_run(LATER)
+        assert (await store.taken("/a", LATER)).digests is None
+
+
+async def test_a_wall_after_content_leaves_the_content_to_compare_with(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        first, second = await walled_later(store)
+        (told,) = await store.apply(taken_back(second, first.page_id, LATER + 1, LATER + 2))
+        assert told.retracted == ((Kind.CHANGED, "soft_404"),)
+        reader = store.database.reader
+        assert await changes.since(reader, 0.0, 9) == []
+        assert [v.version_id for v in await versions.versions(reader, first.page_id)] == [1]
+        history = await memories.load(reader, first.page_id)
+        assert history is not None
+        assert (history.sketch, history.memory, history.still) == (b"sketch", None, 0)
+        assert await store.rows(
+            "SELECT resemblance, blocks_added, version_id, first_kind, size_bytes FROM finding "
+            "WHERE kind = 'failed' AND page_id = ?",
+            first.page_id,
+        ) == [(None, None, None, "changed", 77)]
+        assert await store.rows(
+            "SELECT last_kind, checked_at, version_id, title, etag FROM page WHERE id = ?",
+            first.page_id,
+        ) == [("failed", START, 1, None, None)]
+        kept = await histories.pages(reader)
+        observed = await histories.observations(reader, kept.page_id)
+        assert [KINDS[kind] for kind in observed.kind] == [Kind.NEW, Kind.FAILED]
+        assert np.array_equal(observed.at, [START, LATER + 1])
+
+
+async def test_after_a_wall_the_page_is_read_again_although_its_bytes_are_those_of_before(
+    tmp_path: Path,
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        first, second = await walled_later(store)
+        await store.apply(taken_back(second, first.page_id, LATER + 1, LATER + 2))
+        await store.new_run(LATER + DAY_S)
+        due = await store.taken("/a", LATER + DAY_S)
+        assert due.digests is not None
+        assert due.digests.body not in {digest("content"), digest("wall")}
+        assert due.digests.text == digest("text of content")
+        assert due.validators == Validators()
+
+
+async def test_the_links_of_a_wall_are_undone(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        first, second = await walled_later(store)
+        sql = (
+            "SELECT p.url, l.gone_at FROM link AS l JOIN page AS p ON p.id = l.dst_id ORDER BY url"
+        )
+        before = {(url.rpartition("/")[2], gone) for url, gone in await store.rows(sql)}
+        assert ("content-link", LATER + 1) in before
+        await store.apply(taken_back(second, first.page_id, LATER + 1, LATER + 2))
+        after = {(url.rpartition("/")[2], gone) for url, gone in await store.rows(sql)}
+        assert after == {("kept", None), ("content-link", None)}
+
+
+async def test_all_visits_that_saw_the_same_wall_are_failures(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        first, second = await walled_later(store)
+        same = visit(first, Kind.UNCHANGED, LATER + 2)
+        await store.apply(
+            replace(same, observation=replace(same.observation, rung=Rung.NOT_MODIFIED))
+        )
+        later = taken_back(first, first.page_id, None, LATER + 3)
+        (told,) = await store.apply(later)
+        assert told.retracted == ()
+        kinds = "SELECT kind FROM finding WHERE page_id = ? ORDER BY id"
+        assert await store.rows(kinds, first.page_id) == [
+            ("new",), ("failed",), ("failed",), ("failed",),
+        ]  # fmt: skip
+        assert await store.value("SELECT checked_at FROM page WHERE id = ?", first.page_id) == START
+        assert second.page_id != first.page_id
+
+
+async def test_a_flip_back_to_a_wall_leaves_what_stood_between(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        first, _ = await walled_later(store)
+        flipped = captured(first, "content again", at=LATER + 2)
+        await store.apply(
+            replace(
+                flipped,
+                observation=replace(flipped.observation, kind=Kind.UNCHANGED, rung=Rung.FLIP),
+            )
+        )
+        await store.apply(taken_back(first, first.page_id, None, LATER + 3))
+        kinds = "SELECT kind FROM finding WHERE page_id = ? ORDER BY id"
+        assert await store.rows(kinds, first.page_id) == [
+            ("new",), ("changed",), ("failed",), ("failed",),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_retraction_that_overtakes_its_visit_waits_for_it(
+    tmp_path: Path, together: bool
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/a", "/b")
+        first, second = await store.taken("/a"), await store.taken("/b")
+        early = taken_back(second, first.page_id, START + 1, START + 2)
+        seen = captured(first, "wall", at=START + 1)
+        told: list[Acknowledged] = []
+        for batch in [[early, seen]] if together else [[early], [seen]]:
+            told += await store.apply(*batch)
+        assert [each.retracted for each in told if each.retracted] == [((Kind.NEW, "soft_404"),)]
+        assert await store.rows("SELECT kind FROM finding") == [("failed",), ("failed",)]
+        assert await store.value("SELECT count(*) FROM version") == 0
+
+
+async def test_what_is_no_page_s_last_capture_is_not_taken_back(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        first, second = await walled_later(store)
+        (told,) = await store.apply(taken_back(second, first.page_id, START, LATER + 2))
+        assert told.retracted == ()
+        assert await store.value("SELECT count(*) FROM amendment") == 0
+        assert await store.value("SELECT count(*) FROM version") == 2
+
+
+async def test_copies_of_a_wall_are_no_duplicates(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/a", "/b", "/c")
+        pages = [await store.taken(path) for path in ("/a", "/b", "/c")]
+        await store.apply(
+            *[
+                replace(captured(due, "wall", at=START + n), capture=capture("wall", sketch=b"s"))
+                for n, due in enumerate(pages[:2])
+            ]
+        )
+        leader, copy = pages[0].page_id, pages[1].page_id
+        async with store.database.transaction() as connection:
+            await near_duplicates.begin(connection, Parameters(0.9, 9, 14))
+            await near_duplicates.survey(connection, 99)
+            found = [Placement(leader, leader, keys=(7,)), Placement(copy, leader, 1.0, 0.0)]
+            await near_duplicates.place(connection, found, START + 5)
+        assert await store.value("SELECT count(*) FROM duplicate") == 1
+        await store.apply(taken_back(pages[2], leader, START, START + 9))
+        assert await store.rows("SELECT page_id, leader_id FROM lsh_page") == [(copy, None)]
+        assert await store.value("SELECT count(*) FROM lsh_bucket") == 0
+        assert await store.value("SELECT count(*) FROM duplicate") == 0
