@@ -354,14 +354,19 @@ Entry = Visit | RobotsVisit | SeedsSettled | Probed
 class Acknowledged:
     """What the writer says once the transaction has committed.
 
-    ``supplied`` are the hosts whose frontier grew; ``admitted`` counts the new URLs.
+    ``supplied`` are the hosts whose frontier grew, by ``pages``, the ids of what is new in it.
     ``retracted`` are visits of this invocation that are failures by now: what each was, and why.
     """
 
     entry: Entry
-    supplied: frozenset[int]
-    admitted: int
+    supplied: frozenset[int] = frozenset()
+    pages: tuple[int, ...] = ()
     retracted: tuple[tuple[Kind, str], ...] = ()
+
+    @property
+    def admitted(self) -> int:
+        """How many URLs are new."""
+        return len(self.pages)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ class VisitTables:
         """Make the targets of a visit pages, and due where they are new."""
         targets = entry.targets
         if targets is None or not len(targets):
-            return Acknowledged(entry, frozenset(), 0)
+            return Acknowledged(entry)
         at = _time_of(entry)
         due: list[pages.Admitted] = []
         if not self._admitted.issuperset(targets.urls):
@@ -96,7 +96,7 @@ class VisitTables:
             )
         if due:
             await frontier.add(connection, [p.page_id for p in due], at, Reason.DISCOVERY)
-        return Acknowledged(entry, frozenset(p.host_id for p in due), len(due))
+        return Acknowledged(entry, frozenset(p.host_id for p in due), tuple(p.page_id for p in due))
 
     async def _take_back(
         self, connection: aiosqlite.Connection, visit: Visit

@@ -84,10 +84,25 @@ class EmpiricalBayes:
         self._sums = LikelihoodSums(n, half_life)
         self._group = np.zeros(n, np.intp) if group is None else arguments.codes("group", group, n)
         self._groups = int(self._group.max(initial=0)) + 1
-        self._prior = np.tile(population_prior.BROAD @ rate_grid.HATS, (self._groups, 1))
+        self._population = population_prior.BROAD @ rate_grid.HATS
+        self._prior = np.tile(self._population, (self._groups, 1))
         self._rows_seen = 0
         self._fit_at = _FIRST_FIT
         self._fits = 0
+
+    def extend(self, group: ArrayLike) -> None:
+        """Append sources of these groups; of a new group nothing is known but the population.
+
+        Raises:
+            ValueError: if a code is negative.
+        """
+        codes = arguments.codes("group", group, len(np.asarray(group)))
+        self._group = np.concatenate([self._group, codes])
+        self._sums.extend(len(codes))
+        new = int(self._group.max(initial=0)) + 1 - self._groups
+        if new > 0:
+            self._prior = np.concatenate([self._prior, np.tile(self._population, (new, 1))])
+            self._groups += new
 
     def observe(self, evidence: Evidence) -> None:
         """Add the evidence to the sums."""
@@ -141,6 +156,7 @@ class EmpiricalBayes:
         if not len(known):
             return
         population = self._fitted(known, population_prior.BROAD, _STEPS)
+        self._population = population @ rate_grid.HATS
         weights = np.tile(population, (self._groups, 1))
         if self._groups > 1:
             for code, places in population_prior.members(self._group[known]):

@@ -33,6 +33,14 @@ class LikelihoodSums:
     def __len__(self) -> int:
         return len(self._exact)
 
+    def extend(self, n: int) -> None:
+        """Append n sources without evidence."""
+        self._differed = np.concatenate(
+            [self._differed, np.zeros((n, rate_grid.POINTS), np.float32)]
+        )
+        self._exact = np.concatenate([self._exact, np.zeros((n, 2))])
+        self._latest = np.concatenate([self._latest, np.full(n if self._fades else 0, -np.inf)])
+
     def add(self, evidence: Evidence) -> None:
         """Take this evidence in."""
         if len(evidence) == 1:

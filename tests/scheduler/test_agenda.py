@@ -296,7 +296,7 @@ async def test_what_is_done_on_unknown_hosts_does_no_harm(tmp_path: Path) -> Non
         stranger = DueUrl(77, "https://x.example/", "https://x.example/", 99, START)
         for retry_at in (None, START):
             entry = replace(visit(stranger), retry_at=retry_at)
-            crawl.agenda.done(Acknowledged(entry, frozenset({98}), 1))
+            crawl.agenda.done(Acknowledged(entry, frozenset({98}), (7,)))
         await crawl.replenish()
         assert crawl.take(98, 99) == []
         assert crawl.agenda.wakes_at() is None

@@ -52,7 +52,7 @@ def live(hosts: Hosts, clock: Clock, *, stopping: bool = False) -> tuple[Live, T
 
 def committed(kind: Kind, rung: Rung | None = None) -> Acknowledged:
     visit = Visit(DUE, Observation(1, 99.0, kind, rung, status=200))
-    return Acknowledged(visit, frozenset(), 0)
+    return Acknowledged(visit)
 
 
 def shown(screen: Screen) -> str:
@@ -123,7 +123,7 @@ def test_the_screen_shows_the_last_changes_as_they_are_found() -> None:
         )
         for n in range(1, 8)
     ]
-    screen([Acknowledged(visit, frozenset(), 0) for visit in visits])
+    screen([Acknowledged(visit) for visit in visits])
     screen([committed(Kind.UNCHANGED)])
     lines = [line.rstrip() for line in shown(screen).splitlines() if line.startswith("changed")]
     assert lines == [f"changed https://a.example/{n}  +{n} −1" for n in range(3, 8)]

@@ -1,0 +1,32 @@
+"""What a policy is to a daemon: what is a look at each page worth, learning as it goes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from scheduler.arguments import Floats
+from scheduler.sources import Rows
+
+
+class Refresher(Protocol):
+    """Values looks at pages of which there is a copy; rows come, and never go. Days are Unix days.
+
+    *Law.* What it knows is a function of the calls of :meth:`add` and :meth:`looked`, in their
+    order: fed the same observations again after a crash, it knows the same.
+    """
+
+    def add(self, site: Rows, importance: Floats, at: Floats) -> None:
+        """Append rows: pages of these sites (integer codes), looked at on these days."""
+        ...
+
+    def looked(self, row: int, at: float, *, changed: bool | None) -> None:
+        """A page was looked at: it had changed or not since; None: there is nothing to compare."""
+        ...
+
+    def worth(self, now: float) -> Floats:
+        """(n,), what a look at each page is worth on this day, at least 0."""
+        ...
+
+    def replan(self, budget: float, now: float) -> None:
+        """Take it that ``budget`` looks a day can be paid from now on."""
+        ...
