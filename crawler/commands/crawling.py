@@ -21,6 +21,7 @@ from crawler.admission.sites import Seed
 from crawler.admission.traps import TrapLimits
 from crawler.clock import Clock, SteadyClock
 from crawler.commands.correcting import correct
+from crawler.commands.grouping import Watch, catch_up
 from crawler.commands.networking import Network
 from crawler.commands.parsers import parser_of
 from crawler.commands.report import CrawlReport, make_report
@@ -50,6 +51,8 @@ from storage.visits import VisitTables
 from storage.writer import Writer
 
 _DAY_S = 86_400.0
+#: Pages compared in one transaction, some 0.3 s: as long as Ctrl-C may take.
+_COMPARED = 2_000
 _NOTHING_TO_CRAWL = "there is nothing to crawl: name a SITE, or a list with --sites FILE"
 _STATE_AT = {
     Ending.NOTHING_DUE: RunState.ENDED,
@@ -77,13 +80,14 @@ class CrawlOrder:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """The running parts that progress is read from."""
+    """The running parts that progress is read from; ``comparing`` is what it ends with."""
 
     pool: FetchPool
     frontier: Frontier
     tally: Tally
     clock: Clock
     resumed: bool
+    comparing: Watch
 
 
 Observer = Callable[[Sequence[Acknowledged]], None]
@@ -245,12 +249,16 @@ class _CrawlRun:
             batch=self._settings.store.batch,
         )  # fmt: skip
         pool = self._pool(seeding, writer)
-        live = Live(pool, self._frontier, self._tally, self._clock, resumed)
+        comparing = Watch(lambda: pool.stopping)
+        live = Live(pool, self._frontier, self._tally, self._clock, resumed, comparing)
         acknowledgements.listeners.extend([pool.acknowledged, watch(live)])
         await self._probe(seeding)
         ending = await self._run(pool, seeding, writer)
         await self._correct(started_at)
         await self._close_run(ending)
+        if not pool.stopping:
+            with _stopping_on_signals(pool):
+                await catch_up(self._database, self._clock.now, batch=_COMPARED, watch=comparing)
         return await make_report(
             self._database.reader, self._run_id, self._tally, ending,
             seconds=self._clock.now() - started_at, resumed=resumed,

@@ -29,6 +29,11 @@ LEAST_SHINGLES: Final = 20
 #: threshold of 0.9 this gives 9 bands of 14, and nine in ten of those at the threshold meet.
 _WEIGHTS: Final = (0.05, 0.95)
 
+#: What datasketch finds for the threshold that is used unless another is asked for: a crawl
+#: ends with a comparison, and asking would import scipy, at half a second.
+THRESHOLD: Final = 0.9
+_AT_THRESHOLD: Final = (9, 14)
+
 #: Leaders met in one bucket, the first. They resemble each other less than the threshold: a
 #: fuller bucket is a template's, and the others in it would be compared in vain.
 BUCKET_SIZE: Final = 64
@@ -66,6 +71,8 @@ def optimal_banding(threshold: float) -> Banding:
     Raises:
         ValueError: if the threshold is not from 0 to 1, or so high that one band is best.
     """
+    if threshold == THRESHOLD:
+        return Banding(*_AT_THRESHOLD)
     from datasketch import MinHashLSH  # noqa: PLC0415  # scipy comes with it; asked for once
 
     lsh = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS, weights=_WEIGHTS)
