@@ -15,10 +15,11 @@ from typing import Protocol
 from storage.words import KINDS, AliasKind, Kind, Outcome, Reason, RobotsStanding, Role, Rung
 
 __all__ = [
-    "KINDS", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Capture", "Digests",
-    "DueUrl", "Entry", "FetchResult", "Host", "HostState", "Kind", "Links", "Observation",
-    "Outcome", "PageHistory", "Reason", "RobotsRecord", "RobotsStanding", "RobotsVisit", "Role",
-    "Rung", "SeedsSettled", "StoredSeed", "Supply", "Targets", "Validators", "Visit",
+    "KINDS", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Capture", "CopyFinding",
+    "Digests", "DueUrl", "Entry", "FetchResult", "Host", "HostState", "Kind", "Links",
+    "Observation", "Outcome", "PageHistory", "Reason", "RobotsRecord", "RobotsStanding",
+    "RobotsVisit", "Role", "Rung", "SeedsSettled", "StoredSeed", "Supply", "Targets", "Validators",
+    "Visit",
 ]  # fmt: skip
 
 
@@ -181,6 +182,7 @@ class Targets:
     ``held_back`` says why a URL is known but not crawled (``nofollow``, ``depth`` …) or
     is None; ``trap_shapes`` name the bounded pattern that a URL falls under, with its
     kind in ``trap_kinds`` and the number of its URLs that are crawled in ``trap_caps``.
+    ``patterns`` name what is closed where its pages turn out to be copies.
     """
 
     urls: list[str] = field(default_factory=list)
@@ -193,6 +195,7 @@ class Targets:
     trap_shapes: list[str | None] = field(default_factory=list)
     trap_kinds: list[str | None] = field(default_factory=list)
     trap_caps: list[int] = field(default_factory=list)
+    patterns: list[str | None] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.urls)
@@ -252,6 +255,15 @@ class PageHistory:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyFinding:
+    """A page of a ``pattern`` says what another one says; ``original_id`` is None if none does."""
+
+    page_id: int
+    pattern: str
+    original_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Visit:
     """All that one visit changes in the store, in one transaction.
 
@@ -261,7 +273,7 @@ class Visit:
     ``fetch_url`` replaces what is asked for. ``fetches`` counts requests made. ``memory``
     (versioned bytes) replaces the page's when not None, and ``amendments`` say of its
     earlier observations what is known better by now. ``walls`` (versioned bytes) replace what
-    is known of the host's walls when not None.
+    is known of the host's walls when not None. ``copies`` are for the patterns of bounded URLs.
     """
 
     due: DueUrl
@@ -282,6 +294,7 @@ class Visit:
     memory: bytes | None = None
     amendments: tuple[Amendment, ...] = ()
     walls: bytes | None = None
+    copies: tuple[CopyFinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,12 +354,14 @@ Entry = Visit | RobotsVisit | SeedsSettled | Probed
 class Acknowledged:
     """What the writer says once the transaction has committed.
 
-    ``supplied`` are the hosts whose frontier grew; ``admitted`` counts the new URLs.
+    ``supplied`` are the hosts whose frontier grew; ``admitted`` counts the new URLs;
+    ``withdrawn`` are the pages, by host, that were due and are no longer.
     """
 
     entry: Entry
     supplied: frozenset[int]
     admitted: int
+    withdrawn: tuple[tuple[int, frozenset[int]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

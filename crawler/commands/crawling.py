@@ -14,6 +14,7 @@ from random import Random
 
 from config.settings import Settings
 from crawler.admission.admitting import Admission, AdmissionRules
+from crawler.admission.copies import Copies
 from crawler.admission.redirection import Redirection
 from crawler.admission.scope import Scope, ScopeKind
 from crawler.admission.seeding import Seeding
@@ -35,14 +36,15 @@ from crawler.politeness.lanes import PolitenessRules
 from crawler.politeness.retrying import Retrying
 from crawler.pool import Ending, FetchPool, PoolRules
 from crawler.probing import Probing
-from crawler.reduction import Reduction, ReductionRules
+from crawler.reduction import Judges, Reduction, ReductionRules
 from crawler.robots.book import RobotsBook, RobotsRules
 from crawler.tally import Tally
 from crawler.urls import origin, robots_url
 from crawler.vetting import Vetting, WallRecall
 from crawler.visiting import Visiting
 from scheduler.agenda import BreadthFirst
-from storage import bodies, frontier, hosts, links, memories, pages, runs, seeds
+from storage import bodies, copies, frontier, hosts, links, memories, pages, runs, seeds
+from storage.copies import CopyRule
 from storage.database import Database, open_store
 from storage.errors import sqlite_errors
 from storage.records import Acknowledged
@@ -146,12 +148,18 @@ async def _open_run(
         if resume and last is not None:
             await runs.reopen(connection, last.run_id)
             await frontier.resume_run(connection, now)
+            await copies.reconsider(connection, _copy_rule(settings), now)
             return last.run_id, True
         run_id = await runs.start(connection, now, settings.model_dump_json())
         recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
         await pages.lift_depth(connection, settings.crawl.max_depth)
+        await copies.reconsider(connection, _copy_rule(settings), now)
         await frontier.begin_run(connection, now, recheck_before)
         return run_id, False
+
+
+def _copy_rule(settings: Settings) -> CopyRule:
+    return CopyRule(settings.traps.min_copy_urls, settings.traps.copy_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +207,7 @@ class _CrawlRun:
         self._admission = Admission(
             Scope(ScopeKind(settings.crawl.scope)),
             AdmissionRules(settings.crawl.max_depth, frozenset(settings.fetch.excluded_extensions)),
-            TrapLimits(**settings.traps.model_dump()),
+            TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
         )
         reader = database.reader
         self._probing = Probing(self._frontier)
@@ -213,19 +221,22 @@ class _CrawlRun:
             ),
             Retrying(rules, settings.crawl.attempts, rng),
             self._book,
-            Detector(
-                Recall(
-                    partial(memories.load, reader),
-                    partial(memories.predecessor, reader),
-                    partial(memories.sample, reader),
+            Judges(
+                Detector(
+                    Recall(
+                        partial(memories.load, reader),
+                        partial(memories.predecessor, reader),
+                        partial(memories.sample, reader),
+                    ),
+                    significant_below=settings.change.significant_below,
                 ),
-                significant_below=settings.change.significant_below,
-            ),
-            Vetting(
-                WallRecall(partial(hosts.walls, reader), partial(memories.load, reader)),
-                self._probing.ask if settings.change.probe else _unasked,
-                parser,
-                rng,
+                Vetting(
+                    WallRecall(partial(hosts.walls, reader), partial(memories.load, reader)),
+                    self._probing.ask if settings.change.probe else _unasked,
+                    parser,
+                    rng,
+                ),
+                Copies(self._admission.pattern, partial(copies.texts, reader)),
             ),
             ReductionRules(
                 token,
@@ -245,7 +256,8 @@ class _CrawlRun:
         self._network.require_contact([s.root_url or s.url for s in stored])
         acknowledgements = _Acknowledgements([self._tally.add])
         writer = Writer(
-            self._database, VisitTables(self._run_id), acknowledgements.tell,
+            self._database, VisitTables(self._run_id, _copy_rule(self._settings)),
+            acknowledgements.tell,
             batch=self._settings.store.batch,
         )  # fmt: skip
         pool = self._pool(seeding, writer)

@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from crawler.detection.sketch import PERMUTATIONS, Resemblance, Sketch, resemblance
@@ -143,7 +143,10 @@ class Leaders:
     def add(self, leader_id: int, sketch: Sketch, keys: Collection[int]) -> None:
         """Let a text lead from here on."""
         self._sketches[leader_id] = sketch
-        self.meet(dict.fromkeys(keys, (leader_id,)))
+        for key in keys:
+            bucket = self._buckets[key]
+            if len(bucket) < BUCKET_SIZE:
+                bucket.add(leader_id)
 
     def nearest(self, sketch: Sketch, keys: Sequence[int]) -> Match | None:
         """The leader whose group a text belongs to: the most alike, then the oldest."""
@@ -156,5 +159,8 @@ class Leaders:
 
     def _likely(self, keys: Sequence[int]) -> list[int]:
         """The leaders in most of these buckets, at most :data:`_MOST_COMPARED`."""
-        shared = Counter(i for key in keys for i in self._buckets.get(key, ()))
+        met = [bucket for key in keys if (bucket := self._buckets.get(key))]
+        if not met:
+            return []
+        shared = Counter(chain.from_iterable(met))
         return sorted(shared, key=lambda i: (-shared[i], i))[:_MOST_COMPARED]
