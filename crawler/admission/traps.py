@@ -90,12 +90,10 @@ def pattern_of(sign: TrapSign) -> str | None:
     found = _SHAPE.fullmatch(sign.shape)
     path, rest = (found["path"], found["rest"] or "") if found else (sign.shape, "")
     *directories, last = path.removesuffix("/").split("/")
-    end = "/" if path.endswith("/") and last else ""
+    end = "/" if path.endswith("/") else ""
     segments = ["#" if any(c.isdigit() for c in each) else each for each in directories]
-    if len(directories) > 1 and not _SCRIPT.fullmatch(last):
-        last = "*"
-    elif any(c.isdigit() for c in last):
-        last = "#"
+    if not _SCRIPT.fullmatch(last):
+        last = "*" if len(directories) > 1 else "#" if any(c.isdigit() for c in last) else last
     return "/".join((*segments, last)) + end + rest
 
 
