@@ -16,8 +16,10 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
 from itertools import chain, islice
+from statistics import NormalDist
 from typing import Final
 
 from crawler.detection.sketch import PERMUTATIONS, Resemblance, Sketch, resemblance
@@ -98,19 +100,34 @@ def _hash(number: int, data: bytes) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-def same(one: Sketch, other: Sketch, threshold: float) -> Resemblance | None:
+def same(
+    one: Sketch, other: Sketch, threshold: float, *, errors: float = 1.0
+) -> Resemblance | None:
     """How two texts resemble each other if they are one page, else None.
 
-    They are if the estimate lies above the threshold by its standard error. One text meets
-    many of its template's, and of many estimates some are too high: of texts on one site,
-    M. Henzinger ("Finding near-duplicate web pages", SIGIR 2006) found most to be no copies.
+    They are if the estimate lies above the threshold by so many standard ``errors``: see
+    :func:`errors_among`.
     """
     if one.text_digest == other.text_digest and one.shingle_count:
         return Resemblance(1.0, 0.0)
     if min(one.shingle_count, other.shingle_count) < LEAST_SHINGLES:
         return None
     estimate = resemblance(one, other)
-    return estimate if estimate.value - estimate.standard_error >= threshold else None
+    return estimate if estimate.value - errors * estimate.standard_error >= threshold else None
+
+
+@cache
+def errors_among(candidates: int) -> float:
+    """By how many standard errors one of so many candidates must lie above the threshold.
+
+    One text meets many of its template's, and of many estimates some are too high: of texts on
+    one site, M. Henzinger ("Finding near-duplicate web pages", SIGIR 2006) found most to be no
+    copies. Hence one standard error for a single candidate, at which one in six is too high
+    by chance, and for more so many that it is still one in six of all together (Bonferroni's
+    inequality): 2.3 for 16. Equal texts need no estimate.
+    """
+    normal = NormalDist()
+    return -normal.inv_cdf(normal.cdf(-1.0) / max(1, candidates))
 
 
 class Leaders:
@@ -150,10 +167,12 @@ class Leaders:
 
     def nearest(self, sketch: Sketch, keys: Sequence[int]) -> Match | None:
         """The leader whose group a text belongs to: the most alike, then the oldest."""
+        likely = self._likely(keys)
+        errors = errors_among(len(likely))
         matches = [
             Match(leader_id, found)
-            for leader_id in self._likely(keys)
-            if (found := same(sketch, self._sketches[leader_id], self._threshold))
+            for leader_id in likely
+            if (found := same(sketch, self._sketches[leader_id], self._threshold, errors=errors))
         ]
         return max(matches, key=lambda m: (m.resemblance.value, -m.leader_id), default=None)
 
