@@ -184,6 +184,8 @@ class Traps(Group):
     max_session_urls: Count
     max_calendar_urls: Count
     max_query_urls: Count
+    min_copy_urls: Count
+    copy_share: Share
 
 
 class Change(Group):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import zstandard
 
 from crawler.admission.admitting import Admission, sitemap_links
+from crawler.admission.copies import Copies
 from crawler.admission.redirection import Redirection
 from crawler.detection.change import NOT_MODIFIED, Verdict, judge_body
 from crawler.detection.detector import Detection, Detector
@@ -61,6 +62,15 @@ class ReductionRules:
     zstd_level: int = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Who looks at a page's text: has it changed, is it content, and does another page say it?"""
+
+    detector: Detector
+    vetting: Vetting
+    copies: Copies
+
+
 #: A page that asks the browser to go on after at most this many seconds is a redirect.
 _REFRESH_IS_REDIRECT_S = 10.0
 _PREFIX_BYTES = 2_048
@@ -81,8 +91,7 @@ class Reduction:
         redirection: Redirection,
         retrying: Retrying,
         book: RobotsBook,
-        detector: Detector,
-        vetting: Vetting,
+        judges: Judges,
         rules: ReductionRules,
     ) -> None:
         self._parser = parser
@@ -90,14 +99,13 @@ class Reduction:
         self._redirection = redirection
         self._retrying = retrying
         self._book = book
-        self._detector = detector
-        self._vetting = vetting
+        self._judges = judges
         self._rules = rules
 
     async def visit(self, due: DueUrl, result: FetchResult, now: float) -> Visit:
         """What the store is to learn from this result, observed at ``now``."""
         if due.role is Role.PAGE and result.outcome in _ANSWERED:
-            self._detector.visited(due.host_id)
+            self._judges.detector.visited(due.host_id)
         match result.outcome:
             case Outcome.FETCHED:
                 return await self._fetched(due, result, now)
@@ -146,7 +154,7 @@ class Reduction:
         self, due: DueUrl, result: FetchResult, digest: bytes, parsed: ParsedPage, now: float
     ) -> Visit:
         new = await self._sketch(parsed.blocks)
-        vetted = await self._vetting.vet(due, result, parsed, new, now)
+        vetted = await self._judges.vetting.vet(due, result, parsed, new, now)
         if vetted.wall is not None:
             return self._walled(due, result, vetted.wall, vetted, now)
         directives = self._directives(result, parsed)
@@ -167,6 +175,7 @@ class Reduction:
         return replace(
             visit, links=parsed.links, offsite=offsite, targets=targets, walls=vetted.walls,
             retractions=vetted.retractions,
+            copies=await self._judges.copies.find(due, new),
         )  # fmt: skip
 
     def _walled(
@@ -191,7 +200,7 @@ class Reduction:
         history: PageHistory | None = None,
     ) -> Visit:
         """A visit that found a text, with the verdict on it; ``history`` if it has been read."""
-        found = await self._detector.detect(due, new, now, history)
+        found = await self._judges.detector.detect(due, new, now, history)
         capture = replace(
             capture,
             digests=Digests(capture.digests.body, new.text_digest),

@@ -69,6 +69,8 @@ class BreadthFirst:
         """Forget a settled URL; remember its retry, and the hosts that grew by it."""
         if isinstance(acknowledged.entry, Visit):
             self._settle(acknowledged.entry)
+        for host_id, page_ids in acknowledged.withdrawn:
+            self._withdraw(host_id, page_ids)
         for host_id in acknowledged.supplied:
             if len(self._windows.get(host_id, ())) < _LOW_WATER:
                 self._hungry[host_id] = None
@@ -108,6 +110,25 @@ class BreadthFirst:
             self._taken.pop(due.host_id, None)
         if visit.retry_at is not None:
             heappush(self._later, (visit.retry_at, due.host_id))
+
+    def _withdraw(self, host_id: int, page_ids: Collection[int]) -> None:
+        """Take pages out of a window that are no longer due.
+
+        The last one is left in it: that a host has something to take is known elsewhere, and
+        one needless visit is cheap.
+        """
+        window = self._windows.get(host_id, deque())
+        kept = [due for due in window if due.page_id not in page_ids] or [*window][:1]
+        taken = self._taken.get(host_id, set())
+        taken.difference_update(due.page_id for due in window)
+        taken.update(due.page_id for due in kept)
+        # A read that is under way may still show them as due.
+        self._settled.update(page_ids)
+        self._held -= len(window) - len(kept)
+        if window:
+            self._windows[host_id] = deque(kept)
+        if len(kept) < _LOW_WATER and host_id in self._more:
+            self._hungry[host_id] = None
 
     async def _fill(self, host_ids: list[int], now: float) -> None:
         """Read on where the windows of these hosts end."""

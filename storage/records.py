@@ -15,11 +15,11 @@ from typing import Protocol
 from storage.words import KINDS, AliasKind, Kind, Outcome, Reason, RobotsStanding, Role, Rung
 
 __all__ = [
-    "KINDS", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Capture", "Digests",
-    "DueUrl", "Entry", "FetchResult", "Host", "HostState", "Kind", "Links", "Observation",
-    "Outcome", "PageHistory", "Reason", "Retraction", "RobotsRecord", "RobotsStanding",
-    "RobotsVisit", "Role", "Rung", "SeedsSettled", "StoredSeed", "Supply", "Targets",
-    "Validators", "Visit",
+    "KINDS", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Capture", "CopyFinding",
+    "Digests", "DueUrl", "Entry", "FetchResult", "Host", "HostState", "Kind", "Links",
+    "Observation", "Outcome", "PageHistory", "Reason", "Retraction", "RobotsRecord",
+    "RobotsStanding", "RobotsVisit", "Role", "Rung", "SeedsSettled", "StoredSeed", "Supply",
+    "Targets", "Validators", "Visit",
 ]  # fmt: skip
 
 
@@ -182,6 +182,7 @@ class Targets:
     ``held_back`` says why a URL is known but not crawled (``nofollow``, ``depth`` …) or
     is None; ``trap_shapes`` name the bounded pattern that a URL falls under, with its
     kind in ``trap_kinds`` and the number of its URLs that are crawled in ``trap_caps``.
+    ``patterns`` name what is closed where its pages turn out to be copies.
     """
 
     urls: list[str] = field(default_factory=list)
@@ -194,6 +195,7 @@ class Targets:
     trap_shapes: list[str | None] = field(default_factory=list)
     trap_kinds: list[str | None] = field(default_factory=list)
     trap_caps: list[int] = field(default_factory=list)
+    patterns: list[str | None] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.urls)
@@ -263,6 +265,15 @@ class PageHistory:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyFinding:
+    """A page of a ``pattern`` says what another one says; ``original_id`` is None if none does."""
+
+    page_id: int
+    pattern: str
+    original_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Visit:
     """All that one visit changes in the store, in one transaction.
 
@@ -273,7 +284,7 @@ class Visit:
     (versioned bytes) replaces the page's when not None, and ``amendments`` say of its
     earlier observations what is known better by now. ``walls`` (versioned bytes) replace what
     is known of the host's walls when not None; ``retractions`` are captures of its pages that
-    proved to be such.
+    proved to be such. ``copies`` are for the patterns of bounded URLs.
     """
 
     due: DueUrl
@@ -295,6 +306,7 @@ class Visit:
     amendments: tuple[Amendment, ...] = ()
     walls: bytes | None = None
     retractions: tuple[Retraction, ...] = ()
+    copies: tuple[CopyFinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,12 +368,14 @@ class Acknowledged:
 
     ``supplied`` are the hosts whose frontier grew, by ``pages``, the ids of what is new in it.
     ``retracted`` are visits of this invocation that are failures by now: what each was, and why.
+    ``withdrawn`` are the pages, by host, that were due and are no longer.
     """
 
     entry: Entry
     supplied: frozenset[int] = frozenset()
     pages: tuple[int, ...] = ()
     retracted: tuple[tuple[Kind, str], ...] = ()
+    withdrawn: tuple[tuple[int, frozenset[int]], ...] = ()
 
     @property
     def admitted(self) -> int:

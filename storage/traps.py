@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import aiosqlite
 
+from storage import copies
 from storage.pages import Admitted
 from storage.records import Targets
 
@@ -24,20 +25,60 @@ class _Sign(NamedTuple):
 async def bound(
     connection: aiosqlite.Connection, admitted: Sequence[Admitted], targets: Targets
 ) -> dict[int, str]:
-    """Count these pages; the ids of those beyond their pattern's cap, with its kind."""
+    """Count these pages; the ids of those beyond their pattern's cap, with its kind.
+
+    Before it is counted, a URL of a pattern that gave nothing but copies is held back.
+    """
+    copied = await _copies(connection, admitted, targets)
     signs = _signs(targets)
-    bounded = [(page, signs[page.url]) for page in admitted if page.url in signs]
+    bounded = [
+        (page, signs[page.url])
+        for page in admitted
+        if page.url in signs and page.page_id not in copied
+    ]
+    return copied | await _beyond_caps(connection, bounded)
+
+
+async def _copies(
+    connection: aiosqlite.Connection, admitted: Sequence[Admitted], targets: Targets
+) -> dict[int, str]:
+    """Name the patterns of these pages; those of them that are held back as copies."""
+    columns = zip(targets.urls, targets.patterns, targets.depths, strict=True)
+    patterns = {url: (shape, depth) for url, shape, depth in columns if shape is not None}
+    found = [(page, *patterns[page.url]) for page in admitted if page.url in patterns]
+    if not found:
+        return {}
+    await connection.executemany(
+        "UPDATE page SET pattern = ? WHERE id = ?", [(shape, p.page_id) for p, shape, _ in found]
+    )
+    closed = await copies.closed(connection, {(page.host_id, shape) for page, shape, _ in found})
+    held = [
+        (page, shape)
+        for page, shape, depth in found
+        if depth and (page.host_id, shape) in closed and not copies.is_sampled(page.page_id)
+    ]
+    await copies.refuse(connection, [(page.host_id, shape) for page, shape in held])
+    return {page.page_id: copies.KIND for page, _ in held}
+
+
+async def _beyond_caps(
+    connection: aiosqlite.Connection, bounded: Sequence[tuple[Admitted, _Sign]]
+) -> dict[int, str]:
     if not bounded:
         return {}
-    counts = await _counts(connection, {(page.host_id, sign.shape) for page, sign in bounded})
+    counts = await _counts(
+        connection, {(page.host_id, sign.shape, sign.kind) for page, sign in bounded}
+    )
     refused: dict[int, str] = {}
     for page, sign in bounded:
-        if counts[page.host_id, sign.shape] >= sign.cap:
+        key = page.host_id, sign.shape, sign.kind
+        if counts[key] >= sign.cap:
             refused[page.page_id] = sign.kind
         else:
-            counts[page.host_id, sign.shape] += 1
+            counts[key] += 1
     await connection.executemany(
-        "INSERT INTO trap VALUES (?1, ?2, ?3, NOT ?4, ?4) ON CONFLICT DO UPDATE SET "
+        "INSERT INTO trap (host_id, shape, kind, admitted, refused) "
+        "VALUES (?1, ?2, ?3, NOT ?4, ?4) ON CONFLICT DO UPDATE SET "
         "admitted = admitted + excluded.admitted, refused = refused + excluded.refused",
         [(p.host_id, sign.shape, sign.kind, p.page_id in refused) for p, sign in bounded],
     )
@@ -55,12 +96,12 @@ def _signs(targets: Targets) -> Mapping[str, _Sign]:
 
 
 async def _counts(
-    connection: aiosqlite.Connection, keys: Iterable[tuple[int, str]]
-) -> Counter[tuple[int, str]]:
-    """How many URLs of these patterns were crawled, by host and shape."""
+    connection: aiosqlite.Connection, keys: Iterable[tuple[int, str, str]]
+) -> Counter[tuple[int, str, str]]:
+    """How many URLs of these patterns were crawled, by host, shape and kind."""
     rows = await connection.execute_fetchall(
-        "SELECT host_id, shape, admitted FROM json_each(?) AS k CROSS JOIN trap "
-        "ON host_id = k.value ->> 0 AND shape = k.value ->> 1",
+        "SELECT host_id, shape, kind, admitted FROM json_each(?) AS k CROSS JOIN trap "
+        "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = k.value ->> 2",
         (json.dumps(list(keys)),),
     )
-    return Counter({(row[0], row[1]): row[2] for row in rows})
+    return Counter({(row[0], row[1], row[2]): row[3] for row in rows})

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import aiosqlite
 
 from storage import (
     amendments,
     bodies,
+    copies,
     frontier,
     hosts,
     links,
@@ -22,6 +24,7 @@ from storage import (
     seeds,
     traps,
 )
+from storage.copies import CopyRule, Weighed
 from storage.records import (
     Acknowledged,
     Entry,
@@ -46,8 +49,9 @@ class VisitTables:
     link to it: nearly all links of a crawl are such, and need not reach the store again.
     """
 
-    def __init__(self, run_id: int) -> None:
+    def __init__(self, run_id: int, rule: CopyRule | None = None) -> None:
         self._run_id = run_id
+        self._rule = rule or CopyRule()
         self._host_ids: dict[str, int] = {}
         self._admitted: set[str] = set()
         #: Of captures that have not come in yet, by page: visits overtake one another.
@@ -66,15 +70,17 @@ class VisitTables:
         await amendments.append(connection, visits)
         await links.record(connection, visits)
         await frontier.settle(connection, visits)
+        weighed = await copies.weigh(connection, visits, self._run_id, self._rule)
         await self._record_hosts(connection, entries)
         await self._record_seeds(connection, entries)
         await runs.count_fetches(connection, self._run_id, sum(e.fetches for e in entries))
-        return [
+        acknowledged = [
             replace(each, retracted=await self._take_back(connection, each.entry))
             if isinstance(each.entry, Visit)
             else each
             for each in acknowledged
         ]
+        return _with(weighed, acknowledged)
 
     def forget(self) -> None:
         """Drop what was cached since the last commit: the transaction failed."""
@@ -167,6 +173,20 @@ class VisitTables:
                     await seeds.settle(connection, seed_id, url)
             elif isinstance(entry, Visit) and entry.new_root is not None:
                 await seeds.move(connection, entry.due.page_id, entry.new_root)
+
+
+def _with(weighed: Weighed, acknowledged: list[Acknowledged]) -> list[Acknowledged]:
+    """The same, and the last of them says what became of patterns."""
+    if not weighed.released and not weighed.withdrawn:
+        return acknowledged
+    *others, last = acknowledged
+    whole = replace(
+        last,
+        supplied=last.supplied | weighed.released.keys(),
+        pages=(*last.pages, *sorted(chain.from_iterable(weighed.released.values()))),
+        withdrawn=tuple(weighed.withdrawn.items()),
+    )
+    return [*others, whole]
 
 
 def _time_of(entry: Entry) -> float:

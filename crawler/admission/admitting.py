@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from crawler.admission.scope import Scope
-from crawler.admission.traps import TrapLimits, TrapSign, classify
+from crawler.admission.traps import TrapLimits, TrapSign, classify, pattern_of
 from crawler.urls import origin
 from storage.records import Links, Role, Targets
 
@@ -36,6 +36,7 @@ class _Judgement:
     origin: str
     is_excluded: bool
     sign: TrapSign | None
+    pattern: str | None
 
 
 class Admission:
@@ -87,10 +88,11 @@ class Admission:
         held_back: str | None = None,
     ) -> None:
         """Append one URL; held back where a rule says so."""
-        shape, kind, cap = None, None, 0
+        shape, kind, cap, pattern = None, None, 0, None
         judgement = self._judged(url)
         if role is Role.PAGE and held_back is None:
             held_back = self._held_back(judgement, depth)
+            pattern = judgement.pattern
             if sign := judgement.sign:
                 shape, kind, cap = sign.shape, f"trap: {sign.kind}", sign.cap
         targets.urls.append(url)
@@ -103,6 +105,11 @@ class Admission:
         targets.trap_shapes.append(shape)
         targets.trap_kinds.append(kind)
         targets.trap_caps.append(cap)
+        targets.patterns.append(pattern)
+
+    def pattern(self, url: str) -> str | None:
+        """The pattern of bounded URLs to which a canonical URL belongs, None for none."""
+        return self._judged(url).pattern
 
     def _held_back(self, judgement: _Judgement, depth: int) -> str | None:
         if self._rules.max_depth and depth > self._rules.max_depth:
@@ -110,10 +117,12 @@ class Admission:
         return "extension" if judgement.is_excluded else None
 
     def _judge(self, url: str) -> _Judgement:
+        sign = classify(url, self._traps)
         return _Judgement(
             str(origin(url)),
             _extension(url) in self._rules.excluded_extensions,
-            classify(url, self._traps),
+            sign,
+            pattern_of(sign) if sign is not None else None,
         )
 
 

@@ -74,6 +74,29 @@ def classify(url: str, limits: TrapLimits) -> TrapSign | None:
     return TrapSign(TrapKind.SESSION, f"{shape} ({session})", cap)
 
 
+#: Scripts make pages of their parameters: their names stand in a pattern, others do not.
+_SCRIPT = re.compile(r".+\.(?:php\d?|phtml|aspx?|jspx?|cgi|pl|py|do|action|cfm|dll)", re.IGNORECASE)
+_SHAPE = re.compile(r"(?P<path>.*?)(?P<rest>(?:\?| \().*)?", re.DOTALL)
+
+
+def pattern_of(sign: TrapSign) -> str | None:
+    """The pattern to which a URL with this sign belongs; None where no URL of it is crawled.
+
+    Coarser than the shape, so that ``/article/17?print`` and ``/article/18?print`` share one:
+    segments with digits are alike, and so are the last ones of a directory.
+    """
+    if not sign.cap:
+        return None
+    found = _SHAPE.fullmatch(sign.shape)
+    path, rest = (found["path"], found["rest"] or "") if found else (sign.shape, "")
+    *directories, last = path.removesuffix("/").split("/")
+    end = "/" if path.endswith("/") else ""
+    segments = ["#" if any(c.isdigit() for c in each) else each for each in directories]
+    if not _SCRIPT.fullmatch(last):
+        last = "*" if len(directories) > 1 else "#" if any(c.isdigit() for c in last) else last
+    return "/".join((*segments, last)) + end + rest
+
+
 def _path_and_query(url: str) -> tuple[str, str, str]:
     rest = without_fragment(url).partition("://")[2]
     start = rest.find("/")

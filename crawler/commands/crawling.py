@@ -15,6 +15,7 @@ from random import Random
 
 from config.settings import Settings
 from crawler.admission.admitting import Admission, AdmissionRules
+from crawler.admission.copies import Copies
 from crawler.admission.redirection import Redirection
 from crawler.admission.scope import Scope, ScopeKind
 from crawler.admission.seeding import Seeding
@@ -23,6 +24,7 @@ from crawler.admission.traps import TrapLimits
 from crawler.clock import Clock, SteadyClock
 from crawler.commands.correcting import correct
 from crawler.commands.formats import require_readable
+from crawler.commands.grouping import Watch, catch_up
 from crawler.commands.networking import Network
 from crawler.commands.parsers import parser_of
 from crawler.commands.report import CrawlReport, make_report
@@ -37,14 +39,15 @@ from crawler.politeness.lanes import PolitenessRules
 from crawler.politeness.retrying import Retrying
 from crawler.pool import Ending, FetchPool, PoolRules
 from crawler.probing import Probing
-from crawler.reduction import Reduction, ReductionRules
+from crawler.reduction import Judges, Reduction, ReductionRules
 from crawler.robots.book import RobotsBook, RobotsRules
 from crawler.tally import Tally
 from crawler.urls import origin, robots_url
 from crawler.vetting import Vetting, WallRecall
 from crawler.visiting import Visiting
 from scheduler.agenda import BreadthFirst
-from storage import bodies, frontier, hosts, links, memories, pages, runs, seeds
+from storage import bodies, copies, frontier, hosts, links, memories, pages, runs, seeds
+from storage.copies import CopyRule
 from storage.database import Database, open_store
 from storage.errors import sqlite_errors
 from storage.records import Acknowledged
@@ -53,6 +56,8 @@ from storage.visits import VisitTables
 from storage.writer import Writer
 
 _DAY_S = 86_400.0
+#: Pages compared in one transaction, some 0.3 s: as long as Ctrl-C may take.
+_COMPARED = 2_000
 _NOTHING_TO_CRAWL = "there is nothing to crawl: name a SITE, or a list with --sites FILE"
 _STATE_AT = {
     Ending.NOTHING_DUE: RunState.ENDED,
@@ -80,13 +85,14 @@ class CrawlOrder:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """The running parts that progress is read from."""
+    """The running parts that progress is read from; ``comparing`` is what it ends with."""
 
     pool: FetchPool
     frontier: Frontier
     tally: Tally
     clock: Clock
     resumed: bool
+    comparing: Watch
 
 
 Observer = Callable[[Sequence[Acknowledged]], None]
@@ -146,12 +152,18 @@ async def _open_run(
         if resume and last is not None:
             await runs.reopen(connection, last.run_id)
             await frontier.resume_run(connection, now)
+            await copies.reconsider(connection, _copy_rule(settings), now)
             return last.run_id, True
         run_id = await runs.start(connection, now, settings.model_dump_json())
         recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
         await pages.lift_depth(connection, settings.crawl.max_depth)
+        await copies.reconsider(connection, _copy_rule(settings), now)
         await frontier.begin_run(connection, now, recheck_before)
         return run_id, False
+
+
+def _copy_rule(settings: Settings) -> CopyRule:
+    return CopyRule(settings.traps.min_copy_urls, settings.traps.copy_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +211,7 @@ class _CrawlRun:
         self._admission = Admission(
             Scope(ScopeKind(settings.crawl.scope)),
             AdmissionRules(settings.crawl.max_depth, frozenset(settings.fetch.excluded_extensions)),
-            TrapLimits(**settings.traps.model_dump()),
+            TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
         )
         reader = database.reader
         self._probing = Probing(self._frontier)
@@ -213,19 +225,22 @@ class _CrawlRun:
             ),
             Retrying(rules, settings.crawl.attempts, rng),
             self._book,
-            Detector(
-                Recall(
-                    partial(memories.load, reader),
-                    partial(memories.predecessor, reader),
-                    partial(memories.sample, reader),
+            Judges(
+                Detector(
+                    Recall(
+                        partial(memories.load, reader),
+                        partial(memories.predecessor, reader),
+                        partial(memories.sample, reader),
+                    ),
+                    significant_below=settings.change.significant_below,
                 ),
-                significant_below=settings.change.significant_below,
-            ),
-            Vetting(
-                WallRecall(partial(hosts.walls, reader), partial(memories.load, reader)),
-                self._probing.ask if settings.change.probe else _unasked,
-                parser,
-                rng,
+                Vetting(
+                    WallRecall(partial(hosts.walls, reader), partial(memories.load, reader)),
+                    self._probing.ask if settings.change.probe else _unasked,
+                    parser,
+                    rng,
+                ),
+                Copies(self._admission.pattern, partial(copies.texts, reader)),
             ),
             ReductionRules(
                 token,
@@ -245,16 +260,21 @@ class _CrawlRun:
         self._network.require_contact([s.root_url or s.url for s in stored])
         acknowledgements = _Acknowledgements([self._tally.add])
         writer = Writer(
-            self._database, VisitTables(self._run_id), acknowledgements.tell,
+            self._database, VisitTables(self._run_id, _copy_rule(self._settings)),
+            acknowledgements.tell,
             batch=self._settings.store.batch,
         )  # fmt: skip
         pool = self._pool(seeding, writer)
-        live = Live(pool, self._frontier, self._tally, self._clock, resumed)
+        comparing = Watch(lambda: pool.stopping)
+        live = Live(pool, self._frontier, self._tally, self._clock, resumed, comparing)
         acknowledgements.listeners.extend([pool.acknowledged, watch(live)])
         await self._probe(seeding)
         ending = await self._run(pool, seeding, writer)
         await self._correct(started_at)
         await self._close_run(ending)
+        if not pool.stopping:
+            with _stopping_on_signals(pool):
+                await catch_up(self._database, self._clock.now, batch=_COMPARED, watch=comparing)
         return await make_report(
             self._database.reader, self._run_id, self._tally, ending,
             seconds=self._clock.now() - started_at, resumed=resumed,

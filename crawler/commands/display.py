@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crawler.commands.console import out
+from storage.duplicates import IndexState
 
 Cell: TypeAlias = str | int | None
 
@@ -64,6 +65,19 @@ def plain(words: str) -> str:
     """One printable line: blanks run together, control characters show as U+FFFD."""
     line = " ".join(words.split())
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+
+
+def counted(count: int, noun: str, adjective: str = "") -> str:
+    """A number with its noun, in the plural where it is not one."""
+    return f"{count:,} {adjective}{noun}{'s' * (count != 1)}"
+
+
+def counted_duplicates(state: IndexState) -> str:
+    """How many pages are the same as another one."""
+    return (
+        f"{state.duplicates:,} of {counted(state.pages, 'page')} with a text are duplicates, "
+        f"in {counted(state.groups, 'group')}"
+    )
 
 
 def joined(parts: Iterable[str | None], separator: str = ", ") -> str | None:

@@ -13,10 +13,11 @@ import typer
 
 from crawler.commands import running
 from crawler.commands.console import fail, print_json, say
-from crawler.commands.display import Cell, show_line, show_list
+from crawler.commands.display import Cell, counted, counted_duplicates, show_line, show_list
 from crawler.commands.formats import require_readable
-from crawler.commands.grouping import THRESHOLD, CaughtUp, catch_up
+from crawler.commands.grouping import CaughtUp, catch_up
 from crawler.commands.options import DEFAULT_DB, Db, Json
+from crawler.detection.near_duplicates import THRESHOLD
 from crawler.detection.variants import Variant, variant
 from storage import duplicates, inquiries
 from storage.database import open_store
@@ -134,17 +135,10 @@ def _print(found: Duplicates) -> None:
     for group in found.groups:
         show_list(_title(group), HEADER, [_row(c) for c in group.duplicates], _SHOWN_OF_GROUP)
     if beyond := state.groups - len(found.groups):
-        show_line(f"… and {_counted(beyond, 'group', 'more ')}; --limit shows more", "dim")
-    show_line(
-        f"{state.duplicates:,} of {_counted(state.pages, 'page')} with a text are duplicates, "
-        f"in {_counted(state.groups, 'group')}"
-    )
+        show_line(f"… and {counted(beyond, 'group', 'more ')}; --limit shows more", "dim")
+    show_line(counted_duplicates(state))
     if state.unseen or state.waiting:
         show_line("Some pages have changed since they were compared; --update compares them", "dim")
-
-
-def _counted(count: int, noun: str, adjective: str = "") -> str:
-    return f"{count:,} {adjective}{noun}{'s' * (count != 1)}"
 
 
 def _title(group: Group) -> str:

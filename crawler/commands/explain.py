@@ -96,6 +96,7 @@ def _print_identity(it: Explanation, known: KnownUrl) -> None:
                 (moment(known.found_at, it.at), _found(it.found) if it.found else None)
             ),
             "held back": known.held_back,
+            "copy of": it.copy_of,
             "alias of": f"{alias.url} ({alias.kind}, {moment(alias.at, it.at)})" if alias else None,
             "aliases": joined(f"{name.url} ({name.kind})" for name in it.aliases),
             "due": f"{moment(place.due_at, it.at)}, for {place.reason}" if place else None,

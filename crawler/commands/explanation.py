@@ -11,7 +11,8 @@ from crawler.commands import lookup
 from crawler.commands.display import moment
 from crawler.robots.robots_txt import Verdict, in_force, is_fresh
 from crawler.urls import origin
-from storage import hosts, inquiries
+from storage import copies, hosts, inquiries
+from storage.copies import CopyPattern
 from storage.inquiries import (
     FrontierPlace,
     GoodCapture,
@@ -66,6 +67,7 @@ class RobotsView:
 class Explanation:
     """Everything there is to say; ``known`` is None for a URL that nothing has led to.
 
+    ``pattern`` is that of a URL with parameters, ``copy_of`` the page that it says again.
     ``linked_out_of_scope`` is then a link that was seen, and ``nearest`` are known URLs.
     """
 
@@ -79,6 +81,8 @@ class Explanation:
     host: HostState | None
     capture: GoodCapture | None
     aliases: list[OtherName]
+    pattern: CopyPattern | None
+    copy_of: str | None
     observations: list[PastObservation]
     linked_out_of_scope: InLink | None
     nearest: list[str]
@@ -100,10 +104,11 @@ async def explain(
     place = await inquiries.frontier_place(connection, page_id)
     robots = _robots_view(host, known.url, rules, now)
     aliases = await inquiries.other_names(connection, page_id, _ALIASES)
+    pattern = await copies.pattern_of(connection, page_id)
     return Explanation(
         url=known.url,
         at=now,
-        outlook=_outlook(known, place, robots, host.state, rules, now),
+        outlook=_outlook(known, place, robots, host.state, rules, now) + _because(known, pattern),
         known=known,
         found=await _finding(connection, known, aliases),
         place=place,
@@ -111,6 +116,8 @@ async def explain(
         host=host.state,
         capture=await inquiries.good_capture(connection, page_id),
         aliases=aliases,
+        pattern=pattern,
+        copy_of=await copies.original_of(connection, page_id),
         observations=await inquiries.observations(connection, page_id, _OBSERVATIONS),
         linked_out_of_scope=None,
         nearest=[],
@@ -134,6 +141,8 @@ async def _explain_unknown(
         host=host.state if host else None,
         capture=None,
         aliases=[],
+        pattern=None,
+        copy_of=None,
         observations=[],
         linked_out_of_scope=link,
         nearest=await lookup.nearest(connection, url),
@@ -191,6 +200,16 @@ def _outlook(
     when = _when_due(place, now) if place else _when_again(known, rules, now)
     obstacle = _obstacle(robots, host, now)
     return f"{when}; {obstacle}" if obstacle else when
+
+
+def _because(known: KnownUrl, pattern: CopyPattern | None) -> str:
+    """Why a pattern is closed, of a URL that is held back for it."""
+    if known.held_back != copies.KIND or pattern is None:
+        return ""
+    return (
+        f": {pattern.copies:,} of {pattern.read:,} pages like {pattern.shape} said what another "
+        f"one says; one in {copies.SAMPLED} is asked for to see if that changes"
+    )
 
 
 def _when_due(place: FrontierPlace, now: float) -> str:

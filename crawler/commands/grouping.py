@@ -1,7 +1,8 @@
 """Catching up with the near-duplicates: pages that are new or changed find their group.
 
-Done in transactions of bounded size, each of which leaves the index whole: it may be
-interrupted at any moment, and goes on from there.
+A crawl ends with it, and ``freshet duplicates --update`` does it in between. Done in
+transactions of bounded size, each of which leaves the index whole: it may be interrupted at any
+moment, and goes on from there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import aiosqlite
 
 from crawler.detection.near_duplicates import (
     BUCKET_SIZE,
+    THRESHOLD,
     Banding,
     Leaders,
     bucket_keys,
@@ -29,21 +31,28 @@ _BATCH = 10_000
 #: Pages whose candidates are read at once, which bounds the sketches in memory.
 _CHUNK = 500
 
-#: The resemblance from which two pages are one page, unless another is asked for.
-THRESHOLD = 0.9
-
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
     """What catching up did.
 
     ``placed`` pages found a group or lead one; ``rebuilt_from`` is the threshold of an
-    index that was thrown away because another was asked for, None where none was.
+    index that was thrown away because another was asked for, None where none was. What was
+    stopped is not ``complete``.
     """
 
     placed: int
     threshold: float
     rebuilt_from: float | None = None
+    complete: bool = True
+
+
+@dataclass(slots=True)
+class Watch:
+    """Who looks on: ``placed`` is written after each transaction, ``stopping`` read before it."""
+
+    stopping: Callable[[], bool] = lambda: False
+    placed: int | None = None
 
 
 async def catch_up(
@@ -52,6 +61,7 @@ async def catch_up(
     *,
     threshold: float | None = None,
     batch: int = _BATCH,
+    watch: Watch | None = None,
 ) -> CaughtUp:
     """Group every page that has come, changed or gone since the last time.
 
@@ -67,15 +77,19 @@ async def catch_up(
     if chosen != before:
         async with database.transaction() as connection:
             await near_duplicates.begin(connection, chosen)
+    watch = watch or Watch()
     placed, working = 0, True
-    while working:
+    while working and not watch.stopping():
+        watch.placed = placed
         async with database.transaction() as connection:
             seen = await near_duplicates.survey(connection, batch)
             found = await _place(connection, chosen, now(), batch)
         placed += found
         working = seen + found > 0
     rebuilt = before is not None and chosen != before
-    return CaughtUp(placed, chosen.threshold, before.threshold if before and rebuilt else None)
+    return CaughtUp(
+        placed, chosen.threshold, before.threshold if before and rebuilt else None, not working
+    )
 
 
 def _parameters(before: Parameters | None, threshold: float | None) -> Parameters:

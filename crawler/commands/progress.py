@@ -73,10 +73,17 @@ class Screen:
             f"{tally.refused_by_robots:,} refused  ", f"{_clock(seconds)}",
         )  # fmt: skip
         table.add_row(line)
-        table.add_row(Text(self._hosts_line(now), style="dim"))
+        table.add_row(Text(self._comparing_line() or self._hosts_line(now), style="dim"))
         for change in self._changes:
             table.add_row(change)
         return table
+
+    def _comparing_line(self) -> str | None:
+        """What is done when the last host has answered; None before."""
+        placed = self._live.comparing.placed
+        if placed is None:
+            return None
+        return f"looking for near-duplicates: {placed:,} pages compared, Ctrl-C to leave the rest"
 
     def _hosts_line(self, now: float) -> str:
         waits = self._live.frontier.waits(now)

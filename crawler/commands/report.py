@@ -8,7 +8,8 @@ import aiosqlite
 
 from crawler.pool import Ending
 from crawler.tally import Tally
-from storage import reports, runs
+from storage import duplicates, reports, runs
+from storage.duplicates import IndexState
 from storage.records import Kind
 from storage.reports import BoundedPattern, ChangedPage, DeferredHost, MovedSeed, SilentSeed
 
@@ -19,7 +20,7 @@ class CrawlReport:
 
     ``pages`` are distinct canonical URLs that answered 200 or 304; ``changed`` counts
     significant changes only; ``appeared`` and ``vanished`` are empty in a first run, in
-    which everything is new.
+    which everything is new. ``duplicates`` are the store's near-duplicates.
     """
 
     run: int
@@ -47,6 +48,7 @@ class CrawlReport:
     moved_seeds: list[MovedSeed]
     bounded: list[BoundedPattern]
     held_back: dict[str, int]
+    duplicates: IndexState
 
     def as_json(self) -> dict[str, object]:
         """The report as JSON values."""
@@ -91,4 +93,5 @@ async def make_report(
         moved_seeds=await reports.moved_seeds(reader),
         bounded=await reports.bounded(reader),
         held_back=await reports.held_back(reader),
+        duplicates=await duplicates.state(reader),
     )

@@ -8,9 +8,18 @@ from pathlib import Path
 
 from crawler.commands import running
 from crawler.commands.console import print_json
-from crawler.commands.display import moment, show_facts, show_line, show_list, size, span
+from crawler.commands.display import (
+    counted_duplicates,
+    moment,
+    show_facts,
+    show_line,
+    show_list,
+    size,
+    span,
+)
 from crawler.commands.options import DEFAULT_DB, Db, Json
-from storage import inquiries, overview, reports, runs
+from storage import duplicates, inquiries, overview, reports, runs
+from storage.duplicates import IndexState
 from storage.overview import (
     BusyHost,
     FrontierCounts,
@@ -59,6 +68,7 @@ class Status:
     robots_unreachable: list[UnreachableRobots]
     bounded: list[BoundedPattern]
     held_back: dict[str, int]
+    duplicates: IndexState
 
     def as_json(self) -> dict[str, object]:
         """The status as JSON values."""
@@ -95,6 +105,7 @@ async def _read(db: Path, now: float) -> Status:
             robots_unreachable=await overview.unreachable_robots(connection),
             bounded=await reports.bounded(connection),
             held_back=await reports.held_back(connection),
+            duplicates=await duplicates.state(connection),
         )
 
 
@@ -160,6 +171,7 @@ def _print_holdings(status: Status) -> None:
             "links": f"{held.links:,}, and {held.offsite_links:,} out of scope",
             "observations": held.observations,
             "versions": held.versions,
+            "near-duplicates": _near_duplicates(status.duplicates),
             "bodies": f"{held.bodies:,}, {size(held.body_bytes)} in {size(held.stored_bytes)}",
         },
     )
@@ -171,6 +183,15 @@ def _print_holdings(status: Status) -> None:
             "deferred to the next run": frontier.deferred or None,
         },
     )
+
+
+def _near_duplicates(found: IndexState) -> str | None:
+    """How many pages are another one; None where none has been compared."""
+    if not found.pages and not found.unseen:
+        return None
+    # A crawl that is under way compares its pages when it ends, one that was killed has not.
+    to_come = f", {found.unseen:,} observations not looked at" if found.unseen else ""
+    return counted_duplicates(found) + to_come
 
 
 def _print_hosts(status: Status) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from crawler.commands.display import show_line, show_list
+from crawler.commands.display import counted_duplicates, show_line, show_list
 from crawler.commands.report import CrawlReport
 from crawler.pool import Ending
 
@@ -19,6 +19,7 @@ def print_summary(report: CrawlReport, db: Path) -> None:
     _print_changes(report)
     _print_seeds(report)
     _print_left_out(report)
+    _print_duplicates(report)
     _print_last_line(report, db)
 
 
@@ -94,6 +95,13 @@ def _print_left_out(report: CrawlReport) -> None:
         _SHOWN,
     )
     show_list("Known, but not crawled", ("why", "URLs"), list(report.held_back.items()))
+
+
+def _print_duplicates(report: CrawlReport) -> None:
+    found = report.duplicates
+    if found.duplicates:
+        show_line("")
+        show_line(f"{counted_duplicates(found)}; `freshet duplicates` shows them")
 
 
 def _print_last_line(report: CrawlReport, db: Path) -> None:

@@ -16,8 +16,10 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
+from statistics import NormalDist
 from typing import Final
 
 from crawler.detection.sketch import PERMUTATIONS, Resemblance, Sketch, resemblance
@@ -28,6 +30,11 @@ LEAST_SHINGLES: Final = 20
 #: A miss costs a duplicate, a false candidate some microseconds: so they are weighed. At a
 #: threshold of 0.9 this gives 9 bands of 14, and nine in ten of those at the threshold meet.
 _WEIGHTS: Final = (0.05, 0.95)
+
+#: What datasketch finds for the threshold that is used unless another is asked for: a crawl
+#: ends with a comparison, and asking would import scipy, at half a second.
+THRESHOLD: Final = 0.9
+_AT_THRESHOLD: Final = (9, 14)
 
 #: Leaders met in one bucket, the first. They resemble each other less than the threshold: a
 #: fuller bucket is a template's, and the others in it would be compared in vain.
@@ -66,6 +73,8 @@ def optimal_banding(threshold: float) -> Banding:
     Raises:
         ValueError: if the threshold is not from 0 to 1, or so high that one band is best.
     """
+    if threshold == THRESHOLD:
+        return Banding(*_AT_THRESHOLD)
     from datasketch import MinHashLSH  # noqa: PLC0415  # scipy comes with it; asked for once
 
     lsh = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS, weights=_WEIGHTS)
@@ -91,19 +100,34 @@ def _hash(number: int, data: bytes) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-def same(one: Sketch, other: Sketch, threshold: float) -> Resemblance | None:
+def same(
+    one: Sketch, other: Sketch, threshold: float, *, errors: float = 1.0
+) -> Resemblance | None:
     """How two texts resemble each other if they are one page, else None.
 
-    They are if the estimate lies above the threshold by its standard error. One text meets
-    many of its template's, and of many estimates some are too high: of texts on one site,
-    M. Henzinger ("Finding near-duplicate web pages", SIGIR 2006) found most to be no copies.
+    They are if the estimate lies above the threshold by so many standard ``errors``: see
+    :func:`errors_among`.
     """
     if one.text_digest == other.text_digest and one.shingle_count:
         return Resemblance(1.0, 0.0)
     if min(one.shingle_count, other.shingle_count) < LEAST_SHINGLES:
         return None
     estimate = resemblance(one, other)
-    return estimate if estimate.value - estimate.standard_error >= threshold else None
+    return estimate if estimate.value - errors * estimate.standard_error >= threshold else None
+
+
+@cache
+def errors_among(candidates: int) -> float:
+    """By how many standard errors one of so many candidates must lie above the threshold.
+
+    One text meets many of its template's, and of many estimates some are too high: of texts on
+    one site, M. Henzinger ("Finding near-duplicate web pages", SIGIR 2006) found most to be no
+    copies. Hence one standard error for a single candidate, at which one in six is too high
+    by chance, and for more so many that it is still one in six of all together (Bonferroni's
+    inequality): 2.3 for 16. Equal texts need no estimate.
+    """
+    normal = NormalDist()
+    return -normal.inv_cdf(normal.cdf(-1.0) / max(1, candidates))
 
 
 class Leaders:
@@ -136,18 +160,26 @@ class Leaders:
     def add(self, leader_id: int, sketch: Sketch, keys: Collection[int]) -> None:
         """Let a text lead from here on."""
         self._sketches[leader_id] = sketch
-        self.meet(dict.fromkeys(keys, (leader_id,)))
+        for key in keys:
+            bucket = self._buckets[key]
+            if len(bucket) < BUCKET_SIZE:
+                bucket.add(leader_id)
 
     def nearest(self, sketch: Sketch, keys: Sequence[int]) -> Match | None:
         """The leader whose group a text belongs to: the most alike, then the oldest."""
+        likely = self._likely(keys)
+        errors = errors_among(len(likely))
         matches = [
             Match(leader_id, found)
-            for leader_id in self._likely(keys)
-            if (found := same(sketch, self._sketches[leader_id], self._threshold))
+            for leader_id in likely
+            if (found := same(sketch, self._sketches[leader_id], self._threshold, errors=errors))
         ]
         return max(matches, key=lambda m: (m.resemblance.value, -m.leader_id), default=None)
 
     def _likely(self, keys: Sequence[int]) -> list[int]:
         """The leaders in most of these buckets, at most :data:`_MOST_COMPARED`."""
-        shared = Counter(i for key in keys for i in self._buckets.get(key, ()))
+        met = [bucket for key in keys if (bucket := self._buckets.get(key))]
+        if not met:
+            return []
+        shared = Counter(chain.from_iterable(met))
         return sorted(shared, key=lambda i: (-shared[i], i))[:_MOST_COMPARED]

@@ -424,3 +424,25 @@ class Play:
         assert await self.crawl.store.due(self.now) == []
         pages = range(1, self.found + 1)
         assert self.handed_out == Counter({page: 1 + self.granted[page] for page in pages})
+
+
+async def test_what_is_withdrawn_is_not_handed_out(tmp_path: Path) -> None:
+    async with crawling(tmp_path / "db") as crawl:
+        await crawl.find(*(f"/{n}" for n in range(5)))
+        await crawl.replenish()
+        assert crawl.agenda.next([1], START) is not None
+        settled = SeedsSettled((), START, targets())
+        withdrawn = ((1, frozenset({2, 3, 5})), (9, frozenset({7})))
+        crawl.agenda.done(Acknowledged(settled, withdrawn=withdrawn))
+        assert [due.page_id for due in crawl.take(1)] == [4]
+        assert crawl.in_memory() == crawl.agenda._held == 0
+
+
+async def test_where_all_is_withdrawn_one_keeps_the_place(tmp_path: Path) -> None:
+    async with crawling(tmp_path / "db") as crawl:
+        await crawl.find(*(f"/{n}" for n in range(5)))
+        await crawl.replenish()
+        settled = SeedsSettled((), START, targets())
+        crawl.agenda.done(Acknowledged(settled, withdrawn=((1, frozenset(range(1, 6))),)))
+        assert crawl.agenda.waiting(1)
+        assert [due.page_id for due in crawl.take(1)] == [1]

@@ -102,6 +102,7 @@ def targets(
     held_back: str | None = None,
     trap: tuple[str, str, int] | None = None,
     role: Role = Role.PAGE,
+    pattern: str | None = None,
 ) -> Targets:
     shape, kind, cap = trap or (None, None, 0)
     urls, n = [url_of(path) for path in paths], len(paths)
@@ -116,6 +117,7 @@ def targets(
         [shape] * n,
         [kind] * n,
         [cap] * n,
+        [pattern] * n,
     )
 
 

@@ -71,7 +71,7 @@ def targets(*paths: str) -> Targets:
     n = len(urls)
     return Targets(
         urls, urls, [HOST] * n, [Role.PAGE] * n, [1] * n, [0] * n, [None] * n, [None] * n,
-        [None] * n, [0] * n,
+        [None] * n, [0] * n, [None] * n,
     )  # fmt: skip
 
 

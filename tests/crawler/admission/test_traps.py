@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.admission.traps import TrapKind, TrapLimits, TrapSign, classify
+from crawler.admission.traps import TrapKind, TrapLimits, TrapSign, classify, pattern_of
 from crawler.urls import resolve
 
 LIMITS = TrapLimits()
@@ -172,6 +172,31 @@ def test_a_query_that_says_more_or_less_than_a_date_is_no_calendar(query: str) -
 )
 def test_a_query_is_counted_under_the_set_of_its_names(reference: str, shape: str) -> None:
     assert sign(reference) == TrapSign(TrapKind.QUERY, shape, 5000)
+
+
+@pytest.mark.parametrize(
+    ("reference", "pattern"),
+    [
+        ("/list?page=7&sort=up", "/list?page&sort"),
+        ("/article/17?print=1", "/article/*?print"),
+        ("/wiki/Tea?printable=yes", "/wiki/*?printable"),
+        ("/2026/11/a-title/?share=x", "/#/#/*/?share"),
+        ("/w/index.php?title=Tea&printable=yes", "/w/index.php?printable&title"),
+        ("/show2.php?id=7", "/show2.php?id"),
+        ("/17?print=1", "/#?print"),
+        ("/?p=1", "/?p"),
+        (f"/rooms/1?sid={TOKEN}", "/rooms/* (sid)"),
+        ("/a/b;jsessionid=0A1B2C?x=1", "/a/*?x (jsessionid)"),
+        ("/calendar/2031/05/", "/calendar/#/*/"),
+        ("/a/a/a", None),
+    ],
+)
+def test_a_pattern_leaves_out_numbers_and_names_of_pages(
+    reference: str, pattern: str | None
+) -> None:
+    found = sign(reference)
+    assert found is not None
+    assert pattern_of(found) == pattern
 
 
 @given(st.integers(1, 12), st.integers(1900, 2199), st.sampled_from(["/c/{y}/{m}/", "/?m={y}-{m}"]))

@@ -193,3 +193,19 @@ async def test_a_url_that_was_linked_out_of_scope_names_the_link(store: SmallSto
     assert told.outlook == "not crawled: it was out of scope where a link to it was found"
     assert told.linked_out_of_scope is not None
     assert told.linked_out_of_scope.url == f"{HOST}/"
+
+
+async def test_a_url_of_a_closed_pattern_says_what_it_was_closed_for(store: SmallStore) -> None:
+    store.host()
+    one = store.page("/", pattern="/list?sort", held_back="trap: copies")
+    store.insert(
+        "trap", host_id=1, shape="/list?sort", kind="trap: copies", admitted=31, copies=30,
+        closed_at=NOW,
+    )  # fmt: skip
+    found = await explained(store)
+    assert found.outlook == (
+        "not crawled: trap: copies: 30 of 31 pages like /list?sort said what another one says; "
+        "one in 20 is asked for to see if that changes"
+    )
+    store.page("/copy", pattern="/list?sort", copy_of=one)
+    assert (await explained(store, f"{HOST}/copy")).copy_of == f"{HOST}/"

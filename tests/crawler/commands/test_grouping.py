@@ -12,8 +12,14 @@ from datasketch import MinHash, MinHashLSH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.commands.grouping import THRESHOLD, CaughtUp, catch_up
-from crawler.detection.near_duplicates import Banding, bucket_keys, optimal_banding, same
+from crawler.commands.grouping import CaughtUp, Watch, catch_up
+from crawler.detection.near_duplicates import (
+    THRESHOLD,
+    Banding,
+    bucket_keys,
+    optimal_banding,
+    same,
+)
 from crawler.detection.sketch import PERMUTATIONS, Sketch, sketch
 from storage import duplicates, near_duplicates
 from storage.near_duplicates import Parameters
@@ -146,6 +152,18 @@ async def test_the_candidates_are_those_of_minhash_lsh(store: SketchedStore) -> 
 
 def minhash(sketched: bytes) -> MinHash:
     return MinHash(hashvalues=Sketch.from_bytes(sketched).minima, scheme="affine32")
+
+
+async def test_who_looks_on_can_stop_it_between_two_transactions(store: SketchedStore) -> None:
+    for n in range(6):
+        store.page(f"/{n}", text(n % 2))
+    calls = iter([False, False, True])
+    watch = Watch(lambda: next(calls))
+    found = await catch_up(store.database, lambda: 9.0, batch=2, watch=watch)
+    assert (found.placed, found.complete, watch.placed) == (4, False, 2)
+    found = await update(store)
+    assert (found.placed, found.complete) == (2, True)
+    assert await copies(store) == {3: 1, 4: 2, 5: 1, 6: 2}
 
 
 class Killed(Exception):

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from crawler.commands.crawling import Live
+from crawler.commands.grouping import Watch
 from crawler.commands.progress import Screen, watching
 from crawler.tally import Tally
 from storage.records import Acknowledged, DueUrl, Kind, Observation, Rung, Visit
@@ -47,7 +48,8 @@ class Hosts:
 def live(hosts: Hosts, clock: Clock, *, stopping: bool = False) -> tuple[Live, Tally]:
     tally = Tally()
     pool = SimpleNamespace(active=1, stopping=stopping)
-    return Live(cast(Any, pool), cast(Any, hosts), tally, cast(Any, clock), resumed=False), tally
+    parts = Live(cast(Any, pool), cast(Any, hosts), tally, cast(Any, clock), False, Watch())
+    return parts, tally
 
 
 def committed(kind: Kind, rung: Rung | None = None) -> Acknowledged:
@@ -85,6 +87,12 @@ def test_the_screen_says_which_hosts_wait_and_why() -> None:
 def test_the_screen_says_that_the_crawl_is_stopping() -> None:
     parts, _ = live(Hosts(), Clock(), stopping=True)
     assert "Ctrl-C again to break off" in shown(Screen(parts))
+
+
+def test_the_screen_says_that_pages_are_compared_when_the_last_has_come() -> None:
+    parts, _ = live(Hosts(), Clock())
+    parts.comparing.placed = 4_000
+    assert "looking for near-duplicates: 4,000 pages compared" in shown(Screen(parts))
 
 
 def test_verbose_logs_every_committed_page_as_a_line_of_json(

@@ -15,6 +15,7 @@ from crawler.detection.near_duplicates import (
     Banding,
     Leaders,
     bucket_keys,
+    errors_among,
     optimal_banding,
     same,
 )
@@ -112,6 +113,36 @@ def test_long_texts_are_one_page_if_they_resemble_by_a_standard_error_more() -> 
     limit = found.value - found.standard_error
     assert same(one, other, limit) == found
     assert same(one, other, limit + 1e-6) is None
+
+
+def test_of_many_candidates_each_must_lie_further_above_the_threshold() -> None:
+    assert errors_among(0) == errors_among(1) == pytest.approx(1.0)
+    assert errors_among(16) == pytest.approx(2.33, abs=0.01)
+    one, other = text(1), text(1, changed=3)
+    found = same(one, other, 0.5)
+    assert found is not None
+    limit = found.value - 2 * found.standard_error
+    assert same(one, other, limit - 1e-6, errors=2.0) == found
+    assert same(one, other, limit + 1e-6, errors=2.0) is None
+    assert same(one, one, 0.9, errors=9.0) == Resemblance(1.0, 0.0)
+
+
+def test_pages_of_one_template_are_not_taken_for_each_other() -> None:
+    # Each shares 0.85 with every other one: of so many estimates some lie above 0.9 by chance.
+    words = random.Random(1).sample(WORDS, 340)
+    template = [" ".join(words[:170]), " ".join(words[170:])]
+    leaders, copies = Leaders(0.9), 0
+    for n in range(300):
+        own = " ".join(f"own{n}x{i}" for i in range(30))
+        made = sketch([template[0], own, template[1]])
+        if nearest(leaders, made) is None:
+            leaders.add(n, made, bucket_keys(made, BANDING))
+        else:
+            copies += 1
+    assert copies == 0
+    # What is a copy indeed is found among them.
+    own = " ".join(f"own7x{i}" for i in range(30))
+    assert nearest(leaders, sketch([template[0], own, template[1]])) == (7, 1.0)
 
 
 def nearest(leaders: Leaders, made: Sketch) -> tuple[int, float] | None:

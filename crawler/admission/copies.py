@@ -1,0 +1,165 @@
+"""Copies: which pages of a site say what another one says, seen as they come.
+
+Parameters that do not matter (an order, a printer version, a session) give one page many URLs
+(Z. Bar-Yossef, I. Keidar and U. Schonfeld, "Do not crawl in the DUST", 2007, find such rules from
+pages fetched in the same way). Whether a page is a copy is said here, from what the visit has
+anyway; what follows for its pattern is the store's to decide.
+
+To be wrong here costs pages. Hence a copy is one of *equal* text, or of equal blocks in another
+order; one that is nearly the same counts only where its URL is the other's with parameters
+added, and only a few of each original: products that differ in a line are all alike, and like
+the page without a product. Texts of few words are alike by chance and never copies.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final, Protocol
+
+import numpy as np
+
+from crawler.detection.near_duplicates import LEAST_SHINGLES, THRESHOLD, same
+from crawler.detection.sketch import Sketch
+from storage.records import CopyFinding, DueUrl
+
+#: Digests that are held, those used last, at some 300 bytes each.
+_DIGESTS: Final = 65_536
+#: Paths whose originals are held with their sketches, at some 2 KiB each.
+_PATHS: Final = 8_192
+#: Originals that are held of one path.
+_OF_PATH: Final = 4
+#: Near copies that count of one original: three orders, up and down, and a printer version.
+_NEAR_COPIES: Final = 8
+#: Pages of a host that are read again after a restart.
+_RECALLED: Final = 2_048
+
+
+class Known(Protocol):
+    """A page as the store knows it; ``sketch`` are versioned bytes."""
+
+    @property
+    def page_id(self) -> int: ...  # noqa: D102
+    @property
+    def url(self) -> str: ...  # noqa: D102
+    @property
+    def sketch(self) -> bytes: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A page that stands for a text; ``pattern`` is None where it has no parameters."""
+
+    page_id: int
+    pattern: str | None
+    parameters: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Original:
+    """A page, its text, and which pages were found to be nearly the same."""
+
+    page: _Page
+    sketch: Sketch
+    near: set[int] = field(default_factory=set)
+
+
+class Copies:
+    """Says of the pages of one run which are copies of which; memory is bounded.
+
+    ``pattern_of`` gives a URL's pattern, ``recall`` the first so many pages of a host. What is
+    forgotten makes a copy look like an original, never the other way round.
+    """
+
+    def __init__(
+        self,
+        pattern_of: Callable[[str], str | None],
+        recall: Callable[[int, int], Awaitable[Sequence[Known]]],
+    ) -> None:
+        self._pattern_of = pattern_of
+        self._recall = recall
+        self._recalled: set[int] = set()
+        self._digests: OrderedDict[tuple[int, bytes], _Page] = OrderedDict()
+        self._paths: OrderedDict[tuple[int, str], list[_Original]] = OrderedDict()
+
+    async def find(self, due: DueUrl, text: Sketch) -> tuple[CopyFinding, ...]:
+        """What a page's text says of it, and of the page that was taken for the original."""
+        page = self._page(due.page_id, due.url)
+        if page.pattern is not None and due.host_id not in self._recalled:
+            self._recalled.add(due.host_id)
+            for known in await self._recall(due.host_id, _RECALLED):
+                old = self._page(known.page_id, known.url)
+                self._compare(due.host_id, known.url, old, Sketch.from_bytes(known.sketch))
+        return self._compare(due.host_id, due.url, page, text)
+
+    def _page(self, page_id: int, url: str) -> _Page:
+        return _Page(page_id, self._pattern_of(url), _parameters(url))
+
+    def _compare(
+        self, host_id: int, url: str, page: _Page, text: Sketch
+    ) -> tuple[CopyFinding, ...]:
+        if text.shingle_count < LEAST_SHINGLES:
+            return tuple(_findings(page, None))
+        equal = self._equal(host_id, page, text)
+        if equal is not None and len(equal.parameters) <= len(page.parameters):
+            return tuple(_findings(page, equal))
+        place = host_id, url.partition("?")[0].partition(";")[0]
+        near = self._near(place, page, text) if page.pattern and equal is None else None
+        if near is None:
+            self._learn(place, page, text)
+        # A copy that came before its original: the one with the fewest parameters is that.
+        demoted = _findings(equal, page) if equal is not None else ()
+        return (*_findings(page, near), *demoted)
+
+    def _equal(self, host_id: int, page: _Page, text: Sketch) -> _Page | None:
+        """Another page with this text, or with these blocks in another order."""
+        for digest in _digests(text):
+            found = self._digests.get((host_id, digest))
+            if found is not None and found.page_id != page.page_id:
+                self._digests.move_to_end((host_id, digest))
+                return found
+        return None
+
+    def _near(self, place: tuple[int, str], page: _Page, text: Sketch) -> _Page | None:
+        """The page whose URL is this one without some parameters, if the text is nearly its."""
+        for original in self._paths.get(place, ()):
+            counts = len(original.near) < _NEAR_COPIES or page.page_id in original.near
+            if not counts or not original.page.parameters < page.parameters:
+                continue
+            if same(text, original.sketch, THRESHOLD) is not None:
+                original.near.add(page.page_id)
+                return original.page
+        return None
+
+    def _learn(self, place: tuple[int, str], page: _Page, text: Sketch) -> None:
+        """Let a page stand for its text."""
+        for digest in _digests(text):
+            self._digests[place[0], digest] = page
+            self._digests.move_to_end((place[0], digest))
+        while len(self._digests) > _DIGESTS:
+            self._digests.popitem(last=False)
+        others = [o for o in self._paths.get(place, ()) if o.page.page_id != page.page_id]
+        others.append(_Original(page, text))
+        self._paths[place] = sorted(others, key=lambda o: len(o.page.parameters))[:_OF_PATH]
+        self._paths.move_to_end(place)
+        if len(self._paths) > _PATHS:
+            self._paths.popitem(last=False)
+
+
+def _findings(page: _Page, original: _Page | None) -> Iterator[CopyFinding]:
+    if page.pattern is not None:
+        yield CopyFinding(page.page_id, page.pattern, original.page_id if original else None)
+
+
+def _parameters(url: str) -> frozenset[str]:
+    """The parameters of a URL, in its query and in its path, with their values."""
+    path, _, query = url.partition("?")
+    return frozenset((*path.split(";")[1:], *(query.split("&") if query else ())))
+
+
+def _digests(text: Sketch) -> tuple[bytes, bytes]:
+    """By which a text is known, and by which its blocks in any order."""
+    blocks = np.sort(text.block_digests).tobytes()
+    return b"text" + text.text_digest, b"blocks" + blake2b(blocks, digest_size=16).digest()

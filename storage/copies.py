@@ -1,0 +1,293 @@
+"""Copies in table ``trap``: patterns whose URLs keep giving pages that are known already.
+
+A pattern gathers URLs that differ in the values of their parameters. ``page.copy_of`` says of
+each of its pages that was read whether it is a copy, and of which page (its own id: of none);
+``trap`` sums that up. Where nearly all are copies the pattern is *closed*: its URLs that nobody
+has asked for are held back, but for a sample that goes on being asked for.
+
+Invariant: in a row of kind :data:`KIND`, ``admitted`` counts the pages of the pattern with a
+``copy_of``, ``copies`` those of them that are copies, and ``closed_at`` is set if and only if
+the rule says so of these two. Each function here keeps it inside the transaction that the
+caller holds. Consequence: whatever is learnt survives a restart, and a pattern whose pages turn
+out to differ after all is opened again, with all that was held back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import aiosqlite
+
+from storage import frontier
+from storage.records import CopyFinding, Reason, Visit
+
+#: Why a URL of a closed pattern is held back.
+KIND = "trap: copies"
+#: One in so many URLs of a closed pattern is asked for all the same: the evidence goes on.
+SAMPLED = 20
+#: A multiplier that scatters consecutive ids (D. Knuth's multiplicative hashing).
+_SCATTER = 2_654_435_761
+
+_Key = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRule:
+    """From how many pages of a pattern (0: never), and what share of copies, it is closed."""
+
+    urls: int = 30
+    share: float = 0.9
+
+    def closes(self, read: int, copies: int) -> bool:
+        """Whether a pattern is closed of which so many pages were read."""
+        return 0 < self.urls <= read and copies >= self.share * read
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPattern:
+    """What is known of a pattern: pages ``read``, and ``copies`` among them."""
+
+    shape: str
+    read: int
+    copies: int
+    closed_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownText:
+    """What a page of a host said when it was last read: its URL, and its sketch as bytes."""
+
+    page_id: int
+    url: str
+    sketch: bytes
+
+
+@dataclass(slots=True)
+class Weighed:
+    """What patterns that were closed and opened did to the frontier, by host id.
+
+    ``released`` are the pages that are due again, ``withdrawn`` those that no longer are.
+    """
+
+    released: dict[int, frozenset[int]] = field(default_factory=dict)
+    withdrawn: dict[int, frozenset[int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Change:
+    """What a batch adds to the counts of a pattern."""
+
+    read: int = 0
+    copies: int = 0
+
+
+def is_sampled(page_id: int) -> bool:
+    """Whether this URL is asked for although its pattern is closed."""
+    return (page_id * _SCATTER >> 16) % SAMPLED == 0
+
+
+async def closed(connection: aiosqlite.Connection, keys: Iterable[_Key]) -> set[_Key]:
+    """Which of these patterns (host id and shape) are closed."""
+    rows = await connection.execute_fetchall(
+        "SELECT host_id, shape FROM json_each(?) AS k CROSS JOIN trap "
+        "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = ? "
+        "WHERE closed_at IS NOT NULL",
+        (json.dumps(list(keys)), KIND),
+    )
+    return {(row[0], row[1]) for row in rows}
+
+
+async def refuse(connection: aiosqlite.Connection, keys: Sequence[_Key]) -> None:
+    """Count URLs of closed patterns that are held back, by their patterns."""
+    await connection.executemany(
+        "UPDATE trap SET refused = refused + 1 WHERE host_id = ? AND shape = ? AND kind = ?",
+        [(*key, KIND) for key in keys],
+    )
+
+
+async def weigh(
+    connection: aiosqlite.Connection, visits: Sequence[Visit], run_id: int, rule: CopyRule
+) -> Weighed:
+    """Learn from these visits, which are recorded already and settled."""
+    await _let_pass(connection, [v.due.page_id for v in visits])
+    findings = [finding for visit in visits for finding in visit.copies]
+    weighed = Weighed()
+    if not findings:
+        return weighed
+    at = max(visit.observation.at for visit in visits)
+    changes = await _changes(connection, findings, {v.due.page_id for v in visits}, run_id)
+    for (host_id, shape), change in changes.items():
+        rows = await connection.execute_fetchall(
+            "INSERT INTO trap (host_id, shape, kind, admitted, copies) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET admitted = admitted + excluded.admitted, "
+            "copies = copies + excluded.copies RETURNING admitted, copies, closed_at",
+            (host_id, shape, KIND, change.read, change.copies),
+        )
+        for read, copies, closed_at in rows:
+            found = CopyPattern(shape, read, copies, closed_at)
+            await _decide(connection, host_id, found, rule, at, weighed)
+    return weighed
+
+
+async def reconsider(connection: aiosqlite.Connection, rule: CopyRule, at: float) -> None:
+    """Close and open patterns as this rule has it; the rule may not be the last run's."""
+    rows = await connection.execute_fetchall(
+        "SELECT host_id, shape, admitted, copies, closed_at FROM trap WHERE kind = ?", (KIND,)
+    )
+    for host_id, *found in rows:
+        await _decide(connection, host_id, CopyPattern(*found), rule, at, Weighed())
+
+
+async def pattern_of(connection: aiosqlite.Connection, page_id: int) -> CopyPattern | None:
+    """What is known of the pattern of a URL, or None."""
+    rows = await connection.execute_fetchall(
+        "SELECT t.shape, t.admitted, t.copies, t.closed_at FROM page AS p JOIN trap AS t "
+        "ON t.host_id = p.host_id AND t.shape = p.pattern AND t.kind = ? WHERE p.id = ?",
+        (KIND, page_id),
+    )
+    return next((CopyPattern(*row) for row in rows), None)
+
+
+async def original_of(connection: aiosqlite.Connection, page_id: int) -> str | None:
+    """The URL of the page that a page of a pattern was a copy of when last read, or None."""
+    rows = await connection.execute_fetchall(
+        "SELECT o.url FROM page AS p JOIN page AS o ON o.id = p.copy_of "
+        "WHERE p.id = ? AND o.id <> p.id",
+        (page_id,),
+    )
+    return next((str(row[0]) for row in rows), None)
+
+
+async def texts(connection: aiosqlite.Connection, host_id: int, limit: int) -> list[KnownText]:
+    """What the first ``limit`` pages of a host say, in the order in which they were found."""
+    rows = await connection.execute_fetchall(
+        "SELECT id, url, (SELECT sketch FROM version WHERE page_id = page.id "
+        "  AND sketch IS NOT NULL ORDER BY id DESC LIMIT 1) AS latest FROM page "
+        "WHERE host_id = ? AND role = 'page' AND text_digest IS NOT NULL "
+        "AND last_kind <> 'gone' AND latest IS NOT NULL ORDER BY id LIMIT ?",
+        (host_id, limit),
+    )
+    return [KnownText(*row) for row in rows]
+
+
+async def _let_pass(connection: aiosqlite.Connection, page_ids: Collection[int]) -> None:
+    """What was under way when its pattern was closed has been asked for, and is held no more."""
+    rows = await connection.execute_fetchall(
+        "UPDATE page SET held_back = NULL WHERE id IN (SELECT value FROM json_each(?)) "
+        "AND held_back = ? RETURNING host_id, pattern",
+        (json.dumps(list(page_ids)), KIND),
+    )
+    await _count_refused(connection, [(row[0], row[1], -1) for row in rows])
+
+
+async def _changes(
+    connection: aiosqlite.Connection,
+    findings: Sequence[CopyFinding],
+    visited: Collection[int],
+    run_id: int,
+) -> Mapping[_Key, _Change]:
+    """Record of each page whether it is a copy; what that adds to the counts of its pattern."""
+    known = await _known(connection, {f.page_id for f in findings}, run_id)
+    changes: defaultdict[_Key, _Change] = defaultdict(_Change)
+    for finding in findings:
+        host_id, before, may_have_changed = known[finding.page_id]
+        now = finding.original_id or finding.page_id
+        was_copy, is_copy = before not in {None, finding.page_id}, now != finding.page_id
+        if was_copy and not is_copy and may_have_changed and before not in visited:
+            continue
+        change = changes[host_id, finding.pattern]
+        change.read += before is None
+        change.copies += is_copy - was_copy
+        known[finding.page_id] = host_id, now, may_have_changed
+    await connection.executemany(
+        "UPDATE page SET copy_of = ?, pattern = ? WHERE id = ?",
+        [(known[f.page_id][1], f.pattern, f.page_id) for f in findings],
+    )
+    return changes
+
+
+async def _known(
+    connection: aiosqlite.Connection, page_ids: Collection[int], run_id: int
+) -> dict[int, tuple[int, int | None, bool]]:
+    """Of these pages: the host, ``copy_of``, and whether that one was not asked in this run.
+
+    Then it may have changed in the same way, and a page that has left it may be a copy still.
+    """
+    rows = await connection.execute_fetchall(
+        "SELECT p.id, p.host_id, p.copy_of, "
+        "coalesce(o.last_at < (SELECT started_at FROM crawl_run WHERE id = ?), 0) "
+        "FROM json_each(?) AS k CROSS JOIN page AS p ON p.id = k.value "
+        "LEFT JOIN page AS o ON o.id = p.copy_of",
+        (run_id, json.dumps(list(page_ids))),
+    )
+    return {row[0]: (row[1], row[2], bool(row[3])) for row in rows}
+
+
+async def _decide(
+    connection: aiosqlite.Connection,
+    host_id: int,
+    found: CopyPattern,
+    rule: CopyRule,
+    at: float,
+    weighed: Weighed,
+) -> None:
+    """Close or open a pattern where its counts say so."""
+    closes = rule.closes(found.read, found.copies)
+    if closes == (found.closed_at is not None):
+        return
+    await connection.execute(
+        "UPDATE trap SET closed_at = ? WHERE host_id = ? AND shape = ? AND kind = ?",
+        (at if closes else None, host_id, found.shape, KIND),
+    )
+    if closes:
+        before = weighed.withdrawn.get(host_id, frozenset())
+        withdrawn = await _withdraw(connection, host_id, found.shape)
+        weighed.withdrawn[host_id] = before.union(withdrawn)
+    elif released := await _release(connection, host_id, found.shape, at):
+        before = weighed.released.get(host_id, frozenset())
+        weighed.released[host_id] = before.union(released)
+
+
+async def _withdraw(connection: aiosqlite.Connection, host_id: int, shape: str) -> list[int]:
+    """Take what nobody has asked for out of the frontier; not what the user named (depth 0)."""
+    rows = await connection.execute_fetchall(
+        "SELECT id FROM page WHERE host_id = ? AND pattern = ? AND last_at IS NULL "
+        "AND held_back IS NULL AND depth > 0 AND id IN (SELECT page_id FROM frontier)",
+        (host_id, shape),
+    )
+    page_ids = [row[0] for row in rows if not is_sampled(row[0])]
+    chosen = json.dumps(page_ids)
+    await connection.execute(
+        "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))", (KIND, chosen)
+    )
+    await connection.execute(
+        "DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(?))", (chosen,)
+    )
+    await _count_refused(connection, [(host_id, shape, len(page_ids))])
+    return page_ids
+
+
+async def _release(
+    connection: aiosqlite.Connection, host_id: int, shape: str, at: float
+) -> list[int]:
+    rows = await connection.execute_fetchall(
+        "UPDATE page SET held_back = NULL WHERE host_id = ? AND pattern = ? AND held_back = ? "
+        "RETURNING id",
+        (host_id, shape, KIND),
+    )
+    page_ids = [row[0] for row in rows]
+    await frontier.add(connection, page_ids, at, Reason.DISCOVERY)
+    await _count_refused(connection, [(host_id, shape, -len(page_ids))])
+    return page_ids
+
+
+async def _count_refused(
+    connection: aiosqlite.Connection, counts: Sequence[tuple[int, str, int]]
+) -> None:
+    await connection.executemany(
+        "UPDATE trap SET refused = refused + ?3 WHERE host_id = ?1 AND shape = ?2 AND kind = ?4",
+        [(*count, KIND) for count in counts],
+    )

@@ -1,0 +1,172 @@
+"""Which pages say what another one says, in whatever order they come."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.admission import copies as copies_module
+from crawler.admission.admitting import Admission, AdmissionRules
+from crawler.admission.copies import Copies
+from crawler.admission.scope import Scope, ScopeKind
+from crawler.admission.traps import TrapLimits
+from crawler.detection.sketch import Sketch, sketch
+from storage.records import CopyFinding, DueUrl
+
+SITE = "https://a.example"
+ADMISSION = Admission(Scope(ScopeKind.HOST, [f"{SITE}/"]), AdmissionRules(), TrapLimits())
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    page_id: int
+    url: str
+    sketch: bytes
+
+
+def text(seed: int, *, end: str = "", backwards: bool = False) -> Sketch:
+    chance = random.Random(seed)
+    blocks = [" ".join(f"w{chance.randrange(9_999)}" for _ in range(40)) for _ in range(6)]
+    return sketch((blocks[::-1] if backwards else blocks) + ([end] if end else []))
+
+
+class Site:
+    """Pages that are visited; ``store`` is what an earlier run left."""
+
+    def __init__(self, *store: Stored) -> None:
+        self.recalled: list[int] = []
+        self._store = store
+        self._ids: dict[str, int] = {}
+        self._copies = Copies(ADMISSION.pattern, self._recall)
+
+    async def _recall(self, host_id: int, limit: int) -> Sequence[Stored]:
+        self.recalled.append(host_id)
+        return self._store[:limit]
+
+    def id_of(self, path: str) -> int:
+        return self._ids.setdefault(path, len(self._ids) + 1)
+
+    async def visit(self, path: str, text: Sketch, host_id: int = 1) -> tuple[CopyFinding, ...]:
+        due = DueUrl(self.id_of(path), SITE + path, SITE + path, host_id, 0.0)
+        return await self._copies.find(due, text)
+
+    async def copied(self, path: str, text: Sketch) -> dict[str, str | None]:
+        """The originals by the paths of the pages of which something was found."""
+        found = await self.visit(path, text)
+        paths = {number: each for each, number in self._ids.items()}
+        return {paths[f.page_id]: paths[f.original_id] if f.original_id else None for f in found}
+
+
+async def test_an_order_a_printer_version_and_a_session_are_copies() -> None:
+    site = Site()
+    assert await site.copied("/list?c=1", text(1)) == {"/list?c=1": None}
+    assert await site.copied("/list?c=1&print=1", text(1)) == {"/list?c=1&print=1": "/list?c=1"}
+    turned = text(1, backwards=True)
+    assert await site.copied("/list?c=1&sort=up", turned) == {"/list?c=1&sort=up": "/list?c=1"}
+    near = text(1, end="Printed today.")
+    assert await site.copied("/list?c=1&p=1", near) == {"/list?c=1&p=1": "/list?c=1"}
+
+
+async def test_pages_and_products_are_no_copies() -> None:
+    site = Site()
+    for n in range(20):
+        assert await site.copied(f"/list?page={n}", text(n)) == {f"/list?page={n}": None}
+
+
+async def test_products_that_differ_in_a_line_are_no_copies_of_each_other() -> None:
+    site = Site()
+    for n in range(20):
+        path = f"/product?id={n}"
+        assert await site.copied(path, text(1, end=f"Article number {n}")) == {path: None}
+
+
+async def test_near_copies_of_one_page_count_a_few_times_only() -> None:
+    site = Site()
+    await site.visit("/product", text(1))
+    found = [
+        (await site.copied(f"/product?id={n}", text(1, end=f"Article {n}"))).popitem()[1]
+        for n in range(20)
+    ]
+    assert found == ["/product"] * 8 + [None] * 12
+    # And again, as in the next crawl.
+    assert await site.copied("/product?id=3", text(1, end="Now 3")) == {"/product?id=3": "/product"}
+
+
+async def test_texts_of_few_words_are_alike_by_chance() -> None:
+    site = Site()
+    for n in range(4):
+        path = f"/photo?id={n}"
+        assert await site.copied(path, sketch(["Previous picture", "Next picture"])) == {path: None}
+
+
+async def test_a_copy_that_comes_before_its_original_is_found_out() -> None:
+    site = Site()
+    assert await site.copied("/list?c=1&sid=0123456789abcdef1", text(1)) == {
+        "/list?c=1&sid=0123456789abcdef1": None
+    }
+    assert await site.copied("/list?c=1", text(1)) == {
+        "/list?c=1": None,
+        "/list?c=1&sid=0123456789abcdef1": "/list?c=1",
+    }
+
+
+async def test_pages_without_parameters_count_nowhere_but_are_originals() -> None:
+    site = Site()
+    assert await site.copied("/about", text(1)) == {}
+    assert await site.copied("/imprint", text(1)) == {}
+    assert await site.copied("/about?ref=x", text(1)) == {"/about?ref=x": "/about"}
+
+
+async def test_hosts_are_apart() -> None:
+    site = Site()
+    await site.visit("/a?x=1", text(1), host_id=1)
+    (found,) = await site.visit("/b?x=1&y=1", text(1), host_id=2)
+    assert found.original_id is None
+
+
+async def test_after_a_restart_the_store_says_what_is_known_once() -> None:
+    site = Site(Stored(77, f"{SITE}/list", text(1).to_bytes()))
+    for n in range(3):
+        (found,) = await site.visit(f"/list?print={n}", text(1))
+        assert (found.original_id, found.pattern) == (77, "/list?print")
+    assert site.recalled == [1]
+
+
+async def test_memory_is_bounded_and_what_is_forgotten_is_an_original(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(copies_module, "_DIGESTS", 6)
+    monkeypatch.setattr(copies_module, "_PATHS", 2)
+    site = Site()
+    for n in range(10):
+        await site.visit(f"/{n}", text(n))
+    assert (len(site._copies._digests), len(site._copies._paths)) == (6, 2)
+    assert await site.copied("/9?x=1", text(9)) == {"/9?x=1": "/9"}
+    assert await site.copied("/1?x=1", text(1)) == {"/1?x=1": None}
+
+
+_PAGES = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from(["", "&print=1", "&sort=up", "&sort=up&print=1"])),
+    unique=True,
+    min_size=1,
+)
+
+
+@given(_PAGES)
+async def test_in_any_order_each_text_has_one_original_that_is_simplest(
+    pages: list[tuple[int, str]],
+) -> None:
+    site, original = Site(), dict[str, str | None]()
+    for number, suffix in pages:
+        original |= await site.copied(f"/list?c={number}{suffix}", text(number))
+    for number in {n for n, _ in pages}:
+        own = [f"/list?c={n}{suffix}" for n, suffix in pages if n == number]
+        alone = [path for path in own if original[path] is None]
+        assert len(alone) == 1
+        assert alone[0].count("&") == min(path.count("&") for path in own)
+        assert {original[path] for path in own} - {None} <= set(own)

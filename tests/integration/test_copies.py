@@ -1,0 +1,128 @@
+"""A crawl stops asking for URLs that give nothing but copies, and for nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from crawler.commands.crawling import Mode, crawl
+from crawler.commands.report import CrawlReport
+from crawler.synthetic_web.content import Content, History
+from crawler.synthetic_web.presets import WebSpec
+from crawler.synthetic_web.server import WebServer, serve
+from crawler.synthetic_web.sites.outlet import is_variant, outlet
+from crawler.synthetic_web.web import SyntheticWeb
+from tests.integration.quick import answered, assert_consistent, order, quick, unwatched, urls
+
+SPEC = WebSpec(hosts=1, pages_per_host=200)
+
+
+def shop(*, vivid: bool = False) -> SyntheticWeb:
+    """The shop; a ``vivid`` one has other words at each URL, what it may be named."""
+    site = outlet(SPEC.plot("outlet"))
+    if vivid:
+        documents = [(target, page) for target, page in site.documents() if is_variant(target)]
+        own = {t: replace(page, history=_Own(page.history, t)) for t, page in documents}
+        site = replace(site, resources={**site.resources, **own})
+    return SPEC.web([site])
+
+
+class _Own:
+    """The links of another history with a text of its own."""
+
+    def __init__(self, of: History, target: str) -> None:
+        self.revisions = of.revisions
+        self._of = of
+        self._own = SPEC.plot("outlet").story(f"own {target}")
+
+    def content(self, version: int) -> Content:
+        return replace(self._own.content(0), links=self._of.content(version).links)
+
+
+def pages_of(web: SyntheticWeb, server: WebServer) -> set[str]:
+    """The URLs that are pages of their own."""
+    origin = server.url("outlet").rstrip("/")
+    return {origin + t for t, _ in web.sites["outlet"].documents() if not is_variant(t)}
+
+
+async def crawled(
+    server: WebServer, db: Path, mode: Mode = Mode.AUTOMATIC, **changes: object
+) -> CrawlReport:
+    # A host that is asked a thousand times a second would be far ahead of what is committed.
+    settings = quick(**{"store__batch": 2, **changes})
+    return await crawl(settings, order(db, server, ["outlet"], mode), watch=unwatched)
+
+
+async def test_orders_sessions_and_printer_versions_are_left_and_every_page_is_found(
+    tmp_path: Path,
+) -> None:
+    web, db = shop(), tmp_path / "crawl.db"
+    async with serve(web) as server:
+        pages = pages_of(web, server)
+        report = await crawled(server, db)
+    assert pages <= answered(db)
+    # Five patterns, each with 30 and one in twenty: some 190 of 741 needless fetches.
+    wasted = report.pages - len(pages)
+    needless = len(web.sites["outlet"].resources) - len(pages)
+    assert needless == 741
+    assert wasted < 0.3 * needless
+    assert all(is_variant(url) for url in urls(db, "SELECT url FROM page WHERE copy_of <> id"))
+    assert_consistent(db)
+    closed = {p.shape for p in report.bounded if p.kind == "trap: copies"}
+    assert {"/list?category&sort", "/list?category (sid)", "/product?id (sid)"} <= closed
+    assert urls(db, "SELECT shape FROM trap WHERE closed_at IS NOT NULL") == closed
+    assert not closed & {"/list?category", "/product?id", "/news?page"}
+
+
+async def test_every_url_is_counted_once_as_read_or_refused(tmp_path: Path) -> None:
+    web, db = shop(), tmp_path / "crawl.db"
+    async with serve(web) as server:
+        await crawled(server, db)
+    wrong = urls(
+        db,
+        "SELECT t.shape FROM trap AS t WHERE t.kind = 'trap: copies' AND ("
+        "  t.refused <> (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id "
+        "    AND p.pattern = t.shape AND p.held_back = t.kind) OR "
+        "  t.admitted <> (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id "
+        "    AND p.pattern = t.shape AND p.copy_of IS NOT NULL) OR "
+        "  t.copies <> (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id "
+        "    AND p.pattern = t.shape AND p.copy_of <> p.id))",
+    )
+    assert wrong == set()
+    held = "SELECT url FROM page WHERE held_back = 'trap: copies' AND last_at IS NOT NULL"
+    assert urls(db, held) == set()
+
+
+async def test_parameters_that_make_pages_are_left_alone(tmp_path: Path) -> None:
+    web, db = shop(vivid=True), tmp_path / "crawl.db"
+    async with serve(web) as server:
+        report = await crawled(server, db, store__batch=100)
+    assert report.pages == len(web.sites["outlet"].resources)
+    assert report.bounded == []
+
+
+async def test_what_was_learnt_holds_in_the_next_crawl_and_is_given_up_when_it_is_no_longer_true(
+    tmp_path: Path,
+) -> None:
+    db = tmp_path / "crawl.db"
+    async with serve(shop()) as server:
+        before = await crawled(server, db)
+        held = "SELECT url FROM page WHERE held_back = 'trap: copies'"
+        refused = urls(db, held)
+        again = await crawled(server, db)
+        assert (again.pages, urls(db, held)) == (before.pages, refused)
+        port = urlsplit(server.url("outlet")).port or 0
+    async with serve(shop(vivid=True), port=port) as server:
+        await crawled(server, db, store__batch=100)
+        assert urls(db, held) == set()
+        assert refused <= answered(db)
+    assert_consistent(db)
+
+
+async def test_whoever_turns_it_off_gets_what_was_held_back(tmp_path: Path) -> None:
+    web, db = shop(), tmp_path / "crawl.db"
+    async with serve(web) as server:
+        await crawled(server, db)
+        report = await crawled(server, db, store__batch=100, traps__min_copy_urls=0)
+    assert report.pages == len(web.sites["outlet"].resources)

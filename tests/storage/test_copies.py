@@ -1,0 +1,214 @@
+"""Patterns that give nothing but copies: the evidence, what it closes, and what opens it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage import copies
+from storage.copies import KIND, CopyPattern, CopyRule, is_sampled
+from storage.records import Acknowledged, CopyFinding, DueUrl, SeedsSettled
+from storage.visits import VisitTables
+from tests.storage.crawl_store import START, CrawlStore, crawl_store, digest, targets, visit
+
+PATTERN = "/list?sort"
+RULE = CopyRule(urls=4, share=0.75)
+#: Of the pages 3 to 22, where 1 and 2 are the two originals.
+PATHS = [f"/list?sort={n}" for n in range(20)]
+
+
+async def shop(store: CrawlStore) -> None:
+    store.tables = VisitTables(store.run_id, RULE)
+    await store.admit("/list", "/other")
+    await find(store, *PATHS)
+
+
+async def find(store: CrawlStore, *paths: str, depth: int = 1) -> None:
+    found = targets(*paths, depth=depth, pattern=PATTERN)
+    await store.apply(SeedsSettled((), START, found))
+
+
+async def read(store: CrawlStore, path: str, original: str | None) -> Acknowledged:
+    page_id = await store.page_id(path)
+    original_id = None if original is None else await store.page_id(original)
+    due = DueUrl(page_id, path, path, 1, START)
+    finding = CopyFinding(page_id, PATTERN, original_id)
+    (acknowledged,) = await store.apply(replace(visit(due), copies=(finding,)))
+    return acknowledged
+
+
+async def pattern(store: CrawlStore) -> CopyPattern | None:
+    return await copies.pattern_of(store.database.reader, await store.page_id(PATHS[0]))
+
+
+async def held(store: CrawlStore) -> set[int]:
+    return {r[0] for r in await store.rows("SELECT id FROM page WHERE held_back = ?", KIND)}
+
+
+async def due_ids(store: CrawlStore) -> set[int]:
+    return {due.page_id for due in await store.due()}
+
+
+def test_what_is_asked_for_all_the_same_is_one_in_twenty() -> None:
+    sampled = [n for n in range(20_000) if is_sampled(n)]
+    assert len(sampled) == pytest.approx(1_000, rel=0.05)
+    assert len({n % 7 for n in sampled}) == 7
+
+
+@pytest.mark.parametrize(
+    ("urls", "read", "copied", "closes"),
+    [(30, 30, 27, True), (30, 30, 26, False), (30, 29, 29, False), (0, 99, 99, False)],
+)
+def test_a_pattern_is_closed_by_enough_pages_nearly_all_copies(
+    urls: int, read: int, copied: int, closes: bool
+) -> None:
+    assert CopyRule(urls, 0.9).closes(read, copied) is closes
+
+
+async def test_a_pattern_of_copies_is_closed_and_its_urls_leave_the_frontier(
+    tmp_path: Path,
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store)
+        for path in PATHS[:3]:
+            told = await read(store, path, "/list")
+            assert told.withdrawn == ()
+        told = await read(store, PATHS[3], "/list")
+        ((host_id, withdrawn),) = told.withdrawn
+        rest = {await store.page_id(path) for path in PATHS[4:]}
+        assert (host_id, withdrawn) == (1, frozenset(i for i in rest if not is_sampled(i)))
+        assert await held(store) == withdrawn
+        assert not withdrawn & await due_ids(store)
+        assert await pattern(store) == CopyPattern(PATTERN, 4, 4, START)
+        assert await store.value("SELECT refused FROM trap") == len(withdrawn)
+
+
+async def test_of_a_closed_pattern_new_urls_are_held_but_for_a_sample_and_what_was_named(
+    tmp_path: Path,
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store)
+        for path in PATHS[:4]:
+            await read(store, path, "/list")
+        before = await held(store)
+        new = [f"/list?sort=new{n}" for n in range(100)]
+        await find(store, *new)
+        ids = {await store.page_id(path) for path in new}
+        assert await held(store) - before == {i for i in ids if not is_sampled(i)}
+        assert len(ids & await due_ids(store)) == len([i for i in ids if is_sampled(i)]) > 0
+        await find(store, "/list?sort=named", depth=0)
+        assert await store.page_id("/list?sort=named") in await due_ids(store)
+
+
+async def test_pages_that_turn_out_to_differ_open_it_again(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store)
+        for path in PATHS[:4]:
+            await read(store, path, "/list")
+        withdrawn = await held(store)
+        await read(store, PATHS[0], None)
+        assert await held(store) == withdrawn
+        told = await read(store, PATHS[1], None)
+        assert (set(told.supplied), told.admitted) == ({1}, len(withdrawn))
+        assert await held(store) == set()
+        assert withdrawn <= await due_ids(store)
+        assert await pattern(store) == CopyPattern(PATTERN, 4, 2, None)
+        assert await store.value("SELECT refused FROM trap") == 0
+
+
+async def test_a_copy_that_changes_before_its_original_is_asked_stays_one(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store)
+        await read(store, PATHS[0], "/list")
+        await store.apply(visit(await store.taken("/list")))
+        await store.new_run(START + 10)
+        await read(store, PATHS[0], None)
+        assert await pattern(store) == CopyPattern(PATTERN, 1, 1, None)
+        original = await store.taken("/list", START + 10)
+        await store.apply(visit(original, at=START + 11))
+        await read(store, PATHS[0], None)
+        assert await pattern(store) == CopyPattern(PATTERN, 1, 0, None)
+
+
+async def test_what_was_learnt_survives_a_restart(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store)
+        for path in PATHS[:4]:
+            await read(store, path, "/list")
+        withdrawn = await held(store)
+    async with crawl_store(tmp_path / "db") as store:
+        assert await held(store) == withdrawn
+        await find(store, "/list?sort=again0", "/list?sort=again1")
+        assert len(await held(store) - withdrawn) == 2
+
+
+async def test_another_rule_closes_and_opens_what_it_says(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store)
+        for path in PATHS[:4]:
+            await read(store, path, "/list")
+        withdrawn = await held(store)
+        for rule, expected in ((CopyRule(0), set()), (RULE, withdrawn), (CopyRule(5), set())):
+            async with store.database.transaction() as connection:
+                await copies.reconsider(connection, rule, START)
+            assert await held(store) == expected
+
+
+async def test_the_texts_of_a_host_are_those_of_its_first_pages(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store)
+        for path in ("/list", "/other", PATHS[0]):
+            page_id = await store.page_id(path)
+            async with store.database.transaction() as connection:
+                await connection.execute(
+                    "UPDATE page SET text_digest = ?, last_kind = 'new' WHERE id = ?",
+                    (digest("t"), page_id),
+                )
+                await connection.execute(
+                    "INSERT INTO version (page_id, at, body_digest, sketch) VALUES (?, 0, ?, ?)",
+                    (page_id, digest("b"), path.encode()),
+                )
+        found = await copies.texts(store.database.reader, 1, 2)
+        assert [(each.page_id, each.sketch) for each in found] == [(1, b"/list"), (2, b"/other")]
+
+
+_STEPS = st.lists(
+    st.tuples(st.integers(0, 11), st.sampled_from(["/list", "/other", None])), max_size=25
+)
+
+
+@settings(max_examples=40)
+@given(_STEPS, st.integers(1, 6), st.floats(0.3, 1.0))
+async def test_after_any_history_counts_and_doors_are_as_the_pages_say(
+    steps: Sequence[tuple[int, str | None]], least: int, share: float
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        async with crawl_store(Path(directory) / "db") as store:
+            await shop(store)
+            rule = CopyRule(least, share)
+            store.tables = VisitTables(store.run_id, rule)
+            for number, original in steps:
+                await read(store, PATHS[number], original)
+            found = await pattern(store)
+            says = dict(steps)
+            expected = [original is not None for original in says.values()]
+            if not steps:
+                assert found is None
+                return
+            assert found is not None
+            assert (found.read, found.copies) == (len(expected), sum(expected))
+            assert (found.closed_at is not None) is rule.closes(found.read, found.copies)
+            never_asked = {
+                r[0] for r in await store.rows("SELECT id FROM page WHERE last_at IS NULL")
+            }
+            rest = {i for i in never_asked if i > 2}
+            shut = {i for i in rest if not is_sampled(i)} if found.closed_at else set()
+            assert await held(store) == shut
+            assert rest - shut <= await due_ids(store)
+            assert await store.value("SELECT refused FROM trap") == len(shut)
