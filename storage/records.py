@@ -1,6 +1,6 @@
 """The nouns that cross packages. Pure values; their words are in :mod:`storage.words`.
 
-This module imports nothing else of ours, and others take the words from here, too.
+Beside those it imports only :mod:`storage.corrections`, and others take both from here.
 In order of travel: a :class:`DueUrl` leaves the frontier, becomes a :class:`FetchResult`, is
 reduced and compared into an :class:`Observation`, and is stored as part of a :class:`Visit`.
 Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from storage.corrections import Amendment, CopyFinding, Retraction
 from storage.words import KINDS, AliasKind, Kind, Outcome, Reason, RobotsStanding, Role, Rung
 
 __all__ = [
@@ -232,26 +233,6 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
-class Amendment:
-    """An earlier observation of a page, made at ``at``, in the light of later ones."""
-
-    at: float
-    kind: Kind
-    rung: Rung
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Retraction:
-    """A page's last capture, made at ``at`` (None: whenever), was no content: ``reason`` says."""
-
-    page_id: int
-    at: float | None
-    reason: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
 class PageHistory:
     """What is stored of a page to compare its next text with.
 
@@ -262,15 +243,6 @@ class PageHistory:
     sketch: bytes
     memory: bytes | None
     still: int
-
-
-@dataclass(frozen=True, slots=True)
-class CopyFinding:
-    """A page of a ``pattern`` says what another one says; ``original_id`` is None if none does."""
-
-    page_id: int
-    pattern: str
-    original_id: int | None
 
 
 @dataclass(frozen=True, slots=True)

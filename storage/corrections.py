@@ -1,0 +1,39 @@
+"""What later visits say of earlier ones, and of other pages. Pure values.
+
+Others take them from :mod:`storage.records`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from storage.words import Kind, Rung
+
+
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """An earlier observation of a page, made at ``at``, in the light of later ones."""
+
+    at: float
+    kind: Kind
+    rung: Rung
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retraction:
+    """A page's last capture, made at ``at`` (None: whenever), was no content: ``reason`` says."""
+
+    page_id: int
+    at: float | None
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFinding:
+    """A page of a ``pattern`` says what another one says; ``original_id`` is None if none does."""
+
+    page_id: int
+    pattern: str
+    original_id: int | None
