@@ -14,8 +14,9 @@ from rich.live import Live as LiveDisplay
 from rich.table import Table
 from rich.text import Text
 
+from crawler.commands.assembly import Observer
 from crawler.commands.console import err
-from crawler.commands.crawling import Live, Observer
+from crawler.commands.crawling import Live
 from storage.records import Acknowledged, Kind, Role, Visit
 
 _REFRESH_PER_S = 4

@@ -13,7 +13,8 @@ from time import process_time
 from config.loading import load
 from config.settings import Settings
 from crawler.admission.sites import Seed, seeds_from_arguments
-from crawler.commands.crawling import CrawlOrder, Live, Mode, Observer, crawl
+from crawler.commands.assembly import Observer
+from crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
 from crawler.network.fetch import Request
 from storage.records import Acknowledged, Entry, FetchResult, Outcome, Visit
 from tests.benchmarks.crawl_tree import Tree

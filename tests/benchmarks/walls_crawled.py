@@ -17,7 +17,8 @@ from typing import Final
 from config.loading import load
 from config.settings import Settings
 from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.crawling import CrawlOrder, Live, Mode, Observer, crawl
+from crawler.commands.assembly import Observer
+from crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
 from crawler.detection.walls.look import Wall, WallKind
 from crawler.network.fetch import Accept, Request
 from storage.records import FetchResult, Outcome

@@ -9,7 +9,8 @@ from pathlib import Path
 from config.loading import load
 from config.settings import Settings
 from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.crawling import CrawlOrder, Live, Mode, Observer
+from crawler.commands.assembly import Observer
+from crawler.commands.crawling import CrawlOrder, Live, Mode
 from crawler.synthetic_web.server import WebServer
 from crawler.synthetic_web.web import SyntheticWeb
 from crawler.urls import canonical

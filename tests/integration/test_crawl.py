@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.crawling import CrawlOrder, Live, Mode, Observer, crawl
+from crawler.commands.assembly import Observer
+from crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
 from crawler.commands.report import CrawlReport
 from crawler.errors import CrawlError
 from crawler.pool import Ending

@@ -10,7 +10,8 @@ from random import Random
 from typer.testing import CliRunner
 
 from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.crawling import CrawlOrder, Live, Observer, crawl
+from crawler.commands.assembly import Observer
+from crawler.commands.crawling import CrawlOrder, Live, crawl
 from crawler.commands.main import app
 from crawler.commands.report import CrawlReport
 from crawler.pool import Ending

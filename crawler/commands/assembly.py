@@ -1,0 +1,237 @@
+"""The parts that visit pages, wired: what a crawl and a daemon have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Protocol
+
+from config.settings import Settings
+from crawler.admission.admitting import Admission, AdmissionRules
+from crawler.admission.copies import Copies
+from crawler.admission.redirection import Redirection
+from crawler.admission.scope import Scope, ScopeKind
+from crawler.admission.seeding import Seeding
+from crawler.admission.traps import TrapLimits
+from crawler.clock import Clock
+from crawler.detection.detector import Detector, Recall
+from crawler.frontier import Frontier
+from crawler.network.fetch import Fetcher
+from crawler.pacing import Pacer
+from crawler.parsing.quarantine import Parser
+from crawler.parsing.sitemaps import SitemapLimits
+from crawler.politeness.lanes import PolitenessRules
+from crawler.politeness.retrying import Retrying
+from crawler.pool import Ending, FetchPool, PoolRules
+from crawler.probing import Probing
+from crawler.reduction import Judges, Reduction, ReductionRules
+from crawler.robots.book import RobotsBook, RobotsRules
+from crawler.urls import origin, robots_url
+from crawler.vetting import Vetting, WallRecall
+from crawler.visiting import Visiting
+from storage import copies, hosts, links, memories, pages
+from storage.copies import CopyRule
+from storage.database import Database
+from storage.errors import sqlite_errors
+from storage.records import Acknowledged, Agenda
+from storage.visits import VisitTables
+from storage.writer import Writer
+
+Observer = Callable[[Sequence[Acknowledged]], None]
+
+
+class OpenAgenda(Agenda, Protocol):
+    """An agenda that is told when it may begin to read."""
+
+    async def open(self) -> None:
+        """Learn what there is; called once, before anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the parts stand on; the owner opens and closes it.
+
+    ``lane_key`` gives the politeness key of a URL's host.
+    """
+
+    settings: Settings
+    database: Database
+    run_id: int
+    clock: Clock
+    fetcher: Fetcher
+    lane_key: Callable[[str], Awaitable[str]]
+    parser: Parser
+    rng: Random
+
+
+async def _unasked(_host_id: int, _url: str) -> None:
+    """The answer to a probe that is not sent."""
+
+
+def copy_rule(settings: Settings) -> CopyRule:
+    """When a URL pattern gives nothing but copies."""
+    return CopyRule(settings.traps.min_copy_urls, settings.traps.copy_share)
+
+
+class Assembly:
+    """The parts of one invocation.
+
+    Attributes:
+        frontier: which exchange may start now.
+        admission: which URLs are crawled.
+        listeners: told of every batch that has committed, in this order.
+    """
+
+    def __init__(self, around: Surroundings, agenda: OpenAgenda) -> None:
+        self._around = around
+        self._agenda = agenda
+        settings = around.settings
+        self._rules = PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
+        self._robots_rules = RobotsRules(**settings.robots.model_dump())
+        token = settings.crawl.product.lower()
+        self._book = RobotsBook(token, self._robots_rules, self._rules, around.rng)
+        self.frontier = Frontier(
+            agenda, self._book, self._rules, around.rng,
+            robots_url_of=lambda o: robots_url(origin(o)),
+        )  # fmt: skip
+        self.admission = Admission(
+            Scope(ScopeKind(settings.crawl.scope)),
+            AdmissionRules(settings.crawl.max_depth, frozenset(settings.fetch.excluded_extensions)),
+            TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
+        )
+        self._probing = Probing(self.frontier)
+        self._reduction = self._reduces(token)
+        self.listeners: list[Observer] = []
+        self._writer = Writer(
+            around.database, VisitTables(around.run_id, copy_rule(settings)), self._tell,
+            batch=settings.store.batch,
+        )  # fmt: skip
+
+    def _reduces(self, token: str) -> Reduction:
+        around, settings = self._around, self._around.settings
+        reader = around.database.reader
+        return Reduction(
+            around.parser,
+            self.admission,
+            Redirection(
+                self.admission,
+                lambda url: pages.alias_target(reader, url),
+                max_redirects=settings.crawl.max_redirects,
+            ),
+            Retrying(self._rules, settings.crawl.attempts, around.rng),
+            self._book,
+            self._judges(),
+            ReductionRules(
+                token,
+                SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries),
+                settings.store.zstd_level,
+            ),
+        )
+
+    def _judges(self) -> Judges:
+        reader, change = self._around.database.reader, self._around.settings.change
+        recall = Recall(
+            partial(memories.load, reader),
+            partial(memories.predecessor, reader),
+            partial(memories.sample, reader),
+        )
+        vetting = Vetting(
+            WallRecall(partial(hosts.walls, reader), partial(memories.load, reader)),
+            self._probing.ask if change.probe else _unasked,
+            self._around.parser,
+            self._around.rng,
+        )
+        return Judges(
+            Detector(recall, significant_below=change.significant_below),
+            vetting,
+            Copies(self.admission.pattern, partial(copies.texts, reader)),
+        )
+
+    def _tell(self, batch: Sequence[Acknowledged]) -> None:
+        for listener in self.listeners:
+            listener(batch)
+
+    def pool(self, seeding: Seeding, rules: PoolRules, pacer: Pacer) -> FetchPool:
+        """The pool that runs errands; it is told first of what has committed."""
+        around = self._around
+        visiting = Visiting(
+            around.fetcher, self.frontier, self._probing, self._book, self._reduction,
+            self.admission, seeding, around.lane_key, around.clock, self._robots_rules,
+            around.settings.sitemaps.max_bytes,
+            lambda url, at: links.offsite_at(around.database.reader, url, at),
+        )  # fmt: skip
+        pool = FetchPool(
+            self.frontier, self._agenda, visiting, self._writer.submit, around.lane_key,
+            around.clock, rules, pacer,
+        )  # fmt: skip
+        self.listeners.append(pool.acknowledged)
+        return pool
+
+    async def ask_schemes(self, seeding: Seeding) -> None:
+        """Ask the hosts whose answer decides the scheme of some seeds.
+
+        Their rows are written before the writer starts: it is the only one from then on.
+        """
+        origins = seeding.open_origins()
+        if not origins:
+            return
+        async with self._around.database.transaction() as connection:
+            ids = await hosts.ensure(connection, origins)
+        for host in await hosts.load(self._around.database.reader, list(ids.values())):
+            self.frontier.add_host(host, await self._around.lane_key(host.origin))
+            self.frontier.ask_robots(host.host_id)
+
+    async def run(self, pool: FetchPool, seeding: Seeding) -> Ending:
+        """Visit pages under the signal handlers, with the writer beside the pool.
+
+        Raises:
+            StoreError: the store cannot be read or written.
+        """
+        with stopping_on_signals(pool):
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._writer.run())
+                    return await self._feed(pool, seeding)
+            except BaseExceptionGroup as group:
+                with sqlite_errors(self._around.database.path):
+                    raise _first(group) from group
+
+    async def _feed(self, pool: FetchPool, seeding: Seeding) -> Ending:
+        await self._agenda.open()
+        await pool.submit(seeding.decided(self._around.clock.now()))
+        ending = await pool.run()
+        await self._writer.finish()
+        return ending
+
+
+@contextmanager
+def stopping_on_signals(pool: FetchPool) -> Iterator[None]:
+    """First SIGINT or SIGTERM: drain. Second: abort what is in flight at once."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if pool.stopping:
+            pool.abandon()
+        else:
+            pool.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error to report: they all have one cause, and the first was there first."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
