@@ -67,7 +67,7 @@ class FetchPool:
         self._visiting = visiting
         self._lane_key = lane_key
         self._clock = clock
-        self._rules = rules
+        self.rules = rules
         self._pacer = pacer
         self._tasks: set[asyncio.Task[None]] = set()
         self._page_tasks = 0
@@ -114,8 +114,10 @@ class FetchPool:
             raise
 
     async def run(self) -> Ending:
-        """Crawl; everything submitted has been acknowledged when this returns."""
-        deadline = self._clock.now() + (self._rules.time_limit_s or inf)
+        """Crawl; everything submitted has been acknowledged when this returns. May be repeated."""
+        deadline = self._clock.now() + (self.rules.time_limit_s or inf)
+        self._drain_until = None
+        self._visiting.probing.resume()
         try:
             while True:
                 self._changed.clear()
@@ -162,7 +164,7 @@ class FetchPool:
     def _must_end(self, now: float, deadline: float) -> Ending | None:
         if self.stopping:
             return Ending.INTERRUPTED
-        full = self._rules.max_pages and self._pages >= self._rules.max_pages
+        full = self.rules.max_pages and self._pages >= self.rules.max_pages
         return Ending.LIMIT if now >= deadline or full else None
 
     def _may_launch(self) -> bool:
@@ -172,20 +174,20 @@ class FetchPool:
         where that visit is the last that the limits allow.
         """
         waiting = self._visiting.probing.waiting
-        has_room = len(self._tasks) - waiting < self._rules.exchanges
+        has_room = len(self._tasks) - waiting < self.rules.exchanges
         return has_room and (waiting > 0 or self._may_take_pages())
 
     def _may_take_pages(self) -> bool:
         """Whether the limit has room for pages, for all that are in flight answer."""
         pages = self._pages + self._page_tasks + self._unacknowledged
-        return not self._rules.max_pages or pages < self._rules.max_pages
+        return not self.rules.max_pages or pages < self.rules.max_pages
 
     def _over(self, now: float) -> bool:
         """Whether the run has ended: nothing is due within the patience."""
         if not self._quiet() or self._agenda.hungry:
             return False
         at = self._next_wake()
-        return at is None or at > now + self._rules.patience_s
+        return at is None or at > now + self.rules.patience_s
 
     def _quiet(self) -> bool:
         return not self._tasks and not self._unacknowledged
@@ -198,7 +200,7 @@ class FetchPool:
         """Wait until something has ended or become due; a drain breaks off after its grace."""
         now = self._clock.now()
         if draining:
-            self._drain_until = self._drain_until or now + self._rules.grace_s
+            self._drain_until = self._drain_until or now + self.rules.grace_s
             until = self._drain_until
         else:
             until = deadline

@@ -51,6 +51,10 @@ class Probing:
         if answer is not None:
             answer.set_result(result)
 
+    def resume(self) -> None:
+        """Errands are sent again."""
+        self._is_over = False
+
     def give_up(self) -> None:
         """No errand is sent any more: who waits goes on without an answer."""
         self._is_over = True

@@ -21,12 +21,21 @@ _PAGE = np.dtype(
         ("gone", np.bool_),
         ("failed", np.bool_),
         ("asked", np.float64),
+        ("found_at", np.float64),
     ]
 )
 _COLUMNS = (
     "SELECT id, host_id, coalesce(checked_at, found_at), checked_at IS NOT NULL, "
     f"last_kind IS '{Kind.GONE}', last_kind IS '{Kind.FAILED}', coalesce(last_at, found_at), "
-    "url FROM page WHERE held_back IS NULL"
+    "found_at, url FROM page WHERE held_back IS NULL"
+)
+_LOOK = np.dtype(
+    [("page_id", np.int64), ("at", np.float64), ("compared", np.bool_), ("changed", np.bool_)]
+)
+_LOOKS = (
+    f"SELECT page_id, at, kind IN ('{Kind.CHANGED}', '{Kind.UNCHANGED}'), kind = '{Kind.CHANGED}' "
+    f"FROM finding WHERE kind IN ('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}', "
+    f"'{Kind.GONE}') ORDER BY id"
 )
 _ROWS = 50_000
 
@@ -43,6 +52,7 @@ class WatchedPages:
         captured: whether there is a copy.
         gone, failed: the page was gone, or could not be fetched, when it was last asked for.
         asked: Unix seconds of that, or of when it was found.
+        found_at: Unix seconds.
     """
 
     page_id: NDArray[np.int64]
@@ -53,6 +63,7 @@ class WatchedPages:
     gone: NDArray[np.bool_]
     failed: NDArray[np.bool_]
     asked: NDArray[np.float64]
+    found_at: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.page_id)
@@ -73,6 +84,36 @@ async def pages(
     table = np.concatenate(parts) if parts else np.empty(0, _PAGE)
     page_id, host_id, *rest = (table[name].copy() for name in _PAGE.names or ())
     return WatchedPages(page_id, host_id, urls, *rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """m visits that found a page's state, in the order in which they were made.
+
+    Attributes:
+        page_id: (m,).
+        at: (m,), Unix seconds.
+        compared: (m,), whether there was something to compare with.
+        changed: (m,), whether it had changed; False where nothing was compared.
+    """
+
+    page_id: NDArray[np.int64]
+    at: NDArray[np.float64]
+    compared: NDArray[np.bool_]
+    changed: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.page_id)
+
+
+async def looks(connection: aiosqlite.Connection) -> Looks:
+    """All visits that found content or its end, as they are judged today."""
+    parts: list[NDArray[np.void]] = []
+    async with connection.execute(_LOOKS) as cursor:
+        while rows := await cursor.fetchmany(_ROWS):
+            parts.append(np.array([tuple(row) for row in rows], _LOOK))
+    table = np.concatenate(parts) if parts else np.empty(0, _LOOK)
+    return Looks(*(table[name].copy() for name in _LOOK.names or ()))
 
 
 async def due_urls(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from crawler.admission.sites import Seed, SiteList, read_sites, seeds_from_arguments
 from crawler.commands import running
-from crawler.commands.console import fail, print_json, say
+from crawler.commands.console import fail, print_json
 from crawler.commands.crawling import CrawlOrder, Mode, crawl
 from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from crawler.commands.progress import watching
+from crawler.commands.site_lists import given_seeds, overrides
 from crawler.commands.summary import print_summary
 
 
@@ -94,51 +92,14 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             "crawl.time_limit_s": time_limit,
             "crawl.patience_s": patience,
             "network.allow_private_addresses": allow_private_addresses,
-            "network.resolve": _overrides(resolve),
+            "network.resolve": overrides(resolve),
         },
     )
     mode = Mode.RESUME if resume else Mode.NEW if new else Mode.AUTOMATIC
-    order = CrawlOrder(db, _seeds(sites or [], sites_file, strict=strict), mode)
+    order = CrawlOrder(db, given_seeds(sites or [], sites_file, strict=strict), mode)
     with watching(quiet=json, verbose=verbose) as watch:
         report = running.run(crawl(settings, order, watch=watch))
     if json:
         print_json(report.as_json())
     else:
         print_summary(report, db)
-
-
-def _overrides(pairs: list[str] | None) -> dict[str, str] | None:
-    if not pairs:
-        return None
-    split = [pair.partition(":") for pair in pairs]
-    if bad := next((p for p, (h, _, a) in zip(pairs, split, strict=True) if not h or not a), None):
-        fail(f"--resolve {bad}: expected HOST:ADDRESS, such as example.org:127.0.0.1", 2)
-    return {host: address for host, _, address in split}
-
-
-def _seeds(arguments: list[str], file: str | None, *, strict: bool) -> list[Seed]:
-    lists = [seeds_from_arguments(arguments)]
-    if file is not None:
-        lists.append(read_sites(_read(file), file))
-    for site_list in lists:
-        _report_problems(site_list, file or "", strict=strict)
-    found = [seed for site_list in lists for seed in site_list.seeds]
-    if (arguments or file is not None) and not found:
-        fail("there is no usable line in the site list", 2)
-    return found
-
-
-def _read(file: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        fail(f"--sites {file}: {error.strerror}", 2)
-
-
-def _report_problems(site_list: SiteList, file: str, *, strict: bool) -> None:
-    for problem in site_list.problems:
-        where = f"{file}:{problem.line}: " if file else ""
-        message = f"{where}{problem.message}"
-        if strict:
-            fail(message, 2)
-        say("skipped", "yellow", message)

@@ -13,6 +13,7 @@ from crawler import __version__
 #: Where each verb is, in the order of the help.
 VERBS: Final[Mapping[str, str]] = {
     "crawl": "crawl.crawl_command",
+    "daemon": "daemon.daemon_command",
     "status": "status.status_command",
     "changes": "changes.changes_command",
     "diff": "diff.diff_command",

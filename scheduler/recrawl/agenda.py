@@ -25,7 +25,7 @@ from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.watchlist import Watchlist
 from scheduler.sources import Rows
 from storage import hosts, watched
-from storage.records import Acknowledged, DueUrl, Kind, Supply, Visit
+from storage.records import Acknowledged, DueUrl, Host, Kind, Supply, Visit
 from storage.watched import WatchedPages
 
 _DAY_S: Final = 86_400.0
@@ -56,6 +56,7 @@ class RecrawlAgenda:
         self.pages = Watchlist()
         self._host_codes: dict[int, int] = {}
         self._origins: dict[int, str] = {}
+        self._new_hosts: list[Host] = []
         self._window: dict[int, list[tuple[float, DueUrl]]] = {}
         self._in_window = 0
         self._wanted = _LEAST
@@ -66,7 +67,18 @@ class RecrawlAgenda:
 
     async def open(self) -> None:
         """Take in all pages of the store; call once, before anything else."""
+        if len(self.pages):
+            return
         await self._watch(await watched.pages(self._reader))
+        looks = await watched.looks(self._reader)
+        rows = np.array([self.pages.row(page_id) for page_id in looks.page_id.tolist()], np.float64)
+        known = ~np.isnan(rows)
+        self._refresher.recall(
+            rows[known].astype(np.intp),
+            looks.at[known] / _DAY_S,
+            looks.compared[known],
+            looks.changed[known],
+        )
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
@@ -99,6 +111,13 @@ class RecrawlAgenda:
         if isinstance(acknowledged.entry, Visit):
             self._settled.append(acknowledged.entry)
         self._found.extend(acknowledged.pages)
+        for _, page_ids in acknowledged.withdrawn:
+            self._withdraw(page_ids)
+
+    def _withdraw(self, page_ids: Collection[int]) -> None:
+        """Leave these alone; those in the window go on their way."""
+        rows = [row for page_id in page_ids if (row := self.pages.row(page_id)) is not None]
+        self.pages.drop(np.array(rows, np.intp))
 
     @property
     def hungry(self) -> bool:
@@ -111,10 +130,10 @@ class RecrawlAgenda:
 
     async def replenish(self, now: float) -> Supply:
         """Learn what has come, and fill the window where it runs low."""
-        known = len(self._host_codes)
         found, self._found = self._found, []
         if found:
             new = [page_id for page_id in found if self.pages.row(page_id) is None]
+            self.pages.admit_again(found)
             await self._watch(await watched.pages(self._reader, new))
         settled, self._settled = self._settled, []
         for visit in settled:
@@ -122,8 +141,8 @@ class RecrawlAgenda:
         if now >= self._looked_at + _LOOK_AGAIN_S or self._in_window * 2 < self._wanted:
             self._wants_look = True
         supplied = await self._look(now) if self._wants_look else set()
-        new_ids = list(self._host_codes)[known:]
-        return Supply(tuple(await hosts.load(self._reader, new_ids)), tuple(supplied))
+        new_hosts, self._new_hosts = self._new_hosts, []
+        return Supply(tuple(new_hosts), tuple(supplied))
 
     # -- learning ----------------------------------------------------------------
 
@@ -135,21 +154,21 @@ class RecrawlAgenda:
         for host in await hosts.load(self._reader, sorted(unknown)):
             self._host_codes[host.host_id] = len(self._host_codes)
             self._origins[host.host_id] = host.origin
+            self._new_hosts.append(host)
         host_ids = found.host_id.tolist()
         codes = np.array([self._host_codes[host_id] for host_id in host_ids], np.intp)
         origins = [self._origins[host_id] for host_id in host_ids]
         importance = self._importance(found.url, origins)
-        since = found.since / _DAY_S
         self.pages.add(
             found.page_id,
             host=codes,
             importance=importance,
-            since=since,
+            since=found.since / _DAY_S,
             captured=found.captured,
             gone=found.gone.astype(np.int16),
             not_before=np.where(found.failed, found.asked / _DAY_S, -np.inf),
         )
-        self._refresher.add(codes, importance, since)
+        self._refresher.add(codes, importance, found.found_at / _DAY_S)
 
     def _learn(self, visit: Visit) -> None:
         row = self.pages.row(visit.due.page_id)

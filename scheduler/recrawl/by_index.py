@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.arguments import Floats
+from scheduler.arguments import Bools, Floats
 from scheduler.estimators.empirical_bayes import EmpiricalBayes
 from scheduler.estimators.estimator import Evidence
 from scheduler.policy import IndexPolicy
@@ -54,6 +54,25 @@ class ByIndex:
         if self._learner.revision != self._revision:
             self._revision = self._learner.revision
             self._rate = self._learner.change_rate()
+
+    def recall(self, rows: Rows, at: Floats, compared: Bools, changed: Bools) -> None:
+        """Learn from looks of former runs, all at once."""
+        order = np.argsort(rows, kind="stable")
+        rows, at = rows[order], at[order]
+        first = np.diff(rows, prepend=-1) != 0
+        before = np.where(first, self._last[rows], np.roll(at, 1))
+        span = at - before
+        told = compared[order] & (span > 0)
+        m = int(told.sum())
+        self._learner.observe(
+            Evidence(
+                rows[told], at[told], span[told], changed[order][told].astype(np.int64),
+                np.zeros(m, np.bool_),
+            )
+        )  # fmt: skip
+        np.maximum.at(self._last, rows, at)
+        self._rate = self._learner.change_rate()
+        self._revision = self._learner.revision
 
     def worth(self, now: float) -> Floats:
         """(n,), the index of every page."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from scheduler.arguments import Floats
+from scheduler.arguments import Bools, Floats
 from scheduler.sources import Rows
 
 
@@ -22,6 +22,12 @@ class Refresher(Protocol):
     def looked(self, row: int, at: float, *, changed: bool | None) -> None:
         """A page was looked at: it had changed or not since; None: there is nothing to compare."""
         ...
+
+    def recall(self, rows: Rows, at: Floats, compared: Bools, changed: Bools) -> None:
+        """As :meth:`looked` for each of m looks of former runs; ``changed`` where ``compared``."""
+        columns = zip(rows.tolist(), at.tolist(), compared.tolist(), changed.tolist(), strict=True)
+        for row, day, is_compared, is_changed in columns:
+            self.looked(row, day, changed=is_changed if is_compared else None)
 
     def worth(self, now: float) -> Floats:
         """(n,), what a look at each page is worth on this day, at least 0."""

@@ -7,6 +7,7 @@ has certainly changed since.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
 from typing import Final
 
@@ -97,7 +98,13 @@ class Watchlist:
     def drop(self, rows: Rows) -> None:
         """Never ask for these again, unless they are admitted anew."""
         self._rows["not_before"][rows] = inf
-        self._rows["taken"][rows] = False
+
+    def admit_again(self, page_ids: Iterable[int]) -> None:
+        """What was dropped of these may be asked for again."""
+        rows = [row for page_id in page_ids if (row := self.row(page_id)) is not None]
+        dropped = np.array(rows, np.intp)
+        dropped = dropped[np.isinf(self._rows["not_before"][dropped])]
+        self._rows["not_before"][dropped] = -inf
 
     def settle(self, row: int, visit: Visit) -> None:
         """Take in what a visit of this page says of when it may be asked for again."""

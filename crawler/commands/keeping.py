@@ -1,0 +1,191 @@
+"""The composition root of the daemon: pages kept fresh under a budget, for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from config.settings import Settings
+from crawler.admission.seeding import Seeding
+from crawler.admission.sites import Seed
+from crawler.clock import Clock, SteadyClock
+from crawler.commands.assembly import Assembly, Observer, Surroundings, copy_rule
+from crawler.commands.correcting import correct
+from crawler.commands.crawling import Live
+from crawler.commands.formats import require_readable
+from crawler.commands.grouping import Watch
+from crawler.commands.networking import Network
+from crawler.commands.parsers import parser_of
+from crawler.commands.report import CrawlReport, make_report
+from crawler.commands.sources.importance import importances
+from crawler.errors import CrawlError
+from crawler.network.fetch import Fetcher
+from crawler.pacing import Pacer
+from crawler.pool import Ending, PoolRules
+from crawler.tally import Tally
+from scheduler import policy
+from scheduler.arguments import Floats
+from scheduler.policy import IndexPolicy, PolicyError
+from scheduler.recrawl.agenda import RecrawlAgenda
+from scheduler.recrawl.by_index import ByIndex
+from scheduler.recrawl.refresher import Refresher
+from storage import bodies, copies, pages, runs, seeds
+from storage.database import Database, open_store
+from storage.records import StoredSeed
+from storage.runs import RunState
+
+_DAY_S = 86_400.0
+#: After so long the daemon pauses for a moment: verdicts are corrected, old bodies thrown away.
+_UPKEEP_EVERY_S = _DAY_S
+_NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonOrder:
+    """What to keep fresh, and how. ``budget`` is in requests a day, ``time_limit_s`` 0: none."""
+
+    db: Path
+    seeds: Sequence[Seed]
+    budget: float
+    policy: str = "greedy_index"
+    time_limit_s: float = 0.0
+
+
+async def keep(
+    settings: Settings,
+    order: DaemonOrder,
+    *,
+    watch: Callable[[Live], Observer],
+    fetcher: Fetcher | None = None,
+    clock: Clock | None = None,
+    rng: Random | None = None,
+) -> CrawlReport:
+    """Keep pages fresh until a signal or the time limit, and report what was done.
+
+    ``fetcher`` replaces the network, ``clock`` the machine's.
+
+    Raises:
+        CrawlError: there is nothing to keep fresh, no contact for a crawl beyond loopback, or
+            the policy is none that a daemon can follow.
+        StoreError: the store cannot be opened, read or written.
+    """
+    refresher = refresher_of(order.policy)
+    if not order.seeds and not order.db.exists():
+        raise CrawlError(_NOTHING_TO_KEEP)
+    async with AsyncExitStack() as stack:
+        clock = clock or SteadyClock()
+        network = Network(settings, clock)
+        stack.push_async_callback(network.close)
+        network.require_contact([seed.url for seed in order.seeds])
+        database = await open_store(order.db)
+        stack.push_async_callback(database.close)
+        await require_readable(database.reader, order.db)
+        parser = parser_of(settings)
+        stack.push_async_callback(parser.close)
+        run_id = await _open_run(database, settings, order, clock.now())
+        stored = await seeds.load(database.reader)
+        network.require_contact([s.root_url or s.url for s in stored])
+        around = Surroundings(
+            settings, database, run_id, clock, fetcher or network.fetcher, network.lane_key, parser,
+            rng or Random(),
+        )  # fmt: skip
+        return await _Daemon(around, order, refresher, stored).run(watch)
+
+
+def refresher_of(specification: str) -> Refresher:
+    """What values pages by the policy of this name.
+
+    Raises:
+        CrawlError: there is none of this name, or it is of a kind that a daemon cannot follow.
+    """
+    try:
+        chosen = policy.load(specification)
+    except PolicyError as error:
+        raise CrawlError(str(error)) from error
+    if isinstance(chosen, IndexPolicy):
+        return ByIndex(chosen)
+    raise CrawlError(f"policy {specification}: a daemon follows index policies")
+
+
+async def _open_run(database: Database, settings: Settings, order: DaemonOrder, now: float) -> int:
+    """Start a run, or go on with one that was killed."""
+    last = await runs.latest(database.reader)
+    if not order.seeds and not await seeds.load(database.reader):
+        raise CrawlError(_NOTHING_TO_KEEP)
+    async with database.transaction() as connection:
+        await seeds.add(
+            connection, [(s.text, s.url, s.fallback_url, s.importance) for s in order.seeds], now
+        )
+        await pages.lift_depth(connection, settings.crawl.max_depth)
+        await copies.reconsider(connection, copy_rule(settings), now)
+        if last is not None and last.ended_at is None:
+            await runs.reopen(connection, last.run_id)
+            return last.run_id
+        return await runs.start(connection, now, settings.model_dump_json())
+
+
+class _Daemon:
+    """One invocation of the daemon."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        order: DaemonOrder,
+        refresher: Refresher,
+        stored: Sequence[StoredSeed],
+    ) -> None:
+        self._around = around
+        self._order = order
+        self._clock = around.clock
+        self._stored = stored
+        self._tally = Tally()
+        self.agenda = RecrawlAgenda(around.database.reader, refresher, self._importance)
+        self._assembly = Assembly(around, self.agenda)
+        refresher.replan(order.budget, around.clock.now() / _DAY_S)
+
+    def _importance(self, urls: Sequence[str], origins: Sequence[str]) -> Floats:
+        known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
+        host = np.array([known[origin] for origin in origins], np.intp)
+        return importances(urls, host, list(known), self._stored)
+
+    async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
+        """Visit pages, with a moment of upkeep every day."""
+        seeding = Seeding(self._stored, self._assembly.admission)
+        self._assembly.listeners.append(self._tally.add)
+        started_at = self._clock.now()
+        ends_at = started_at + (self._order.time_limit_s or inf)
+        rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf)
+        pool = self._assembly.pool(seeding, rules, Pacer(self._order.budget, started_at))
+        live = Live(pool, self._assembly.frontier, self._tally, self._clock, False, Watch())
+        self._assembly.listeners.append(watch(live))
+        await self._assembly.ask_schemes(seeding)
+        ending = Ending.LIMIT
+        while ending is Ending.LIMIT and self._clock.now() < ends_at:
+            since = self._clock.now()
+            pool.rules = replace(rules, time_limit_s=min(_UPKEEP_EVERY_S, ends_at - since))
+            ending = await self._assembly.run(pool, seeding)
+            await self._upkeep(since)
+        async with self._around.database.transaction() as connection:
+            await runs.close(connection, self._around.run_id, RunState.ENDED, self._clock.now())
+        return await make_report(
+            self._around.database.reader, self._around.run_id, self._tally, ending,
+            seconds=self._clock.now() - started_at, resumed=False,
+        )  # fmt: skip
+
+    async def _upkeep(self, since: float) -> None:
+        """Let what the last days showed count, and throw away what is not to be kept."""
+        around, now = self._around, self._clock.now()
+        await correct(around.database, around.run_id, since, now)
+        store = around.settings.store
+        async with around.database.transaction() as connection:
+            await bodies.prune(
+                connection,
+                per_page=store.bodies_per_page,
+                older_than=now - store.body_age_days * _DAY_S,
+            )

@@ -1,0 +1,142 @@
+"""The daemon under a virtual clock, against the synthetic web."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from crawler.admission.sites import seeds_from_arguments
+from crawler.clock import VirtualClock
+from crawler.commands.keeping import DaemonOrder, keep
+from crawler.commands.report import CrawlReport
+from crawler.errors import CrawlError
+from crawler.network.fetch import Fetcher, Request
+from crawler.synthetic_web.fetcher import SyntheticFetcher
+from crawler.synthetic_web.presets import showcase
+from crawler.synthetic_web.web import SyntheticWeb
+from crawler.urls import canonical
+from storage.records import FetchResult
+from tests.integration.quick import assert_consistent, quick, unwatched
+
+DAY_S = 86_400.0
+HOUR_S = 3_600.0
+
+
+@dataclass(slots=True)
+class Server:
+    """Answers, and notes what was asked for when."""
+
+    web: Fetcher
+    clock: VirtualClock
+    asked: list[tuple[float, str]] = field(default_factory=list)
+
+    async def fetch(self, request: Request) -> FetchResult:
+        self.asked.append((self.clock.now(), request.url))
+        return await self.web.fetch(request)
+
+    async def close(self) -> None:
+        await self.web.close()
+
+
+@dataclass(slots=True)
+class Stage:
+    """A web, a clock and a store, on which daemons run one after the other."""
+
+    db: Path
+    web: SyntheticWeb = field(default_factory=lambda: showcase(seed=7, traps=False))
+    clock: VirtualClock = field(init=False)
+    server: Server = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clock = VirtualClock(self.web.start_at + 5 * DAY_S)
+        self.server = Server(SyntheticFetcher(self.web, self.clock), self.clock)
+
+    async def keep(self, budget: float, days: float, names: Sequence[str] = ()) -> CrawlReport:
+        urls = [f"http://{name}.localhost/" for name in names or self.web.sites]
+        order = DaemonOrder(
+            self.db, seeds_from_arguments(urls).seeds, budget, time_limit_s=days * DAY_S
+        )
+        return await keep(
+            quick(), order, watch=unwatched, fetcher=self.server, clock=self.clock, rng=Random(1)
+        )
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        connection = sqlite3.connect(self.db)
+        rows = connection.execute(query).fetchall()
+        connection.close()
+        return rows
+
+
+async def test_the_budget_counts_every_request_and_is_spent_whole_and_evenly(
+    tmp_path: Path,
+) -> None:
+    stage, budget, days = Stage(tmp_path / "crawl.db"), 100.0, 6
+    report = await stage.keep(budget, days)
+    times = [at for at, _ in stage.server.asked]
+    assert report.fetches == len(times)
+    assert abs(len(times) - budget * days) <= 2
+    hours = Counter(int((at - times[0]) // HOUR_S) for at in times)
+    assert max(hours.values()) <= budget / 24 + 1
+    assert min(list(hours.values())[:-1]) >= int(budget / 24)
+    assert_consistent(stage.db)
+
+
+async def test_in_the_end_it_has_every_page_that_a_complete_crawl_finds(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(2_000.0, 1.0)
+    addresses = SyntheticFetcher(stage.web, stage.clock).addresses
+    alive = stage.web.crawlable(stage.clock.now() - 0.5 * DAY_S)
+    wanted = {canonical(addresses.url(place)) for place in alive}
+    found = {url for (url,) in stage.rows("SELECT url FROM page WHERE checked_at IS NOT NULL")}
+    assert wanted <= found
+
+
+async def test_a_second_daemon_goes_on_and_nothing_bursts(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(200.0, 3.0)
+    before = len(stage.server.asked)
+    stage.clock = VirtualClock(stage.clock.now() + 10 * DAY_S)
+    stage.server.clock, stage.server.web = stage.clock, SyntheticFetcher(stage.web, stage.clock)
+    await stage.keep(200.0, 0.25)
+    again = stage.server.asked[before:]
+    assert abs(len(again) - 50) <= 1
+    assert min(b - a for (a, _), (b, _) in pairwise(again)) > DAY_S / 210
+    assert [state for (state,) in stage.rows("SELECT state FROM crawl_run")] == ["ended", "ended"]
+
+
+async def test_the_same_seed_gives_the_same_daemon(tmp_path: Path) -> None:
+    stages = [Stage(tmp_path / f"{n}.db") for n in range(2)]
+    for stage in stages:
+        await stage.keep(150.0, 2.0)
+    assert stages[0].server.asked == stages[1].server.asked
+
+
+async def test_what_changes_often_is_looked_at_more_often(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(150.0, 14.0)
+    looks = stage.rows(
+        "SELECT sum(kind = 'changed'), count(*) FROM finding "
+        "WHERE kind IN ('changed', 'unchanged') GROUP BY page_id HAVING count(*) > 1"
+    )
+    busy = [count for changed, count in looks if isinstance(changed, int) and changed >= 3]
+    quiet = [count for changed, count in looks if changed == 0]
+    assert busy
+    assert quiet
+    assert sum(map(int, map(str, busy))) / len(busy) > 2 * sum(map(int, map(str, quiet))) / len(
+        quiet
+    )
+
+
+async def test_there_must_be_something_to_keep_fresh_and_a_policy_that_can(tmp_path: Path) -> None:
+    nothing = DaemonOrder(tmp_path / "none.db", [], 10.0)
+    with pytest.raises(CrawlError, match="nothing to keep fresh"):
+        await keep(quick(), nothing, watch=unwatched)
+    with pytest.raises(CrawlError, match="is not known; accepted are"):
+        await keep(quick(), DaemonOrder(tmp_path / "none.db", [], 10.0, "none"), watch=unwatched)
