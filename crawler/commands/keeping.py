@@ -31,9 +31,11 @@ from crawler.pool import Ending, PoolRules
 from crawler.tally import Tally
 from scheduler import policy
 from scheduler.arguments import Floats
-from scheduler.policy import IndexPolicy, PolicyError
+from scheduler.policy import IndexPolicy, PolicyError, RatePolicy
 from scheduler.recrawl.agenda import RecrawlAgenda
 from scheduler.recrawl.by_index import ByIndex
+from scheduler.recrawl.by_rate import ByRate
+from scheduler.recrawl.guarded import Guarded
 from scheduler.recrawl.refresher import Refresher
 from storage import bodies, copies, pages, runs, seeds
 from storage.database import Database, open_store
@@ -109,8 +111,13 @@ def refresher_of(specification: str) -> Refresher:
     except PolicyError as error:
         raise CrawlError(str(error)) from error
     if isinstance(chosen, IndexPolicy):
-        return ByIndex(chosen)
-    raise CrawlError(f"policy {specification}: a daemon follows index policies")
+        return Guarded(ByIndex(chosen), specification)
+    if isinstance(chosen, RatePolicy):
+        return Guarded(ByRate(chosen), specification)
+    raise CrawlError(
+        f"policy {specification}: sets intervals and knows no budget; a daemon follows policies "
+        "of indices and of rates"
+    )
 
 
 async def _open_run(database: Database, settings: Settings, order: DaemonOrder, now: float) -> int:

@@ -1,0 +1,88 @@
+"""Pages looked at by a plan of crawl rates, planned anew as rates are learnt. Pure.
+
+Each look is followed by the next after a time with mean 1/ρ: exactly that where the plan is to be
+carried out evenly spaced, exponentially distributed where at Poisson times. The draw belongs to
+the page and the day of its last look, and is no state: fed the same looks, the same is due.
+
+A page is worth its importance times the days for which it has been due. Where nothing is due,
+those go first that are nearest to it: the budget is spent whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from scheduler.arguments import Bools, Floats
+from scheduler.policy import CrawlPlan, RatePolicy
+from scheduler.recrawl.learning import Learning
+from scheduler.sources import Rows
+
+#: What a page that is not due is worth at most, compared with one that has been for a day.
+_NOT_DUE: Final = 1e-9
+#: A plan is made anew when so much more or less is looked at.
+_GROWN: Final = 1.1
+_DAYS: Final = 1.0
+
+
+class ByRate:
+    """A :class:`~scheduler.recrawl.refresher.Refresher` for a rate policy.
+
+    ``seed`` decides the times of plans at Poisson times.
+    """
+
+    def __init__(self, policy: RatePolicy, seed: int = 0) -> None:
+        self._policy = policy
+        self._seed = np.uint64(seed)
+        self._learning = Learning()
+        self._budget = 1.0
+        self._plan: CrawlPlan | None = None
+        self._planned_at = -np.inf
+
+    def add(self, site: Rows, importance: Floats, at: Floats) -> None:
+        """Append rows; they are in the next plan."""
+        self._learning.add(site, importance, at)
+
+    def looked(self, row: int, at: float, *, changed: bool | None) -> None:
+        """Learn from a look."""
+        self._learning.looked(row, at, changed=changed)
+
+    def recall(self, rows: Rows, at: Floats, compared: Bools, changed: Bools) -> None:
+        """Learn from looks of former runs, all at once."""
+        self._learning.recall(rows, at, compared, changed)
+
+    def worth(self, now: float) -> Floats:
+        """(n,), importance times the days since a look was due."""
+        table = self._learning.table()
+        plan = self._current(now)
+        rate = np.zeros(len(table))
+        rate[: len(plan)] = plan.crawl_rate
+        wait = self._draws(table.last_crawl) if plan.crawling == "poisson" else np.ones(len(rate))
+        with np.errstate(divide="ignore"):
+            late = now - table.last_crawl - np.where(rate > 0, wait / rate, np.inf)
+        due = table.importance * late
+        not_due = _NOT_DUE * np.where(rate > 0, np.exp(np.minimum(late * rate, 0.0)), 0.0)
+        return np.where(late > 0, _NOT_DUE + due, not_due)
+
+    def replan(self, budget: float, now: float) -> None:
+        """Plan for this budget at the next look."""
+        self._budget = budget
+        self._plan = None
+
+    def _current(self, now: float) -> CrawlPlan:
+        """The plan, made anew each day, and where there are many new pages."""
+        n = len(self._learning)
+        plan = self._plan
+        if plan is None or now >= self._planned_at + _DAYS or n > _GROWN * len(plan):
+            plan = self._plan = self._policy.rates(self._learning.table(), self._budget)
+            self._planned_at = now
+        return plan
+
+    def _draws(self, last: Floats) -> Floats:
+        """(n,), exponentially distributed with mean 1, by the page and its last look."""
+        mixed = last.view(np.uint64) ^ (np.arange(len(last), dtype=np.uint64) + self._seed)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+        share = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return -np.log1p(-share)

@@ -1,0 +1,91 @@
+"""A refresher whose faults are contained: somebody else's policy must not stop the daemon."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from scheduler.arguments import Bools, Floats
+from scheduler.recrawl.refresher import Refresher
+from scheduler.sources import Rows
+
+log = logging.getLogger(__name__)
+
+#: Pages that have been looked at since the last good plan come after those that have not.
+_AFTER = 1e-6
+
+
+class Guarded:
+    """A :class:`~scheduler.recrawl.refresher.Refresher` around another.
+
+    Where that raises an error or answers with anything but n finite numbers from 0 on, its last
+    good answer holds; pages that are not in it go by importance and age. It is told once.
+    """
+
+    def __init__(self, inner: Refresher, name: str) -> None:
+        self._inner = inner
+        self._name = name
+        self._told: set[str] = set()
+        self._good = np.empty(0)
+        self._importance = np.empty(0)
+        self._last = np.empty(0)
+
+    def add(self, site: Rows, importance: Floats, at: Floats) -> None:
+        """Append rows."""
+        self._importance = np.concatenate([self._importance, importance])
+        self._last = np.concatenate([self._last, at])
+        self._inner.add(site, importance, at)
+
+    def looked(self, row: int, at: float, *, changed: bool | None) -> None:
+        """Pass it on."""
+        self._last[row] = at
+        self._good[row : row + 1] = 0.0
+        self._inner.looked(row, at, changed=changed)
+
+    def recall(self, rows: Rows, at: Floats, compared: Bools, changed: Bools) -> None:
+        """Pass it on."""
+        np.maximum.at(self._last, rows, at)
+        self._inner.recall(rows, at, compared, changed)
+
+    def worth(self, now: float) -> Floats:
+        """What the other says, or said last."""
+        worth: object = None
+        try:
+            worth = self._inner.worth(now)
+        except Exception as error:  # noqa: BLE001 - whatever another's code raises is told
+            fault: str | None = f"{type(error).__name__}: {error}"
+        else:
+            fault = self._fault(worth)
+        if fault is None and isinstance(worth, np.ndarray):
+            self._good = worth.copy()
+            return worth
+        self._tell(fault or "")
+        rest = self._importance * np.maximum(now - self._last, 0.0)
+        rest[: len(self._good)] = np.where(
+            self._good > 0, self._good, rest[: len(self._good)] * _AFTER
+        )
+        return rest
+
+    def replan(self, budget: float, now: float) -> None:
+        """Pass it on."""
+        try:
+            self._inner.replan(budget, now)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._tell(f"{type(error).__name__}: {error}")
+
+    def _tell(self, fault: str) -> None:
+        if fault not in self._told:
+            self._told.add(fault)
+            log.error("policy %s: %s; its last good plan goes on", self._name, fault)
+
+    def _fault(self, worth: object) -> str | None:
+        if not isinstance(worth, np.ndarray):
+            return f"answers with {type(worth).__name__}"
+        if worth.shape != self._last.shape:
+            return f"answers with {worth.shape} values for {len(self._last)} pages"
+        good = np.isfinite(worth) & (worth >= 0)
+        if good.all():
+            return None
+        row = int(np.argmin(good))
+        return f"says that page {row} is worth {worth[row]}"

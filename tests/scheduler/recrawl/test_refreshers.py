@@ -1,0 +1,165 @@
+"""Pages valued by policies, with what is learnt of them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.arguments import Floats
+from scheduler.policies.greedy_index import GreedyIndex
+from scheduler.policies.lambda_crawl import LambdaCrawl
+from scheduler.policies.optimal_intervals import OptimalIntervals
+from scheduler.policy import CrawlPlan
+from scheduler.recrawl.by_index import ByIndex
+from scheduler.recrawl.by_rate import ByRate
+from scheduler.recrawl.guarded import Guarded
+from scheduler.recrawl.learning import Learning
+from scheduler.recrawl.refresher import Refresher
+from scheduler.sources import SourceTable
+
+LOOKS = st.lists(
+    st.tuples(st.integers(0, 3), st.floats(0.1, 5.0), st.sampled_from([True, False, None])),
+    max_size=25,
+)
+
+
+def pages(refresher: Refresher | Learning, n: int = 4, at: float = 0.0) -> None:
+    refresher.add(np.arange(n) % 2, np.ones(n), np.full(n, at))
+
+
+@given(LOOKS)
+def test_what_is_recalled_is_what_was_learnt(looks: list[tuple[int, float, bool | None]]) -> None:
+    told, recalled = Learning(), Learning()
+    pages(told)
+    pages(recalled)
+    now = 0.0
+    columns: list[tuple[int, float, bool, bool]] = []
+    for page, pause, changed in looks:
+        now += pause
+        told.looked(page, now, changed=changed)
+        columns.append((page, now, changed is not None, bool(changed)))
+    row, at, compared, differed = ([look[i] for look in columns] for i in range(4))
+    recalled.recall(
+        np.array(row, np.intp), np.array(at), np.array(compared, np.bool_),
+        np.array(differed, np.bool_),
+    )  # fmt: skip
+    assert np.array_equal(told.table().last_crawl, recalled.table().last_crawl)
+    if len(looks) < 25:  # no prior has been fitted, which happens at the 32nd
+        assert told.table().change_rate == pytest.approx(recalled.table().change_rate, rel=1e-5)
+
+
+def test_pages_that_come_later_are_like_those_of_their_site() -> None:
+    learning = Learning()
+    pages(learning, 40)
+    for day in range(1, 9):
+        for row in range(40):
+            learning.looked(row, float(day), changed=row % 2 == 0)
+    learning.add(np.array([0, 1, 2]), np.ones(3), np.full(3, 8.0))
+    busy, quiet, unknown = learning.table().change_rate[-3:]
+    assert busy > 5 * quiet
+    assert quiet < unknown < busy
+
+
+def test_an_index_policy_values_the_page_that_changes_and_was_not_looked_at() -> None:
+    refresher = ByIndex(GreedyIndex())
+    pages(refresher)
+    for day in range(1, 20):
+        for row in range(4):
+            refresher.looked(row, float(day), changed=row == 2)
+    assert int(np.argmax(refresher.worth(21.0))) == 2
+
+
+def plan(refresher: Refresher, days: float, per_day: float, n: int) -> Floats:
+    """How often each page is looked at if always the worthiest is."""
+    counts = np.zeros(n)
+    for tick in range(1, round(days * per_day) + 1):
+        now = tick / per_day
+        row = int(np.argmax(refresher.worth(now)))
+        counts[row] += 1
+        refresher.looked(row, now, changed=None)
+    return counts
+
+
+def test_an_evenly_spaced_plan_of_equal_rates_looks_at_all_in_turn() -> None:
+    refresher = ByRate(OptimalIntervals())
+    pages(refresher, 10)
+    refresher.replan(5.0, 0.0)
+    counts = plan(refresher, 20.0, 5.0, 10)
+    assert counts.min() >= 9
+    assert counts.max() <= 11
+
+
+def test_lambda_crawl_is_followed_at_poisson_times() -> None:
+    refresher = ByRate(LambdaCrawl())
+    importance = np.array([100.0, 1.0, 1.0, 1.0])
+    refresher.add(np.zeros(4, np.intp), importance, np.zeros(4))
+    refresher.replan(4.0, 0.0)
+    counts = plan(refresher, 100.0, 4.0, 4)
+    table = SourceTable.of(importance, refresher._learning.table().change_rate)
+    share = LambdaCrawl().rates(table, 4.0).crawl_rate / 4.0
+    assert counts / 400 == pytest.approx(share, abs=0.15)
+
+
+def test_the_same_looks_make_the_same_due() -> None:
+    worths = []
+    for _ in range(2):
+        refresher = ByRate(LambdaCrawl(), seed=3)
+        pages(refresher)
+        refresher.replan(1.0, 0.0)
+        refresher.looked(1, 2.5, changed=True)
+        worths.append(refresher.worth(4.0))
+    assert np.array_equal(worths[0], worths[1])
+
+
+class Faulty:
+    """Index and rates of somebody who has not thought of everything."""
+
+    def __init__(self) -> None:
+        self.answer: Floats | Exception | None = None
+
+    def index(self, table: SourceTable, now: float) -> Floats:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return np.arange(1.0, len(table) + 1) if self.answer is None else self.answer
+
+    def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
+        raise ZeroDivisionError("in the plug-in")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (ZeroDivisionError("oh"), "ZeroDivisionError: oh"),
+        (np.array([1.0, np.nan, 2.0, 3.0]), "page 1 is worth nan"),
+        (np.array([1.0, 1.0, -2.0, 3.0]), "page 2 is worth -2.0"),
+        (np.ones(3), r"\(3,\) values for 4 pages"),
+    ],
+)
+def test_a_faulty_policy_is_told_of_once_and_its_last_good_plan_holds(
+    answer: Floats | Exception, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    policy = Faulty()
+    refresher = Guarded(ByIndex(policy), "theirs")
+    pages(refresher)
+    good = refresher.worth(1.0)
+    policy.answer = answer
+    refresher.looked(3, 1.5, changed=None)
+    for now in (2.0, 3.0):
+        worth = refresher.worth(now)
+        assert worth[:3].tolist() == good[:3].tolist()
+        assert 0 < worth[3] < worth[0]
+    assert len(caplog.records) == 1
+    assert caplog.records[0].getMessage().startswith("policy theirs: ")
+    assert re.search(told, caplog.text)
+
+
+def test_a_policy_that_never_worked_leaves_pages_to_go_by_their_age() -> None:
+    refresher = Guarded(ByRate(Faulty()), "theirs")
+    pages(refresher)
+    refresher.looked(0, 1.0, changed=None)
+    worth = refresher.worth(3.0)
+    assert worth[1] == worth[2] > worth[0] > 0
