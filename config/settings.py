@@ -195,6 +195,12 @@ class Change(Group):
     probe: bool
 
 
+class Daemon(Group):
+    """How a daemon spends its budget."""
+
+    audit_share: Share
+
+
 class Parse(Group):
     """How much work one page may cause, and where sites have their main text."""
 
@@ -235,6 +241,7 @@ class Settings(BaseSettings):
     sitemaps: Sitemaps
     traps: Traps
     change: Change
+    daemon: Daemon
     parse: Parse
     store: Store
 

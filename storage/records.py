@@ -16,9 +16,9 @@ from storage.corrections import Amendment, CopyFinding, Retraction
 from storage.words import KINDS, AliasKind, Kind, Outcome, Reason, RobotsStanding, Role, Rung
 
 __all__ = [
-    "KINDS", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Capture", "CopyFinding",
-    "Digests", "DueUrl", "Entry", "FetchResult", "Host", "HostState", "Kind", "Links",
-    "Observation", "Outcome", "PageHistory", "Reason", "Retraction", "RobotsRecord",
+    "KINDS", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Audit", "Capture",
+    "CopyFinding", "Digests", "DueUrl", "Entry", "FetchResult", "Host", "HostState", "Kind",
+    "Links", "Observation", "Outcome", "PageHistory", "Reason", "Retraction", "RobotsRecord",
     "RobotsStanding", "RobotsVisit", "Role", "Rung", "SeedsSettled", "StoredSeed", "Supply",
     "Targets", "Validators", "Visit",
 ]  # fmt: skip
@@ -38,6 +38,15 @@ class Digests:
 
     body: bytes
     text: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """A page that was drawn at random: how likely it is ``expected`` to be stale, and ``since``."""
+
+    importance: float
+    since: float
+    expected: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,7 @@ class DueUrl:
     seed_id: int | None = None
     validators: Validators = field(default_factory=Validators)
     digests: Digests | None = None
+    audit: Audit | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import aiosqlite
 
 from storage import (
     amendments,
+    audits,
     bodies,
     copies,
     frontier,
@@ -66,6 +67,7 @@ class VisitTables:
         await bodies.append(connection, visits)
         await pages.record(connection, visits)
         await observations.append(connection, self._run_id, visits)
+        await audits.append(connection, visits)
         await memories.record(connection, visits)
         await amendments.append(connection, visits)
         await links.record(connection, visits)

@@ -12,6 +12,7 @@ class Reason(StrEnum):
     REFRESH = "refresh"
     DISCOVERY = "discovery"
     SIGNAL = "signal"
+    AUDIT = "audit"
 
 
 class Role(StrEnum):

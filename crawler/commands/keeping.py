@@ -152,7 +152,10 @@ class _Daemon:
         self._clock = around.clock
         self._stored = stored
         self._tally = Tally()
-        self.agenda = RecrawlAgenda(around.database.reader, refresher, self._importance)
+        self.agenda = RecrawlAgenda(
+            around.database.reader, refresher, self._importance, around.rng,
+            audit_share=around.settings.daemon.audit_share,
+        )  # fmt: skip
         self._assembly = Assembly(around, self.agenda)
         refresher.replan(order.budget, around.clock.now() / _DAY_S)
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from math import inf
+from random import Random
 from typing import Final
 
 import aiosqlite
@@ -23,9 +25,10 @@ import numpy as np
 from scheduler.arguments import Floats
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.watchlist import Watchlist
+from scheduler.recrawl.window import Window
 from scheduler.sources import Rows
 from storage import hosts, watched
-from storage.records import Acknowledged, DueUrl, Host, Kind, Supply, Visit
+from storage.records import Acknowledged, Audit, DueUrl, Host, Kind, Reason, Supply, Visit
 from storage.watched import WatchedPages
 
 _DAY_S: Final = 86_400.0
@@ -48,20 +51,29 @@ class RecrawlAgenda:
     """An :class:`~storage.records.Agenda` that never ends."""
 
     def __init__(
-        self, reader: aiosqlite.Connection, refresher: Refresher, importance: Importance
+        self,
+        reader: aiosqlite.Connection,
+        refresher: Refresher,
+        importance: Importance,
+        rng: Random,
+        *,
+        audit_share: float = 0.0,
     ) -> None:
         self._reader = reader
         self._refresher = refresher
         self._importance = importance
         self.pages = Watchlist()
         self._host_codes: dict[int, int] = {}
+        self._host_ids: list[int] = []
         self._origins: dict[int, str] = {}
         self._new_hosts: list[Host] = []
-        self._window: dict[int, list[tuple[float, DueUrl]]] = {}
-        self._in_window = 0
+        self._window = Window()
         self._wanted = _LEAST
         self._settled: list[Visit] = []
         self._found: list[int] = []
+        self._rng = rng
+        self._audit_share = audit_share
+        self._audits_due = 0.0
         self._looked_at = 0.0
         self._wants_look = True
 
@@ -82,23 +94,16 @@ class RecrawlAgenda:
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
-        best = max(
-            (host_id for host_id in self._window if host_id in ready),
-            key=lambda host_id: self._window[host_id][0][0],
-            default=None,
-        )
-        if best is None:
+        due = self._window.best(ready)
+        if due is None:
             self._widen()
             return None
-        _, due = self._window[best].pop(0)
-        if not self._window[best]:
-            del self._window[best]
-        self._in_window -= 1
         self._wanted = max(_LEAST, self._wanted - 1)
+        self._audits_due += self._audit_share
         return due
 
     def _widen(self) -> None:
-        if self._wanted < _MOST and self._in_window >= self._wanted:
+        if self._wanted < _MOST and len(self._window) >= self._wanted:
             self._wanted = min(_MOST, 2 * self._wanted)
             self._wants_look = True
 
@@ -122,7 +127,7 @@ class RecrawlAgenda:
     @property
     def hungry(self) -> bool:
         """Whether there is news, or a look to be taken."""
-        return bool(self._settled or self._found or self._wants_look)
+        return bool(self._settled or self._found or self._wants_look or self._audits_due >= 1)
 
     def wakes_at(self) -> float | None:
         """When it is looked again; never None, as pages change for ever."""
@@ -138,9 +143,12 @@ class RecrawlAgenda:
         settled, self._settled = self._settled, []
         for visit in settled:
             self._learn(visit)
-        if now >= self._looked_at + _LOOK_AGAIN_S or self._in_window * 2 < self._wanted:
+        if now >= self._looked_at + _LOOK_AGAIN_S or len(self._window) * 2 < self._wanted:
             self._wants_look = True
         supplied = await self._look(now) if self._wants_look else set()
+        if self._audits_due >= 1:
+            self._audits_due -= 1
+            supplied |= await self._audit(now)
         new_hosts, self._new_hosts = self._new_hosts, []
         return Supply(tuple(new_hosts), tuple(supplied))
 
@@ -153,6 +161,7 @@ class RecrawlAgenda:
         unknown = set(found.host_id.tolist()) - self._host_codes.keys()
         for host in await hosts.load(self._reader, sorted(unknown)):
             self._host_codes[host.host_id] = len(self._host_codes)
+            self._host_ids.append(host.host_id)
             self._origins[host.host_id] = host.origin
             self._new_hosts.append(host)
         host_ids = found.host_id.tolist()
@@ -187,27 +196,35 @@ class RecrawlAgenda:
         """Look over all pages; the hosts of those that came into the window."""
         self._looked_at, self._wants_look = now, False
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
-        room = self._wanted - self._in_window
+        room = self._wanted - len(self._window)
         if room <= 0 or not len(self.pages):
             return set()
         if len(self.pages) > _MANY:
-            rows, worth = await asyncio.to_thread(self._chosen, now / _DAY_S, room)
+            worth = await asyncio.to_thread(self._worth, now / _DAY_S)
         else:
-            rows, worth = self._chosen(now / _DAY_S, room)
-        supplied = await self._supply(rows, worth, now)
+            worth = self._worth(now / _DAY_S)
+        self._window.revalue(lambda due: self._now_worth(due, worth))
+        rows = self._chosen(worth, now / _DAY_S, room)
+        supplied = await self._supply(rows, worth[rows], now)
         if len(rows) < room:
             # There is no more to be had: look again when some of it is used up.
-            self._wanted = max(_LEAST, self._in_window)
+            self._wanted = max(_LEAST, len(self._window))
         return supplied
 
-    def _chosen(self, now: float, room: int) -> tuple[Rows, Floats]:
+    def _worth(self, now: float) -> Floats:
+        return self.pages.weighted(self._refresher.worth(now), now)
+
+    def _now_worth(self, due: DueUrl, worth: Floats) -> float:
+        row = self.pages.row(due.page_id)
+        return inf if due.audit is not None or row is None else float(worth[row])
+
+    def _chosen(self, worth: Floats, now: float, room: int) -> Rows:
         """The worthiest rows that may come into the window, the worthiest first."""
-        worth = self.pages.weighted(self._refresher.worth(now), now)
         left = np.where(self.pages.may_be_asked(now), worth, 0.0)
         host = self.pages["host"]
         free = np.full(len(self._host_codes), _OF_A_HOST)
-        for host_id, entries in self._window.items():
-            free[self._host_codes[host_id]] -= len(entries)
+        for host_id, count in self._window.counts():
+            free[self._host_codes[host_id]] -= count
         chosen: list[int] = []
         while len(chosen) < room:
             left[free[host] <= 0] = 0.0
@@ -219,7 +236,35 @@ class RecrawlAgenda:
                     free[host[row]] -= 1
                     left[row] = 0.0
                     chosen.append(row)
-        return np.array(chosen, np.intp), worth[chosen]
+        return np.array(chosen, np.intp)
+
+    async def _audit(self, now: float) -> set[int]:
+        """Draw a captured page, each as likely as the next; its host, which is asked first for it.
+
+        What is in the window is drawn as well: only a page in flight is passed over.
+        """
+        captured = np.flatnonzero(self.pages["captured"] & (self.pages["gone"] == 0))
+        if not len(captured):
+            return set()
+        row = int(captured[self._rng.randrange(len(captured))])
+        due = await self._drawn(row, now)
+        if due is None:
+            return set()
+        audit = Audit(
+            float(self.pages["importance"][row]),
+            float(self.pages["since"][row]) * _DAY_S,
+            self._refresher.stale(row, now / _DAY_S),
+        )
+        self.pages["taken"][row] = True
+        self._window.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))
+        return {due.host_id}
+
+    async def _drawn(self, row: int, now: float) -> DueUrl | None:
+        """A page out of the window or the store; None while it is in flight."""
+        page_id = int(self.pages["page_id"][row])
+        if self.pages["taken"][row]:
+            return self._window.withdraw(self._host_ids[int(self.pages["host"][row])], page_id)
+        return next(iter(await watched.due_urls(self._reader, [page_id], now)), None)
 
     async def _supply(self, rows: Rows, worth: Floats, now: float) -> set[int]:
         page_ids = self.pages["page_id"][rows].tolist()
@@ -233,8 +278,7 @@ class RecrawlAgenda:
                 self.pages.drop(np.array([row]))
                 continue
             due = replace(due, attempt=int(self.pages["failures"][row]))
-            self._window.setdefault(due.host_id, []).append((value, due))
-            self._in_window += 1
+            self._window.add(value, due)
             supplied.add(due.host_id)
         return supplied
 

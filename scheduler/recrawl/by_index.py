@@ -31,5 +31,9 @@ class ByIndex:
         """(n,), the index of every page."""
         return self._policy.index(self._learning.table(), now)
 
+    def stale(self, row: int, now: float) -> float:
+        """The probability that a page has changed since it was looked at."""
+        return self._learning.stale(row, now)
+
     def replan(self, budget: float, now: float) -> None:
         """Nothing changes: the price is what comes out."""

@@ -65,6 +65,10 @@ class ByRate:
         not_due = _NOT_DUE * np.where(rate > 0, np.exp(np.minimum(late * rate, 0.0)), 0.0)
         return np.where(late > 0, _NOT_DUE + due, not_due)
 
+    def stale(self, row: int, now: float) -> float:
+        """The probability that a page has changed since it was looked at."""
+        return self._learning.stale(row, now)
+
     def replan(self, budget: float, now: float) -> None:
         """Plan for this budget at the next look."""
         self._budget = budget

@@ -67,6 +67,10 @@ class Guarded:
         )
         return rest
 
+    def stale(self, row: int, now: float) -> float:
+        """What the other says."""
+        return self._inner.stale(row, now)
+
     def replan(self, budget: float, now: float) -> None:
         """Pass it on."""
         try:

@@ -74,6 +74,11 @@ class Learning:
             np.full(1, np.inf), self._last, np.zeros(n, np.int64), nothing, nothing,
         )  # fmt: skip
 
+    def stale(self, row: int, now: float) -> float:
+        """1 − e^{−Δτ}, the probability that a page has changed since it was looked at."""
+        age = max(now - float(self._last[row]), 0.0)
+        return float(-np.expm1(-float(self._rate[row]) * age))
+
     def _estimate_all(self) -> None:
         self._rate = self._learner.change_rate()
         self._revision = self._learner.revision

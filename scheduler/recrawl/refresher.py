@@ -33,6 +33,10 @@ class Refresher(Protocol):
         """(n,), what a look at each page is worth on this day, at least 0."""
         ...
 
+    def stale(self, row: int, now: float) -> float:
+        """The probability that a page has changed since it was looked at."""
+        ...
+
     def replan(self, budget: float, now: float) -> None:
         """Take it that ``budget`` looks a day can be paid from now on."""
         ...

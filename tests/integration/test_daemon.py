@@ -22,6 +22,9 @@ from crawler.synthetic_web.fetcher import SyntheticFetcher
 from crawler.synthetic_web.presets import showcase
 from crawler.synthetic_web.web import SyntheticWeb
 from crawler.urls import canonical
+from scheduler.recrawl.freshness import staleness
+from storage import audits
+from storage.database import reading
 from storage.records import FetchResult
 from tests.integration.quick import assert_consistent, quick, unwatched
 
@@ -50,6 +53,7 @@ class Stage:
     """A web, a clock and a store, on which daemons run one after the other."""
 
     db: Path
+    audit_share: float = 0.01
     web: SyntheticWeb = field(default_factory=lambda: showcase(seed=7, traps=False))
     clock: VirtualClock = field(init=False)
     server: Server = field(init=False)
@@ -63,8 +67,9 @@ class Stage:
         order = DaemonOrder(
             self.db, seeds_from_arguments(urls).seeds, budget, time_limit_s=days * DAY_S
         )
+        settings = quick(daemon__audit_share=self.audit_share)
         return await keep(
-            quick(), order, watch=unwatched, fetcher=self.server, clock=self.clock, rng=Random(1)
+            settings, order, watch=unwatched, fetcher=self.server, clock=self.clock, rng=Random(1)
         )
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
@@ -132,6 +137,21 @@ async def test_what_changes_often_is_looked_at_more_often(tmp_path: Path) -> Non
     assert sum(map(int, map(str, busy))) / len(busy) > 2 * sum(map(int, map(str, quiet))) / len(
         quiet
     )
+
+
+async def test_pages_drawn_at_random_measure_the_freshness(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db", audit_share=0.3)
+    await stage.keep(150.0, 10.0)
+    looks = stage.rows("SELECT count(*) FROM audit")[0][0]
+    assert 0.2 * 1_500 < int(str(looks)) < 0.3 * 1_500
+    async with reading(stage.db) as connection:
+        found = await audits.results(connection, 0.0)
+    measured = staleness(
+        [a.importance for a in found], [a.stale for a in found], [a.expected for a in found]
+    )
+    assert measured is not None
+    assert 0.02 < measured.share < 0.9
+    assert measured.expected == pytest.approx(measured.share, abs=0.15)
 
 
 async def test_there_must_be_something_to_keep_fresh_and_a_policy_that_can(tmp_path: Path) -> None:

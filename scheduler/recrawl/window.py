@@ -1,0 +1,60 @@
+"""The pages that may be asked for next, a few of each host. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from storage.records import DueUrl
+
+
+class Window:
+    """Due pages by host, each host's worthiest first."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[int, list[tuple[float, DueUrl]]] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __contains__(self, host_id: int) -> bool:
+        return host_id in self._hosts
+
+    def counts(self) -> Iterator[tuple[int, int]]:
+        """The hosts, and how many pages each has here."""
+        return ((host_id, len(pages)) for host_id, pages in self._hosts.items())
+
+    def add(self, worth: float, due: DueUrl) -> None:
+        """Put a page in its host's row, behind those that are worth as much."""
+        row = self._hosts.setdefault(due.host_id, [])
+        place = next((i for i, (other, _) in enumerate(row) if other < worth), len(row))
+        row.insert(place, (worth, due))
+        self._size += 1
+
+    def revalue(self, worth: Callable[[DueUrl], float]) -> None:
+        """Put each host's pages in the order of what they are worth by now."""
+        for host_id, row in self._hosts.items():
+            valued = [(worth(due), due) for _, due in row]
+            self._hosts[host_id] = sorted(valued, key=lambda page: -page[0])
+
+    def best(self, ready: Collection[int]) -> DueUrl | None:
+        """Take the worthiest page of the hosts that are ready."""
+        host_id = max(
+            (host_id for host_id in self._hosts if host_id in ready),
+            key=lambda host_id: self._hosts[host_id][0][0],
+            default=None,
+        )
+        return None if host_id is None else self._take(host_id, 0)
+
+    def withdraw(self, host_id: int, page_id: int) -> DueUrl | None:
+        """Take a page back, if it is here."""
+        row = self._hosts.get(host_id, [])
+        place = next((i for i, (_, due) in enumerate(row) if due.page_id == page_id), None)
+        return None if place is None else self._take(host_id, place)
+
+    def _take(self, host_id: int, place: int) -> DueUrl:
+        _, due = self._hosts[host_id].pop(place)
+        if not self._hosts[host_id]:
+            del self._hosts[host_id]
+        self._size -= 1
+        return due
