@@ -6,6 +6,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import aiosqlite
+
 from crawler.commands import running
 from crawler.commands.console import print_json
 from crawler.commands.display import (
@@ -18,7 +20,8 @@ from crawler.commands.display import (
     span,
 )
 from crawler.commands.options import DEFAULT_DB, Db, Json
-from storage import duplicates, inquiries, overview, reports, runs
+from scheduler.recrawl.freshness import Staleness, staleness
+from storage import audits, duplicates, inquiries, overview, reports, runs
 from storage.duplicates import IndexState
 from storage.overview import (
     BusyHost,
@@ -31,6 +34,8 @@ from storage.reports import BoundedPattern, DeferredHost
 from storage.runs import CrawlRun, RunState
 
 _SHOWN = 10
+#: Audits of a daemon within so long tell how fresh the copy is.
+_AUDITED_S = 7 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,11 @@ class RunStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The store at one moment; ``busiest`` are the hosts with the most URLs due."""
+    """The store at one moment; ``busiest`` are the hosts with the most URLs due.
+
+    ``staleness`` is that of the last seven days, where a daemon has looked at pages drawn at
+    random.
+    """
 
     db: str
     at: float
@@ -69,6 +78,7 @@ class Status:
     bounded: list[BoundedPattern]
     held_back: dict[str, int]
     duplicates: IndexState
+    staleness: Staleness | None
 
     def as_json(self) -> dict[str, object]:
         """The status as JSON values."""
@@ -106,7 +116,15 @@ async def _read(db: Path, now: float) -> Status:
             bounded=await reports.bounded(connection),
             held_back=await reports.held_back(connection),
             duplicates=await duplicates.state(connection),
+            staleness=await _staleness(connection, now),
         )
+
+
+async def _staleness(connection: aiosqlite.Connection, now: float) -> Staleness | None:
+    found = await audits.results(connection, now - _AUDITED_S)
+    return staleness(
+        [a.importance for a in found], [a.stale for a in found], [a.expected for a in found]
+    )
 
 
 def _run_status(run: CrawlRun, observed_at: float | None, kinds: dict[str, int]) -> RunStatus:
@@ -118,6 +136,7 @@ def _print(status: Status) -> None:
     show_line(f"{status.db} ({size(status.file_bytes)})", "bold")
     _print_run(status)
     _print_holdings(status)
+    _print_freshness(status.staleness)
     _print_hosts(status)
     show_list(
         "Bounded patterns (possible traps)",
@@ -181,6 +200,19 @@ def _print_holdings(status: Status) -> None:
             "due now": frontier.due,
             "waiting for their time": frontier.waiting or None,
             "deferred to the next run": frontier.deferred or None,
+        },
+    )
+
+
+def _print_freshness(found: Staleness | None) -> None:
+    if found is None:
+        return
+    fresh = f"{1 - found.share:.1%} ({1 - found.upper:.1%} to {1 - found.lower:.1%})"
+    show_facts(
+        "Freshness, the last 7 days",
+        {
+            "measured": f"{fresh}, by {found.draws:,} pages drawn at random",
+            "expected of these": f"{1 - found.expected:.1%}",
         },
     )
 
