@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,29 @@ from storage.records import StoredSeed
 #: Of the pages that no seed speaks for.
 DEFAULT = 1.0
 
-#: The directories of the seeds of a site with their importance, in the order of the list.
-_Directories: TypeAlias = list[tuple[str, float]]
+
+@dataclass(slots=True)
+class _Site:
+    """The importance of the seeds of a site, by URL and by directory; the first named counts."""
+
+    urls: dict[str, float] = field(default_factory=dict)
+    directories: dict[str, float] = field(default_factory=dict)
+
+    def add(self, url: str, importance: float) -> None:
+        self.urls.setdefault(url, importance)
+        self.directories.setdefault(_directory(url), importance)
+
+    def first(self) -> float:
+        return next(iter(self.directories.values()))
+
+    def of(self, url: str) -> float:
+        """That of the URL itself, or else of the nearest directory above it."""
+        if url in self.urls:
+            return self.urls[url]
+        directory = _directory(url)
+        while directory not in self.directories and len(directory) > 1:
+            directory = directory[: directory.rindex("/", 0, -1) + 1]
+        return self.directories.get(directory, self.first())
 
 
 def importances(
@@ -27,16 +48,19 @@ def importances(
 ) -> NDArray[np.float64]:
     """(n,), the importance of each page; ``host`` are rows of ``origins``.
 
-    A seed speaks for the pages of its site (http, https and ``www.`` count as one). Of
-    several on one site that one does whose directory is the longest on the page's path; where
-    none is on it, the first of the list.
+    A seed speaks for itself, and for the pages of its site (http, https and ``www.`` count as
+    one). Of several on one site that one does whose directory is the longest on the page's path;
+    where none is on it, the first of the list.
     """
     sites = _sites(seeds)
-    of_host = [sites.get(site_key(place), []) for place in origins]
-    found = np.array([_alone(directories) for directories in of_host], np.float64)[host]
-    shared = np.array([len(directories) > 1 for directories in of_host], np.bool_)[host]
-    for row in np.flatnonzero(shared).tolist():
-        found[row] = _nearest(urls[row], of_host[host[row]])
+    of_host = [sites.get(site_key(place)) for place in origins]
+    alone = [DEFAULT if site is None else site.first() for site in of_host]
+    found = np.array(alone, np.float64)[host]
+    shared = np.array([site is not None and len(site.urls) > 1 for site in of_host], np.bool_)
+    for row in np.flatnonzero(shared[host]).tolist():
+        site = of_host[host[row]]
+        if site is not None:
+            found[row] = site.of(urls[row])
     return found
 
 
@@ -60,22 +84,12 @@ def shared(
     return whole
 
 
-def _sites(seeds: Sequence[StoredSeed]) -> dict[str, _Directories]:
-    sites: defaultdict[str, _Directories] = defaultdict(list)
+def _sites(seeds: Sequence[StoredSeed]) -> dict[str, _Site]:
+    sites: defaultdict[str, _Site] = defaultdict(_Site)
     for seed in seeds:
         url = canonical(seed.root_url or seed.url)
-        sites[site_key(url)].append((_directory(url), seed.importance))
+        sites[site_key(url)].add(url, seed.importance)
     return dict(sites)
-
-
-def _alone(directories: _Directories) -> float:
-    return directories[0][1] if directories else DEFAULT
-
-
-def _nearest(url: str, directories: _Directories) -> float:
-    path = _path(url)
-    holding = [each for each in directories if path.startswith(each[0])]
-    return max(holding, key=lambda each: len(each[0]), default=directories[0])[1]
 
 
 def _directory(url: str) -> str:

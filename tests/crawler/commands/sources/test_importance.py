@@ -44,6 +44,12 @@ def test_of_several_the_one_with_the_longest_directory_counts() -> None:
     ]  # fmt: skip
 
 
+def test_a_seed_speaks_for_itself_before_all_others() -> None:
+    seeds = (seed("https://a.example/p/1", 2.0), seed("https://a.example/p/2?q=x", 3.0))
+    urls = ["/p/1", "/p/2?q=x", "/p/2", "/p/1/deeper"]
+    assert found([f"https://a.example{path}" for path in urls], *seeds) == [2.0, 3.0, 2.0, 2.0]
+
+
 def test_where_no_directory_holds_a_page_the_first_of_the_list_counts() -> None:
     seeds = (seed("https://a.example/x/", 2.0), seed("https://a.example/y/", 3.0))
     assert found(["https://a.example/", "https://a.example/y/1"], *seeds) == [2.0, 3.0]
