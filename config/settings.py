@@ -196,8 +196,10 @@ class Change(Group):
 
 
 class Daemon(Group):
-    """How a daemon spends its budget."""
+    """What a daemon may spend, and how; the command line says it, too."""
 
+    budget: str
+    policy: str
     audit_share: Share
 
 

@@ -40,6 +40,7 @@ class Ending(StrEnum):
     NOTHING_DUE = "nothing due"
     INTERRUPTED = "interrupted"
     LIMIT = "limit"
+    PAUSED = "paused"
 
 
 _ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
@@ -75,6 +76,7 @@ class FetchPool:
         self._unacknowledged = 0
         self._submit_entry = submit
         self.stopping = False
+        self._pausing = False
         self._failure: BaseException | None = None
         self._drain_until: float | None = None
         self._changed = asyncio.Event()
@@ -88,6 +90,11 @@ class FetchPool:
     def stop(self) -> None:
         """Take no new work; :meth:`run` returns when what is in flight has ended."""
         self.stopping = True
+        self._changed.set()
+
+    def pause(self) -> None:
+        """As :meth:`stop`, but to go on: :meth:`run` may be called again."""
+        self._pausing = True
         self._changed.set()
 
     def abandon(self) -> None:
@@ -117,6 +124,7 @@ class FetchPool:
         """Crawl; everything submitted has been acknowledged when this returns. May be repeated."""
         deadline = self._clock.now() + (self.rules.time_limit_s or inf)
         self._drain_until = None
+        self._pausing = False
         self._visiting.probing.resume()
         try:
             while True:
@@ -164,6 +172,8 @@ class FetchPool:
     def _must_end(self, now: float, deadline: float) -> Ending | None:
         if self.stopping:
             return Ending.INTERRUPTED
+        if self._pausing:
+            return Ending.PAUSED
         full = self.rules.max_pages and self._pages >= self.rules.max_pages
         return Ending.LIMIT if now >= deadline or full else None
 

@@ -29,6 +29,8 @@ APPLICATION_ID = 0x46525348
 
 _BUSY_TIMEOUT_MS = 10_000
 _CACHE_KIB = 8_192
+#: The id of a process and a word.
+_OWNER_BYTES = 64
 
 
 @dataclass(slots=True)
@@ -64,15 +66,17 @@ class Database:
         self.lock.close()
 
 
-async def open_store(path: Path) -> Database:
+async def open_store(path: Path, *, owner: str = "freshet") -> Database:
     """Open a store for writing, creating or migrating it where needed.
+
+    ``owner`` is what others are told is writing it.
 
     Raises:
         StoreError: the file is foreign, damaged, newer than this program, not writable,
             or written by another process.
     """
     with store_errors(path):
-        lock = _lock(path)
+        lock = _lock(path, owner)
         try:
             _check_not_foreign(path)
             writer = await _connect(path, write=True)
@@ -107,18 +111,36 @@ async def reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
             await connection.close()
 
 
-def _lock(path: Path) -> IO[bytes]:
+def owner_of(path: Path) -> tuple[str, int] | None:
+    """What is writing a store, and the id of its process; None if nothing is."""
+    file = _lock_file(path)
+    if not file.exists():
+        return None
+    with file.open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            number, _, owner = lock.read(_OWNER_BYTES).decode("ascii", "replace").partition(" ")
+            return (owner or "freshet", int(number)) if number.isdigit() else None
+    return None
+
+
+def _lock_file(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
+
+
+def _lock(path: Path, owner: str) -> IO[bytes]:
     """Hold ``FILE.lock``; the kernel lets go of it however the process ends."""
-    lock = path.with_name(path.name + ".lock").open("a+b")
+    lock = _lock_file(path).open("a+b")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.seek(0)
-        owner = lock.read(20).decode("ascii", "replace").strip() or "unknown"
+        known = lock.read(_OWNER_BYTES).decode("ascii", "replace").split() or ["unknown"]
         lock.close()
-        raise StoreError(f"{path}: another freshet (process {owner}) is writing it") from None
+        raise StoreError(f"{path}: another freshet (process {known[0]}) is writing it") from None
     lock.truncate(0)
-    lock.write(str(os.getpid()).encode("ascii"))
+    lock.write(f"{os.getpid()} {owner}".encode("ascii"))
     lock.flush()
     return lock
 

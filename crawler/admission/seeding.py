@@ -22,8 +22,14 @@ class Seeding:
 
     def __init__(self, seeds: Sequence[StoredSeed], admission: Admission) -> None:
         self._admission = admission
-        self._decided = [s for s in seeds if s.root_url is not None or s.fallback_url is None]
+        self._decided: list[StoredSeed] = []
         self._open: dict[str, list[StoredSeed]] = {}
+        self.renew(seeds)
+
+    def renew(self, seeds: Sequence[StoredSeed]) -> None:
+        """Go on with these."""
+        self._decided = [s for s in seeds if s.root_url is not None or s.fallback_url is None]
+        self._open = {}
         for seed in seeds:
             if seed.root_url is None and seed.fallback_url is not None:
                 self._open.setdefault(str(origin(seed.url)), []).append(seed)

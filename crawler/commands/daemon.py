@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from config.loading import load
 from crawler.commands import running
-from crawler.commands.budget import crawls_per_day
-from crawler.commands.console import print_json
+from crawler.commands.budget import crawls_per_day, parsed
+from crawler.commands.console import fail, print_json
 from crawler.commands.keeping import DaemonOrder, keep
 from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from crawler.commands.progress import watching
-from crawler.commands.site_lists import given_seeds, overrides
+from crawler.commands.site_lists import given_seeds, overrides, read_again
 from crawler.commands.summary import print_summary
+from crawler.errors import CrawlError
 
 
 def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
-    budget: Annotated[
-        str,
-        typer.Option(
-            metavar="N/day|N/hour", help="Requests that may be sent: pages, robots.txt, all."
-        ),
-    ],
     sites: Annotated[
         list[str] | None,
         typer.Argument(metavar="SITE…", help="Hosts or URLs; without a scheme https, then http."),
@@ -32,9 +31,15 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         typer.Option("--sites", metavar="FILE", help="A site list, as for `freshet crawl`."),
     ] = None,
     db: Db = DEFAULT_DB,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N/day|N/hour", help="Requests that may be sent: pages, robots.txt, all."
+        ),
+    ] = None,
     policy: Annotated[
-        str, typer.Option(metavar="NAME[:OPTION=VALUE,…]", help="What a look is worth.")
-    ] = "greedy_index",
+        str | None, typer.Option(metavar="NAME[:OPTION=VALUE,…]", help="What a look is worth.")
+    ] = None,
     scope: Annotated[
         str | None,
         typer.Option(metavar="KIND", help="What belongs to a seed: host, domain, prefix or list."),
@@ -70,24 +75,54 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     """Keep pages fresh: fetch what is worth most, learn how often each page changes, and go on.
 
     New pages are found as in a crawl and compete with known ones for the budget, which is
-    spent evenly over the day. Ctrl-C ends it after the exchanges under way.
+    spent evenly over the day. Ctrl-C ends it after the exchanges under way; `freshet reload`
+    lets it read the settings (`daemon.budget`, `daemon.policy`) and the site list again.
     """
-    per_day = crawls_per_day(budget)
-    settings, _ = read_settings(
-        config,
-        {
-            "crawl.scope": scope,
-            "politeness.delay_s": delay,
-            "crawl.contact": contact,
-            "network.allow_private_addresses": allow_private_addresses,
-            "network.resolve": overrides(resolve),
-        },
-    )
+    given = {
+        "daemon.budget": budget,
+        "daemon.policy": policy,
+        "crawl.scope": scope,
+        "politeness.delay_s": delay,
+        "crawl.contact": contact,
+        "network.allow_private_addresses": allow_private_addresses,
+        "network.resolve": overrides(resolve),
+    }
+    settings, _ = read_settings(config, given)
+    if not settings.daemon.budget:
+        fail(
+            "how many requests may be sent? --budget 5000/day, or daemon.budget in freshet.toml", 2
+        )
+    per_day = crawls_per_day(settings.daemon.budget)
     seeds = given_seeds(sites or [], sites_file, strict=strict)
-    order = DaemonOrder(db, seeds, per_day, policy, time_limit)
+    order = DaemonOrder(db, seeds, per_day, settings.daemon.policy, time_limit)
+
+    def reread() -> DaemonOrder:
+        return _read_again(order, config, given, sites or [], sites_file)
+
     with watching(quiet=json, verbose=verbose) as watch:
-        report = running.run(keep(settings, order, watch=watch))
+        report = running.run(keep(settings, order, watch=watch, reread=reread))
     if json:
         print_json(report.as_json())
     else:
         print_summary(report, db)
+
+
+def _read_again(
+    order: DaemonOrder,
+    config: Path | None,
+    given: Mapping[str, object],
+    sites: list[str],
+    sites_file: str | None,
+) -> DaemonOrder:
+    """The order by the settings and the site list as they are now.
+
+    Raises:
+        CrawlError: something in them is wrong.
+    """
+    try:
+        settings, _ = load(config, {k: v for k, v in given.items() if v is not None})
+        budget = parsed(settings.daemon.budget)
+    except ValueError as error:
+        raise CrawlError(str(error)) from error
+    seeds = read_again(sites, sites_file)
+    return replace(order, seeds=seeds, budget=budget, policy=settings.daemon.policy)

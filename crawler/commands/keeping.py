@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -27,7 +30,7 @@ from crawler.commands.sources.importance import importances
 from crawler.errors import CrawlError
 from crawler.network.fetch import Fetcher
 from crawler.pacing import Pacer
-from crawler.pool import Ending, PoolRules
+from crawler.pool import Ending, FetchPool, PoolRules
 from crawler.tally import Tally
 from scheduler import policy
 from scheduler.arguments import Floats
@@ -41,6 +44,8 @@ from storage import bodies, copies, pages, runs, seeds
 from storage.database import Database, open_store
 from storage.records import StoredSeed
 from storage.runs import RunState
+
+log = logging.getLogger(__name__)
 
 _DAY_S = 86_400.0
 #: After so long the daemon pauses for a moment: verdicts are corrected, old bodies thrown away.
@@ -59,18 +64,24 @@ class DaemonOrder:
     time_limit_s: float = 0.0
 
 
+#: Reads the order again; raises CrawlError where it cannot be followed.
+Reread = Callable[[], DaemonOrder]
+
+
 async def keep(
     settings: Settings,
     order: DaemonOrder,
     *,
     watch: Callable[[Live], Observer],
+    reread: Reread | None = None,
     fetcher: Fetcher | None = None,
     clock: Clock | None = None,
     rng: Random | None = None,
 ) -> CrawlReport:
     """Keep pages fresh until a signal or the time limit, and report what was done.
 
-    ``fetcher`` replaces the network, ``clock`` the machine's.
+    At SIGHUP the order is ``reread``, and followed from then on if all of it can be. ``fetcher``
+    replaces the network, ``clock`` the machine's.
 
     Raises:
         CrawlError: there is nothing to keep fresh, no contact for a crawl beyond loopback, or
@@ -85,7 +96,7 @@ async def keep(
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
         network.require_contact([seed.url for seed in order.seeds])
-        database = await open_store(order.db)
+        database = await open_store(order.db, owner="daemon")
         stack.push_async_callback(database.close)
         await require_readable(database.reader, order.db)
         parser = parser_of(settings)
@@ -97,7 +108,9 @@ async def keep(
             settings, database, run_id, clock, fetcher or network.fetcher, network.lane_key, parser,
             rng or Random(),
         )  # fmt: skip
-        return await _Daemon(around, order, refresher, stored).run(watch)
+        daemon = _Daemon(around, order, refresher, stored, network.require_contact)
+        with _told_to_reload(daemon, reread):
+            return await daemon.run(watch)
 
 
 def refresher_of(specification: str) -> Refresher:
@@ -120,15 +133,32 @@ def refresher_of(specification: str) -> Refresher:
     )
 
 
+@contextmanager
+def _told_to_reload(daemon: _Daemon, reread: Reread | None) -> Iterator[None]:
+    """SIGHUP tells the daemon to read its order again."""
+    if reread is None:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, daemon.reload, reread)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+
+
+def given(named: Sequence[Seed]) -> list[tuple[str, str, str | None, float]]:
+    """Seeds as the store takes them."""
+    return [(s.text, s.url, s.fallback_url, s.importance) for s in named]
+
+
 async def _open_run(database: Database, settings: Settings, order: DaemonOrder, now: float) -> int:
     """Start a run, or go on with one that was killed."""
     last = await runs.latest(database.reader)
     if not order.seeds and not await seeds.load(database.reader):
         raise CrawlError(_NOTHING_TO_KEEP)
     async with database.transaction() as connection:
-        await seeds.add(
-            connection, [(s.text, s.url, s.fallback_url, s.importance) for s in order.seeds], now
-        )
+        await seeds.add(connection, given(order.seeds), now)
         await pages.lift_depth(connection, settings.crawl.max_depth)
         await copies.reconsider(connection, copy_rule(settings), now)
         if last is not None and last.ended_at is None:
@@ -146,11 +176,17 @@ class _Daemon:
         order: DaemonOrder,
         refresher: Refresher,
         stored: Sequence[StoredSeed],
+        require_contact: Callable[[Sequence[str]], None],
     ) -> None:
         self._around = around
         self._order = order
         self._clock = around.clock
         self._stored = stored
+        self._require_contact = require_contact
+        self._reread: Reread | None = None
+        self._seeding: Seeding | None = None
+        self._pool: FetchPool | None = None
+        self._pacer = Pacer(order.budget, around.clock.now())
         self._tally = Tally()
         self.agenda = RecrawlAgenda(
             around.database.reader, refresher, self._importance, around.rng,
@@ -166,27 +202,58 @@ class _Daemon:
 
     async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
         """Visit pages, with a moment of upkeep every day."""
-        seeding = Seeding(self._stored, self._assembly.admission)
+        seeding = self._seeding = Seeding(self._stored, self._assembly.admission)
         self._assembly.listeners.append(self._tally.add)
         started_at = self._clock.now()
         ends_at = started_at + (self._order.time_limit_s or inf)
         rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf)
-        pool = self._assembly.pool(seeding, rules, Pacer(self._order.budget, started_at))
+        pool = self._pool = self._assembly.pool(seeding, rules, self._pacer)
         live = Live(pool, self._assembly.frontier, self._tally, self._clock, False, Watch())
         self._assembly.listeners.append(watch(live))
         await self._assembly.ask_schemes(seeding)
         ending = Ending.LIMIT
-        while ending is Ending.LIMIT and self._clock.now() < ends_at:
+        while ending in {Ending.LIMIT, Ending.PAUSED} and self._clock.now() < ends_at:
+            if self._reread is not None:
+                await self._reload(self._reread, seeding)
             since = self._clock.now()
             pool.rules = replace(rules, time_limit_s=min(_UPKEEP_EVERY_S, ends_at - since))
             ending = await self._assembly.run(pool, seeding)
-            await self._upkeep(since)
+            if ending is not Ending.PAUSED:
+                await self._upkeep(since)
         async with self._around.database.transaction() as connection:
             await runs.close(connection, self._around.run_id, RunState.ENDED, self._clock.now())
         return await make_report(
             self._around.database.reader, self._around.run_id, self._tally, ending,
             seconds=self._clock.now() - started_at, resumed=False,
         )  # fmt: skip
+
+    def reload(self, reread: Reread) -> None:
+        """Read the order again as soon as the exchanges under way have ended."""
+        self._reread = reread
+        if self._pool is not None:
+            self._pool.pause()
+
+    async def _reload(self, reread: Reread, seeding: Seeding) -> None:
+        """Follow the order as it is now, or go on as before."""
+        self._reread = None
+        try:
+            order = reread()
+            refresher = refresher_of(order.policy)
+            self._require_contact([seed.url for seed in order.seeds])
+        except CrawlError as error:
+            log.warning("not reloaded: %s; the daemon goes on as before", error)
+            return
+        now, database = self._clock.now(), self._around.database
+        async with database.transaction() as connection:
+            await seeds.add(connection, given(order.seeds), now)
+        self._stored = await seeds.load(database.reader)
+        seeding.renew(self._stored)
+        await self._assembly.ask_schemes(seeding)
+        self._pacer.change(order.budget, now)
+        refresher.replan(order.budget, now / _DAY_S)
+        self.agenda.forget(refresher)
+        self._order = order
+        log.warning("reloaded: %g requests a day by %s", order.budget, order.policy)
 
     async def _upkeep(self, since: float) -> None:
         """Let what the last days showed count, and throw away what is not to be kept."""

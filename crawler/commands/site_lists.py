@@ -7,6 +7,27 @@ from pathlib import Path
 
 from crawler.admission.sites import Seed, SiteList, read_sites, seeds_from_arguments
 from crawler.commands.console import fail, say
+from crawler.errors import CrawlError
+
+
+def read_again(arguments: list[str], file: str | None) -> list[Seed]:
+    """The seeds of the arguments and the file as they are now.
+
+    Raises:
+        CrawlError: the file cannot be read, a line of it is bad, or there is nothing in it.
+    """
+    found = list(seeds_from_arguments(arguments).seeds)
+    if file is None or file == "-":
+        return found
+    try:
+        site_list = read_sites(Path(file).read_bytes(), file)
+    except OSError as error:
+        raise CrawlError(f"{file}: {error.strerror}") from error
+    for problem in site_list.problems:
+        raise CrawlError(f"{file}:{problem.line}: {problem.message}")
+    if not site_list.seeds:
+        raise CrawlError(f"{file}: there is no usable line in it")
+    return [*found, *site_list.seeds]
 
 
 def overrides(pairs: list[str] | None) -> dict[str, str] | None:

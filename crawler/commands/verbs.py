@@ -14,6 +14,7 @@ from crawler import __version__
 VERBS: Final[Mapping[str, str]] = {
     "crawl": "crawl.crawl_command",
     "daemon": "daemon.daemon_command",
+    "reload": "reload.reload_command",
     "status": "status.status_command",
     "changes": "changes.changes_command",
     "diff": "diff.diff_command",

@@ -77,8 +77,16 @@ class RecrawlAgenda:
         self._looked_at = 0.0
         self._wants_look = True
 
+    def forget(self, refresher: Refresher) -> None:
+        """Begin anew with another refresher; nothing may be in flight."""
+        self._refresher = refresher
+        self.pages = Watchlist()
+        self._host_codes, self._host_ids, self._origins = {}, [], {}
+        self._window, self._settled, self._found = Window(), [], []
+        self._wants_look = True
+
     async def open(self) -> None:
-        """Take in all pages of the store; call once, before anything else."""
+        """Take in all pages of the store, unless they are known."""
         if len(self.pages):
             return
         await self._watch(await watched.pages(self._reader))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from random import Random
 
@@ -39,8 +43,11 @@ class Server:
     web: Fetcher
     clock: VirtualClock
     asked: list[tuple[float, str]] = field(default_factory=list)
+    hang_up_at: float = inf
 
     async def fetch(self, request: Request) -> FetchResult:
+        if len(self.asked) == self.hang_up_at:
+            os.kill(os.getpid(), signal.SIGHUP)
         self.asked.append((self.clock.now(), request.url))
         return await self.web.fetch(request)
 
@@ -62,14 +69,29 @@ class Stage:
         self.clock = VirtualClock(self.web.start_at + 5 * DAY_S)
         self.server = Server(SyntheticFetcher(self.web, self.clock), self.clock)
 
-    async def keep(self, budget: float, days: float, names: Sequence[str] = ()) -> CrawlReport:
+    async def keep(
+        self,
+        budget: float,
+        days: float,
+        names: Sequence[str] = (),
+        reread: Callable[[DaemonOrder], DaemonOrder] | None = None,
+        reload_at: float = inf,
+    ) -> CrawlReport:
+        """Run a daemon; ``reload_at`` so many requests it gets SIGHUP."""
+        self.server.hang_up_at = reload_at
         urls = [f"http://{name}.localhost/" for name in names or self.web.sites]
         order = DaemonOrder(
             self.db, seeds_from_arguments(urls).seeds, budget, time_limit_s=days * DAY_S
         )
         settings = quick(daemon__audit_share=self.audit_share)
         return await keep(
-            settings, order, watch=unwatched, fetcher=self.server, clock=self.clock, rng=Random(1)
+            settings,
+            order,
+            reread=None if reread is None else partial(reread, order),
+            watch=unwatched,
+            fetcher=self.server,
+            clock=self.clock,
+            rng=Random(1),
         )
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
@@ -137,6 +159,39 @@ async def test_what_changes_often_is_looked_at_more_often(tmp_path: Path) -> Non
     assert sum(map(int, map(str, busy))) / len(busy) > 2 * sum(map(int, map(str, quiet))) / len(
         quiet
     )
+
+
+async def test_a_reload_takes_over_budget_policy_and_sites_at_once(tmp_path: Path) -> None:
+    def more(order: DaemonOrder) -> DaemonOrder:
+        wiki = seeds_from_arguments(["http://wiki.localhost/"]).seeds
+        return replace(order, budget=480.0, policy="lambda_crawl", seeds=wiki)
+
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(240.0, 2.0, ["news"], more, reload_at=200)
+    times = [at for at, _ in stage.server.asked]
+    before, after = times[150] - times[149], times[-10] - times[-11]
+    assert before == pytest.approx(360.0)
+    assert after == pytest.approx(180.0)
+    hosts = {url.split("/")[2] for _, url in stage.server.asked[:200]}
+    assert hosts == {"news.localhost"}
+    assert "wiki.localhost" in {url.split("/")[2] for _, url in stage.server.asked[200:]}
+
+
+@pytest.mark.parametrize("wrong", [{"policy": "none"}, {"unreadable": "sites.txt"}])
+async def test_a_reload_that_cannot_be_followed_changes_nothing(
+    tmp_path: Path, wrong: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    def bad(order: DaemonOrder) -> DaemonOrder:
+        if "unreadable" in wrong:
+            raise CrawlError(f"{wrong['unreadable']}: No such file or directory")
+        return replace(order, budget=9_999.0, policy=wrong["policy"])
+
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(240.0, 1.0, ["news"], bad, reload_at=100)
+    assert abs(len(stage.server.asked) - 240) <= 1
+    told = [r.getMessage() for r in caplog.records if "not reloaded" in r.getMessage()]
+    assert len(told) == 1
+    assert "\n" not in told[0]
 
 
 async def test_pages_drawn_at_random_measure_the_freshness(tmp_path: Path) -> None:

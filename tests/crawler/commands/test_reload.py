@@ -1,0 +1,37 @@
+"""``freshet reload`` finds the daemon of a store, and nobody else."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from crawler.commands.main import app
+from storage.database import open_store, owner_of
+
+
+async def test_who_writes_a_store_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "crawl.db"
+    assert owner_of(path) is None
+    database = await open_store(path, owner="daemon")
+    assert owner_of(path) == ("daemon", os.getpid())
+    await database.close()
+    assert owner_of(path) is None
+
+
+async def test_a_daemon_is_told_and_a_crawl_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda number, what: told.append((number, what)))
+    path = tmp_path / "crawl.db"
+    for owner, code in (("daemon", 0), ("freshet", 1)):
+        database = await open_store(path, owner=owner)
+        result = CliRunner().invoke(app, ["reload", "--db", str(path)])
+        assert result.exit_code == code
+        await database.close()
+    assert told == [(os.getpid(), signal.SIGHUP)]
+    assert CliRunner().invoke(app, ["reload", "--db", str(path)]).exit_code == 1
