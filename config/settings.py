@@ -195,12 +195,31 @@ class Change(Group):
     probe: bool
 
 
+class PageRule(Group):
+    """What holds for the pages whose URL matches; None is not said."""
+
+    match: Annotated[str, Field(min_length=1)]
+    never: bool | None = None
+    importance: Annotated[float, _Number, Field(ge=0)] | None = None
+    least_days: Seconds | None = None
+    most_days: PositiveSeconds | None = None
+
+    @check("most_days")
+    @classmethod
+    def _is_at_least_the_least(cls, value: float | None, info: ValidationInfo) -> float | None:
+        least = info.data.get("least_days")
+        if value is not None and least is not None and value < least:
+            raise ValueError(f"input should be at least least_days, which is {least:g}")
+        return value
+
+
 class Daemon(Group):
     """What a daemon may spend, and how; the command line says it, too."""
 
     budget: str
     policy: str
     audit_share: Share
+    rules: Annotated[tuple[PageRule, ...], _Text]
 
 
 class Parse(Group):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import aiosqlite
 import numpy as np
@@ -67,6 +68,14 @@ class WatchedPages:
 
     def __len__(self) -> int:
         return len(self.page_id)
+
+    def take(self, rows: NDArray[np.bool_]) -> WatchedPages:
+        """Those of these rows."""
+        return WatchedPages(
+            self.page_id[rows], self.host_id[rows], list(compress(self.url, rows)),
+            self.since[rows], self.captured[rows], self.gone[rows], self.failed[rows],
+            self.asked[rows], self.found_at[rows],
+        )  # fmt: skip
 
 
 async def pages(

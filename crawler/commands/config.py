@@ -51,7 +51,7 @@ def show_command(
 
 
 def _lines(settings: Settings, origins: Origins) -> Iterator[str]:
-    for group, table in settings.model_dump(mode="json").items():
+    for group, table in settings.model_dump(mode="json", exclude_none=True).items():
         for key, value in table.items():
             name = f"{group}.{key}"
             line = f"{name} = {toml_value(value)}"

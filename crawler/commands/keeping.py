@@ -27,19 +27,20 @@ from crawler.commands.networking import Network
 from crawler.commands.parsers import parser_of
 from crawler.commands.report import CrawlReport, make_report
 from crawler.commands.sources.importance import importances
+from crawler.commands.sources.page_rules import terms
 from crawler.errors import CrawlError
 from crawler.network.fetch import Fetcher
 from crawler.pacing import Pacer
 from crawler.pool import Ending, FetchPool, PoolRules
 from crawler.tally import Tally
 from scheduler import policy
-from scheduler.arguments import Floats
 from scheduler.policy import IndexPolicy, PolicyError, RatePolicy
 from scheduler.recrawl.agenda import RecrawlAgenda
 from scheduler.recrawl.by_index import ByIndex
 from scheduler.recrawl.by_rate import ByRate
 from scheduler.recrawl.guarded import Guarded
 from scheduler.recrawl.refresher import Refresher
+from scheduler.recrawl.terms import Terms
 from storage import bodies, copies, pages, runs, seeds
 from storage.database import Database, open_store
 from storage.records import StoredSeed
@@ -189,16 +190,17 @@ class _Daemon:
         self._pacer = Pacer(order.budget, around.clock.now())
         self._tally = Tally()
         self.agenda = RecrawlAgenda(
-            around.database.reader, refresher, self._importance, around.rng,
+            around.database.reader, refresher, self._terms, around.rng,
             audit_share=around.settings.daemon.audit_share,
         )  # fmt: skip
         self._assembly = Assembly(around, self.agenda)
         refresher.replan(order.budget, around.clock.now() / _DAY_S)
 
-    def _importance(self, urls: Sequence[str], origins: Sequence[str]) -> Floats:
+    def _terms(self, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
         host = np.array([known[origin] for origin in origins], np.intp)
-        return importances(urls, host, list(known), self._stored)
+        importance = importances(urls, host, list(known), self._stored)
+        return terms(urls, importance, self._around.settings.daemon.rules)
 
     async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
         """Visit pages, with a moment of upkeep every day."""

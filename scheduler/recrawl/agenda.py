@@ -13,7 +13,7 @@ asked for before there is a use for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from math import inf
 from random import Random
@@ -24,6 +24,7 @@ import numpy as np
 
 from scheduler.arguments import Floats
 from scheduler.recrawl.refresher import Refresher
+from scheduler.recrawl.terms import TermsOf
 from scheduler.recrawl.watchlist import Watchlist
 from scheduler.recrawl.window import Window
 from scheduler.sources import Rows
@@ -43,9 +44,6 @@ _MANY: Final = 20_000
 #: Seconds after which it is looked again where nothing could be asked for.
 _LOOK_AGAIN_S: Final = 60.0
 
-#: What the pages of some hosts are worth: from their URLs and their hosts' origins, (m,).
-Importance = Callable[[Sequence[str], Sequence[str]], Floats]
-
 
 class RecrawlAgenda:
     """An :class:`~storage.records.Agenda` that never ends."""
@@ -54,14 +52,14 @@ class RecrawlAgenda:
         self,
         reader: aiosqlite.Connection,
         refresher: Refresher,
-        importance: Importance,
+        terms_of: TermsOf,
         rng: Random,
         *,
         audit_share: float = 0.0,
     ) -> None:
         self._reader = reader
         self._refresher = refresher
-        self._importance = importance
+        self._terms_of = terms_of
         self.pages = Watchlist()
         self._host_codes: dict[int, int] = {}
         self._host_ids: list[int] = []
@@ -175,17 +173,22 @@ class RecrawlAgenda:
         host_ids = found.host_id.tolist()
         codes = np.array([self._host_codes[host_id] for host_id in host_ids], np.intp)
         origins = [self._origins[host_id] for host_id in host_ids]
-        importance = self._importance(found.url, origins)
+        terms = self._terms_of(found.url, origins)
+        if terms.never.any():
+            await self._watch(found.take(~terms.never))
+            return
         self.pages.add(
             found.page_id,
             host=codes,
-            importance=importance,
+            importance=terms.importance,
+            least=terms.least_days,
+            most=terms.most_days,
             since=found.since / _DAY_S,
             captured=found.captured,
             gone=found.gone.astype(np.int16),
             not_before=np.where(found.failed, found.asked / _DAY_S, -np.inf),
         )
-        self._refresher.add(codes, importance, found.found_at / _DAY_S)
+        self._refresher.add(codes, terms.importance, found.found_at / _DAY_S)
 
     def _learn(self, visit: Visit) -> None:
         row = self.pages.row(visit.due.page_id)

@@ -28,6 +28,8 @@ _FAILED_FACTOR: Final = 4.0
 _GONE_FACTOR: Final = 0.5
 _MOST_TIMES: Final = 30
 _MOMENT_DAYS: Final = 1e-6
+#: What a day of an overdue page is worth: more than all else.
+_OVERDUE: Final = 1e200
 
 _ROW: Final = np.dtype(
     [
@@ -39,6 +41,8 @@ _ROW: Final = np.dtype(
         ("gone", np.int16),
         ("failures", np.int16),
         ("not_before", np.float64),
+        ("least", np.float64),
+        ("most", np.float64),
         ("taken", np.bool_),
     ]
 )
@@ -48,7 +52,8 @@ class Watchlist:
     """Columns that grow, by name: ``watchlist["host"]`` is (n,), to be written into by its owner.
 
     ``host`` are integer codes; ``since`` is when the copy was last known to be right, or the page
-    found; ``gone`` and ``failures`` count in a row; ``taken`` pages are being asked for, and
+    found; from one look to the next there are at least ``least`` days, and if it can be at most
+    ``most``; ``gone`` and ``failures`` count in a row; ``taken`` pages are being asked for, and
     nothing is asked for again before ``not_before``.
     """
 
@@ -83,7 +88,9 @@ class Watchlist:
     def may_be_asked(self, now: float) -> Bools:
         """(n,), whether a page is neither being asked for nor to be left alone."""
         may: Bools = ~self._rows["taken"][: self._n]
-        may &= self._rows["not_before"][: self._n] <= now
+        rows = self._rows[: self._n]
+        may &= rows["not_before"] <= now
+        may &= (rows["since"] + rows["least"] <= now) | ~rows["captured"]
         return may
 
     def weighted(self, worth: Floats, now: float) -> Floats:
@@ -93,6 +100,8 @@ class Watchlist:
         waited = np.maximum(now - rows["since"], _MOMENT_DAYS)
         found: Floats = np.where(rows["captured"], worth, rows["importance"] * waited)
         found *= _GONE_FACTOR ** rows["gone"]
+        overdue = rows["captured"] & (rows["since"] + rows["most"] <= now)
+        found[overdue] = _OVERDUE * (now - rows["since"][overdue])
         return found
 
     def drop(self, rows: Rows) -> None:

@@ -60,7 +60,8 @@ class Stage:
     """A web, a clock and a store, on which daemons run one after the other."""
 
     db: Path
-    audit_share: float = 0.01
+    audit_share: float = 0.0
+    rules: list[dict[str, object]] = field(default_factory=list)
     web: SyntheticWeb = field(default_factory=lambda: showcase(seed=7, traps=False))
     clock: VirtualClock = field(init=False)
     server: Server = field(init=False)
@@ -83,7 +84,7 @@ class Stage:
         order = DaemonOrder(
             self.db, seeds_from_arguments(urls).seeds, budget, time_limit_s=days * DAY_S
         )
-        settings = quick(daemon__audit_share=self.audit_share)
+        settings = quick(daemon__audit_share=self.audit_share, daemon__rules=self.rules)
         return await keep(
             settings,
             order,
@@ -207,6 +208,28 @@ async def test_pages_drawn_at_random_measure_the_freshness(tmp_path: Path) -> No
     assert measured is not None
     assert 0.02 < measured.share < 0.9
     assert measured.expected == pytest.approx(measured.share, abs=0.15)
+
+
+async def test_rules_keep_pages_away_and_apart_and_bring_them_back(tmp_path: Path) -> None:
+    rules = [
+        {"match": "*/archive/*", "never": True},
+        {"match": "http://docs.localhost/*", "least_days": 3.0},
+        {"match": "http://news.localhost/about", "most_days": 0.5},
+    ]
+    stage = Stage(tmp_path / "crawl.db", rules=rules)
+    await stage.keep(200.0, 6.0, ["news", "docs"])
+    pages = [(at, url) for at, url in stage.server.asked if not url.endswith((".txt", ".xml"))]
+    assert not [url for _, url in pages if "/archive/" in url]
+    gaps: dict[str, list[float]] = {}
+    for url in {url for _, url in pages}:
+        times = [at for at, other in pages if other == url]
+        gaps[url] = [b - a for a, b in pairwise(times)]
+    docs = [gap for url, all_ in gaps.items() if "docs.localhost" in url for gap in all_]
+    assert docs
+    assert min(docs) >= 3 * DAY_S
+    about = gaps["http://news.localhost/about"]
+    assert len(about) >= 9
+    assert max(about) <= 0.6 * DAY_S
 
 
 async def test_there_must_be_something_to_keep_fresh_and_a_policy_that_can(tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+"""Rules for pages by the pattern of their URL (``daemon.rules``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from config.settings import PageRule
+from scheduler.arguments import Floats
+from scheduler.recrawl.terms import Terms
+
+
+def terms(urls: Sequence[str], importance: Floats, rules: Sequence[PageRule]) -> Terms:
+    """The terms of pages of these importances; for each term the first rule that sets it counts."""
+    n = len(urls)
+    found = Terms(importance.copy(), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf))
+    # From the last to the first, so that the first has the last word.
+    for rule in reversed(rules):
+        pattern = _pattern(rule.match)
+        rows = np.array([pattern.fullmatch(url) is not None for url in urls], np.bool_)
+        if rule.importance is not None:
+            found.importance[rows] = rule.importance
+        if rule.never is not None:
+            found.never[rows] = rule.never
+        if rule.least_days is not None:
+            found.least_days[rows] = rule.least_days
+        if rule.most_days is not None:
+            found.most_days[rows] = rule.most_days
+    return found
+
+
+def _pattern(match: str) -> re.Pattern[str]:
+    """``*`` stands for anything; what begins with a slash is a path, on whatever host."""
+    text = ".*".join(map(re.escape, match.split("*")))
+    return re.compile(f"[a-z]+://[^/]+{text}" if match.startswith("/") else text)

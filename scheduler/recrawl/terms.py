@@ -1,0 +1,30 @@
+"""On which terms pages are kept fresh. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from scheduler.arguments import Bools, Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for m pages; every column has length m.
+
+    Attributes:
+        importance: μ.
+        never: True for those that are not asked for at all.
+        least_days: days from one look to the next at least.
+        most_days: days after which a look comes before all that are not overdue; inf: none.
+    """
+
+    importance: Floats
+    never: Bools
+    least_days: Floats
+    most_days: Floats
+
+
+#: The terms of pages, by their URLs and the origins of their hosts.
+TermsOf: TypeAlias = Callable[[Sequence[str], Sequence[str]], Terms]

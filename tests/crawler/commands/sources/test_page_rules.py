@@ -1,0 +1,56 @@
+"""Rules for pages by the pattern of their URL."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from config.loading import ConfigError, load
+from config.settings import PageRule
+from crawler.commands.sources.page_rules import terms
+
+URLS = ["https://a.example/", "https://a.example/tag/x", "http://b.example/shop/tag/1?page=2"]
+
+
+def rule(match: str, **said: object) -> PageRule:
+    return PageRule.model_validate({"match": match, **said})
+
+
+def test_a_path_holds_on_every_host_and_a_star_is_anything() -> None:
+    found = terms(URLS, np.ones(3), [rule("/tag/*", never=True), rule("*page=*", least_days=3)])
+    assert found.never.tolist() == [False, True, False]
+    assert found.least_days.tolist() == [0.0, 0.0, 3.0]
+    assert found.most_days.tolist() == [inf] * 3
+
+
+def test_the_first_rule_that_says_something_counts_for_each_term() -> None:
+    rules = [
+        rule("https://a.example/*", importance=5),
+        rule("*", importance=2, most_days=9, never=False),
+        rule("*tag*", importance=7, most_days=1, never=True),
+    ]
+    found = terms(URLS, np.ones(3), rules)
+    assert found.importance.tolist() == [5.0, 5.0, 2.0]
+    assert found.most_days.tolist() == [9.0] * 3
+    assert not found.never.any()
+
+
+def test_marks_of_patterns_are_no_patterns() -> None:
+    assert terms(["https://a.example/xhtml"], np.ones(1), [rule("/x.*", never=True)]).never[0] == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [{"match": ""}],
+        [{"match": "*", "often": True}],
+        [{"match": "*", "least_days": 3, "most_days": 2}],
+        [{"match": "*", "importance": -1}],
+    ],
+)
+def test_wrong_rules_are_told_in_one_line(wrong: list[dict[str, object]]) -> None:
+    with pytest.raises(ConfigError, match=r"daemon\.rules") as caught:
+        load(None, {"daemon.rules": wrong})
+    assert "\n" not in str(caught.value)
