@@ -77,6 +77,7 @@ class FetchPool:
         self._submit_entry = submit
         self.stopping = False
         self._pausing = False
+        self._is_held = False
         self._failure: BaseException | None = None
         self._drain_until: float | None = None
         self._changed = asyncio.Event()
@@ -160,7 +161,8 @@ class FetchPool:
             now = self._clock.now()
             if ending := self._must_end(now, deadline):
                 return ending
-            if not self._pacer.allows(now):
+            self._is_held = not self._pacer.allows(now)
+            if self._is_held:
                 return None
             errand = None
             if self._may_launch():
@@ -223,7 +225,8 @@ class FetchPool:
 
     def _next_launch(self, now: float) -> float:
         """When something may start again, or should be looked for."""
-        if not self._pacer.allows(now):
+        if self._is_held:
+            # It may have come to allow it just now: what is ready must not wait for anything else.
             return self._pacer.allows_at(now)
         at = self._next_wake()
         return inf if at is None else at

@@ -36,6 +36,14 @@ async def latest(connection: aiosqlite.Connection) -> CrawlRun | None:
     return next((CrawlRun(r[0], r[1], r[2], RunState(r[3]), r[4]) for r in rows), None)
 
 
+async def settings_of_latest(connection: aiosqlite.Connection) -> str | None:
+    """The settings (JSON) of the run that was started last, or None in a new store."""
+    rows = await connection.execute_fetchall(
+        "SELECT settings FROM crawl_run ORDER BY id DESC LIMIT 1"
+    )
+    return next((str(row[0]) for row in rows), None)
+
+
 async def start(connection: aiosqlite.Connection, now: float, settings: str) -> int:
     """Begin a run; its id. ``settings`` is a JSON object, kept as a record."""
     rows = await connection.execute_fetchall(
@@ -43,6 +51,11 @@ async def start(connection: aiosqlite.Connection, now: float, settings: str) -> 
         (now, RunState.RUNNING, settings),
     )
     return int(next(iter(rows))[0])
+
+
+async def record_settings(connection: aiosqlite.Connection, run_id: int, settings: str) -> None:
+    """Keep other settings (a JSON object) as the record of a run."""
+    await connection.execute("UPDATE crawl_run SET settings = ? WHERE id = ?", (settings, run_id))
 
 
 async def reopen(connection: aiosqlite.Connection, run_id: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,7 @@ from crawler.commands.explanation import (
     explain,
 )
 from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from crawler.commands.prospect import Prospect, prospect
 from storage import inquiries
 from storage.inquiries import GoodCapture, KnownUrl
 from storage.records import HostState, RobotsStanding
@@ -50,21 +52,25 @@ def explain_command(
         robots_max_age_s=settings.robots.max_age_s,
         permanent_recheck_days=settings.crawl.permanent_recheck_days,
     )
-    explanation = running.run(_read(db, lookup.spellings(url), rules, time.time()))
+    explanation, ahead = running.run(_read(db, lookup.spellings(url), rules, time.time()))
     if json:
-        print_json(explanation.as_json())
+        print_json(explanation.as_json() | {"prospect": ahead and asdict(ahead)})
     else:
-        _print(explanation)
+        _print(explanation, ahead)
 
 
-async def _read(db: Path, urls: Sequence[str], rules: ExplanationRules, now: float) -> Explanation:
+async def _read(
+    db: Path, urls: Sequence[str], rules: ExplanationRules, now: float
+) -> tuple[Explanation, Prospect | None]:
     async with inquiries.snapshot(db) as connection:
-        return await explain(connection, urls, rules, now)
+        it = await explain(connection, urls, rules, now)
+        page_id = it.known.page_id if it.known is not None else None
+        return it, None if page_id is None else await prospect(connection, page_id, now)
 
 
-def _print(it: Explanation) -> None:
+def _print(it: Explanation, ahead: Prospect | None) -> None:
     show_line(it.url, "bold")
-    show_line(it.outlook)
+    show_line(it.outlook if ahead is None else ahead.sentence())
     if it.known is None:
         _print_unknown(it)
     else:

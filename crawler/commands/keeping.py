@@ -164,8 +164,16 @@ async def _open_run(database: Database, settings: Settings, order: DaemonOrder, 
         await copies.reconsider(connection, copy_rule(settings), now)
         if last is not None and last.ended_at is None:
             await runs.reopen(connection, last.run_id)
+            await runs.record_settings(connection, last.run_id, _recorded(settings, order))
             return last.run_id
-        return await runs.start(connection, now, settings.model_dump_json())
+        return await runs.start(connection, now, _recorded(settings, order))
+
+
+def _recorded(settings: Settings, order: DaemonOrder) -> str:
+    """The settings as the run keeps them, with what is in force of the order."""
+    said = {"budget": f"{order.budget:g}/day", "policy": order.policy}
+    daemon = settings.daemon.model_copy(update=said)
+    return settings.model_copy(update={"daemon": daemon}).model_dump_json()
 
 
 class _Daemon:
@@ -248,6 +256,8 @@ class _Daemon:
         now, database = self._clock.now(), self._around.database
         async with database.transaction() as connection:
             await seeds.add(connection, given(order.seeds), now)
+            recorded = _recorded(self._around.settings, order)
+            await runs.record_settings(connection, self._around.run_id, recorded)
         self._stored = await seeds.load(database.reader)
         seeding.renew(self._stored)
         await self._assembly.ask_schemes(seeding)

@@ -74,6 +74,15 @@ class Learning:
             np.full(1, np.inf), self._last, np.zeros(n, np.int64), nothing, nothing,
         )  # fmt: skip
 
+    def rate(self, row: int) -> float:
+        """The estimated changes of a page per day."""
+        return float(self._rate[row])
+
+    def credible(self, row: int) -> tuple[float, float]:
+        """The rates between which that of a page lies with a probability of 90 %."""
+        lower, upper = self._learner.credible_interval(np.array([row], np.intp))
+        return float(lower[0]), float(upper[0])
+
     def stale(self, row: int, now: float) -> float:
         """1 − e^{−Δτ}, the probability that a page has changed since it was looked at."""
         age = max(now - float(self._last[row]), 0.0)

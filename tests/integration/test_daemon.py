@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sqlite3
@@ -19,6 +20,7 @@ import pytest
 from crawler.admission.sites import seeds_from_arguments
 from crawler.clock import VirtualClock
 from crawler.commands.keeping import DaemonOrder, keep
+from crawler.commands.prospect import prospect
 from crawler.commands.report import CrawlReport
 from crawler.errors import CrawlError
 from crawler.network.fetch import Fetcher, Request
@@ -70,6 +72,11 @@ class Stage:
         self.clock = VirtualClock(self.web.start_at + 5 * DAY_S)
         self.server = Server(SyntheticFetcher(self.web, self.clock), self.clock)
 
+    def at(self, clock: VirtualClock) -> None:
+        """Go on by another clock."""
+        self.clock = self.server.clock = clock
+        self.server.web = SyntheticFetcher(self.web, clock)
+
     async def keep(
         self,
         budget: float,
@@ -116,6 +123,26 @@ async def test_the_budget_counts_every_request_and_is_spent_whole_and_evenly(
     assert_consistent(stage.db)
 
 
+class CreepingClock(VirtualClock):
+    """As on a machine, time passes between two readings, and timers are a little early."""
+
+    def now(self) -> float:
+        self._at += 1e-3
+        return super().now()
+
+    async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
+        return await super().wait(changed, until - 2.5e-3, idle=idle)
+
+
+async def test_time_that_passes_while_it_decides_holds_nothing_up(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    stage.at(CreepingClock(stage.clock.now()))
+    await stage.keep(2 * DAY_S, 120 / DAY_S, ["news", "docs"])
+    times = [at for at, _ in stage.server.asked]
+    assert abs(len(times) - 240) <= 5
+    assert max(b - a for a, b in pairwise(times)) < 5
+
+
 async def test_in_the_end_it_has_every_page_that_a_complete_crawl_finds(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db")
     await stage.keep(2_000.0, 1.0)
@@ -130,8 +157,7 @@ async def test_a_second_daemon_goes_on_and_nothing_bursts(tmp_path: Path) -> Non
     stage = Stage(tmp_path / "crawl.db")
     await stage.keep(200.0, 3.0)
     before = len(stage.server.asked)
-    stage.clock = VirtualClock(stage.clock.now() + 10 * DAY_S)
-    stage.server.clock, stage.server.web = stage.clock, SyntheticFetcher(stage.web, stage.clock)
+    stage.at(VirtualClock(stage.clock.now() + 10 * DAY_S))
     await stage.keep(200.0, 0.25)
     again = stage.server.asked[before:]
     assert abs(len(again) - 50) <= 1
@@ -230,6 +256,26 @@ async def test_rules_keep_pages_away_and_apart_and_bring_them_back(tmp_path: Pat
     about = gaps["http://news.localhost/about"]
     assert len(about) >= 9
     assert max(about) <= 0.6 * DAY_S
+
+
+async def test_what_it_thinks_of_a_page_can_be_told(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(300.0, 12.0, ["news"])
+    async with reading(stage.db) as connection:
+        found = {
+            str(url): await prospect(connection, int(str(page_id)), stage.clock.now())
+            for page_id, url in stage.rows("SELECT id, url FROM page WHERE checked_at NOTNULL")
+        }
+    busy, quiet = found["http://news.localhost/"], found["http://news.localhost/about"]
+    assert busy is not None
+    assert quiet is not None
+    assert busy.rate_lower < busy.change_rate < busy.rate_upper
+    assert busy.change_rate > 5 * quiet.change_rate
+    assert busy.importance_by == "the site list"
+    assert busy.due_in_days is not None
+    assert quiet.due_in_days is not None
+    assert 0 <= busy.due_in_days < quiet.due_in_days < 60
+    assert "under 300/day looks are taken at about" in busy.sentence()
 
 
 async def test_there_must_be_something_to_keep_fresh_and_a_policy_that_can(tmp_path: Path) -> None:
