@@ -26,6 +26,7 @@ from crawler.commands.grouping import Watch
 from crawler.commands.networking import Network
 from crawler.commands.parsers import parser_of
 from crawler.commands.report import CrawlReport, make_report
+from crawler.commands.sources.areas import Areas
 from crawler.commands.sources.importance import importances
 from crawler.commands.sources.page_rules import terms
 from crawler.errors import CrawlError
@@ -34,8 +35,10 @@ from crawler.pacing import Pacer
 from crawler.pool import Ending, FetchPool, PoolRules
 from crawler.tally import Tally
 from scheduler import policy
+from scheduler.policies.greedy_index import GreedyIndex
 from scheduler.policy import IndexPolicy, PolicyError, RatePolicy
 from scheduler.recrawl.agenda import RecrawlAgenda
+from scheduler.recrawl.by_clock import ByClock
 from scheduler.recrawl.by_index import ByIndex
 from scheduler.recrawl.by_rate import ByRate
 from scheduler.recrawl.guarded import Guarded
@@ -124,6 +127,8 @@ def refresher_of(specification: str) -> Refresher:
         chosen = policy.load(specification)
     except PolicyError as error:
         raise CrawlError(str(error)) from error
+    if isinstance(chosen, GreedyIndex):
+        return Guarded(ByClock(), specification)
     if isinstance(chosen, IndexPolicy):
         return Guarded(ByIndex(chosen), specification)
     if isinstance(chosen, RatePolicy):
@@ -191,6 +196,7 @@ class _Daemon:
         self._order = order
         self._clock = around.clock
         self._stored = stored
+        self._areas = Areas()
         self._require_contact = require_contact
         self._reread: Reread | None = None
         self._seeding: Seeding | None = None
@@ -208,7 +214,7 @@ class _Daemon:
         known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
         host = np.array([known[origin] for origin in origins], np.intp)
         importance = importances(urls, host, list(known), self._stored)
-        return terms(urls, importance, self._around.settings.daemon.rules)
+        return terms(urls, self._areas.codes(urls), importance, self._around.settings.daemon.rules)
 
     async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
         """Visit pages, with a moment of upkeep every day."""

@@ -82,7 +82,7 @@ async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -
     origins = [origin_of[host_id] for host_id in host_ids.tolist()]
     stored = await seeds.load(connection)
     of_seeds = importances(pages.url, codes, origins, stored)
-    importance = terms(pages.url, of_seeds, order.rules).importance
+    importance = terms(pages.url, codes, of_seeds, order.rules).importance
     learning = Learning()
     learning.add(codes.astype(np.intp), importance, pages.found_at / _DAY_S)
     looks = await watched.looks(connection)

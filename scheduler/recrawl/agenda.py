@@ -97,6 +97,8 @@ class RecrawlAgenda:
             looks.compared[known],
             looks.changed[known],
         )
+        for row in np.flatnonzero(self.pages["gone"]).tolist():
+            self._refresher.gone(row)
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
@@ -188,7 +190,7 @@ class RecrawlAgenda:
             gone=found.gone.astype(np.int16),
             not_before=np.where(found.failed, found.asked / _DAY_S, -np.inf),
         )
-        self._refresher.add(codes, terms.importance, found.found_at / _DAY_S)
+        self._refresher.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
 
     def _learn(self, visit: Visit) -> None:
         row = self.pages.row(visit.due.page_id)
@@ -198,8 +200,11 @@ class RecrawlAgenda:
         kind, at = visit.observation.kind, visit.observation.at / _DAY_S
         if kind in (Kind.CHANGED, Kind.UNCHANGED):
             self._refresher.looked(row, at, changed=kind is Kind.CHANGED)
-        elif kind in (Kind.NEW, Kind.GONE):
+        elif kind is Kind.NEW:
             self._refresher.looked(row, at, changed=None)
+        elif kind is Kind.GONE:
+            self._refresher.looked(row, at, changed=None)
+            self._refresher.gone(row)
 
     # -- the window --------------------------------------------------------------
 

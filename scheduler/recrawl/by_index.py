@@ -15,7 +15,7 @@ class ByIndex:
         self._policy = policy
         self._learning = Learning()
 
-    def add(self, site: Rows, importance: Floats, at: Floats) -> None:
+    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         """Append rows."""
         self._learning.add(site, importance, at)
 
@@ -34,6 +34,9 @@ class ByIndex:
     def stale(self, row: int, now: float) -> float:
         """The probability that a page has changed since it was looked at."""
         return self._learning.stale(row, now)
+
+    def gone(self, row: int) -> None:
+        """Nothing changes: a page that is gone is looked at ever more rarely anyway."""
 
     def replan(self, budget: float, now: float) -> None:
         """Nothing changes: the price is what comes out."""

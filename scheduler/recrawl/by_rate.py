@@ -40,7 +40,7 @@ class ByRate:
         self._plan: CrawlPlan | None = None
         self._planned_at = -np.inf
 
-    def add(self, site: Rows, importance: Floats, at: Floats) -> None:
+    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         """Append rows; they are in the next plan."""
         self._learning.add(site, importance, at)
 
@@ -68,6 +68,9 @@ class ByRate:
     def stale(self, row: int, now: float) -> float:
         """The probability that a page has changed since it was looked at."""
         return self._learning.stale(row, now)
+
+    def gone(self, row: int) -> None:
+        """Nothing changes: a page that is gone is looked at ever more rarely anyway."""
 
     def replan(self, budget: float, now: float) -> None:
         """Plan for this budget at the next look."""

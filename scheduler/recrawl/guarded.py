@@ -31,11 +31,11 @@ class Guarded:
         self._importance = np.empty(0)
         self._last = np.empty(0)
 
-    def add(self, site: Rows, importance: Floats, at: Floats) -> None:
+    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         """Append rows."""
         self._importance = np.concatenate([self._importance, importance])
         self._last = np.concatenate([self._last, at])
-        self._inner.add(site, importance, at)
+        self._inner.add(site, area, importance, at)
 
     def looked(self, row: int, at: float, *, changed: bool | None) -> None:
         """Pass it on."""
@@ -70,6 +70,10 @@ class Guarded:
     def stale(self, row: int, now: float) -> float:
         """What the other says."""
         return self._inner.stale(row, now)
+
+    def gone(self, row: int) -> None:
+        """Pass it on."""
+        self._inner.gone(row)
 
     def replan(self, budget: float, now: float) -> None:
         """Pass it on."""

@@ -15,8 +15,8 @@ class Refresher(Protocol):
     order: fed the same observations again after a crash, it knows the same.
     """
 
-    def add(self, site: Rows, importance: Floats, at: Floats) -> None:
-        """Append rows: pages of these sites (integer codes), looked at on these days."""
+    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
+        """Append rows: pages of these sites and areas (integer codes), found on these days."""
         ...
 
     def looked(self, row: int, at: float, *, changed: bool | None) -> None:
@@ -35,6 +35,10 @@ class Refresher(Protocol):
 
     def stale(self, row: int, now: float) -> float:
         """The probability that a page has changed since it was looked at."""
+        ...
+
+    def gone(self, row: int) -> None:
+        """A page is gone: it counts for nothing until it is looked at again and is there."""
         ...
 
     def replan(self, budget: float, now: float) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from scheduler.arguments import Bools, Floats
+from scheduler.sources import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,12 +15,14 @@ class Terms:
     """What holds for m pages; every column has length m.
 
     Attributes:
+        area: the part of its site that a page is in, a small integer.
         importance: μ.
         never: True for those that are not asked for at all.
         least_days: days from one look to the next at least.
         most_days: days after which a look comes before all that are not overdue; inf: none.
     """
 
+    area: Rows
     importance: Floats
     never: Bools
     least_days: Floats

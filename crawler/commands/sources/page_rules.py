@@ -10,12 +10,13 @@ import numpy as np
 from config.settings import PageRule
 from scheduler.arguments import Floats
 from scheduler.recrawl.terms import Terms
+from scheduler.sources import Rows
 
 
-def terms(urls: Sequence[str], importance: Floats, rules: Sequence[PageRule]) -> Terms:
+def terms(urls: Sequence[str], area: Rows, importance: Floats, rules: Sequence[PageRule]) -> Terms:
     """The terms of pages of these importances; for each term the first rule that sets it counts."""
     n = len(urls)
-    found = Terms(importance.copy(), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf))
+    found = Terms(area, importance.copy(), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf))
     # From the last to the first, so that the first has the last word.
     for rule in reversed(rules):
         pattern = _pattern(rule.match)

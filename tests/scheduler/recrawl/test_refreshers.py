@@ -28,7 +28,11 @@ LOOKS = st.lists(
 
 
 def pages(refresher: Refresher | Learning, n: int = 4, at: float = 0.0) -> None:
-    refresher.add(np.arange(n) % 2, np.ones(n), np.full(n, at))
+    columns = np.arange(n) % 2, np.ones(n), np.full(n, at)
+    if isinstance(refresher, Learning):
+        refresher.add(*columns)
+    else:
+        refresher.add(columns[0], np.zeros(n, np.intp), *columns[1:])
 
 
 @given(LOOKS)
@@ -96,7 +100,7 @@ def test_an_evenly_spaced_plan_of_equal_rates_looks_at_all_in_turn() -> None:
 def test_lambda_crawl_is_followed_at_poisson_times() -> None:
     refresher = ByRate(LambdaCrawl())
     importance = np.array([100.0, 1.0, 1.0, 1.0])
-    refresher.add(np.zeros(4, np.intp), importance, np.zeros(4))
+    refresher.add(np.zeros(4, np.intp), np.zeros(4, np.intp), importance, np.zeros(4))
     refresher.replan(4.0, 0.0)
     counts = plan(refresher, 100.0, 4.0, 4)
     table = SourceTable.of(importance, refresher._learning.table().change_rate)

@@ -14,12 +14,17 @@ from crawler.commands.sources.page_rules import terms
 URLS = ["https://a.example/", "https://a.example/tag/x", "http://b.example/shop/tag/1?page=2"]
 
 
+AREAS = np.zeros(3, np.intp)
+
+
 def rule(match: str, **said: object) -> PageRule:
     return PageRule.model_validate({"match": match, **said})
 
 
 def test_a_path_holds_on_every_host_and_a_star_is_anything() -> None:
-    found = terms(URLS, np.ones(3), [rule("/tag/*", never=True), rule("*page=*", least_days=3)])
+    found = terms(
+        URLS, AREAS, np.ones(3), [rule("/tag/*", never=True), rule("*page=*", least_days=3)]
+    )
     assert found.never.tolist() == [False, True, False]
     assert found.least_days.tolist() == [0.0, 0.0, 3.0]
     assert found.most_days.tolist() == [inf] * 3
@@ -31,14 +36,19 @@ def test_the_first_rule_that_says_something_counts_for_each_term() -> None:
         rule("*", importance=2, most_days=9, never=False),
         rule("*tag*", importance=7, most_days=1, never=True),
     ]
-    found = terms(URLS, np.ones(3), rules)
+    found = terms(URLS, AREAS, np.ones(3), rules)
     assert found.importance.tolist() == [5.0, 5.0, 2.0]
     assert found.most_days.tolist() == [9.0] * 3
     assert not found.never.any()
 
 
 def test_marks_of_patterns_are_no_patterns() -> None:
-    assert terms(["https://a.example/xhtml"], np.ones(1), [rule("/x.*", never=True)]).never[0] == 0
+    assert (
+        terms(["https://a.example/xhtml"], AREAS[:1], np.ones(1), [rule("/x.*", never=True)]).never[
+            0
+        ]
+        == 0
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,166 @@
+"""The daemon's learning against the true history of recorded sites, without fetching.
+
+Accounting: a change is significant if the main text is another and resembles the one before by
+0.98 at most, and that is what a look sees. Pages that live under 30 days are left out; the first
+1,200 days; every page is known and fresh at the start or at its birth; one look every 1/R days,
+R the mean number of pages alive divided by the interval; nothing but looks is heard. Costs are
+shares of those of uniform periodic looks, as many.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from crawler.commands.sources.areas import Areas
+from scheduler.recrawl.refresher import Refresher
+
+_DAY_S = 86_400.0
+_DAYS = 1_200.0
+_LEAST_LIFE = 30.0
+_SIGNIFICANT = 0.98
+_ORIGIN = "http://recorded.localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page with its life and the days of its significant changes."""
+
+    url: str
+    birth: float
+    death: float
+    changes: tuple[float, ...]
+
+
+@dataclass(slots=True)
+class Costs:
+    """Days for which copies were stale: by harmonic numbers of missed changes, and at all."""
+
+    harmonic: float = 0.0
+    binary: float = 0.0
+
+    def add(self, page: Page, since: float, until: float) -> bool:
+        """Count what a copy of day ``since`` cost until then; whether the page had changed."""
+        first, last = bisect_right(page.changes, since), bisect_right(page.changes, until)
+        missed = page.changes[first:last]
+        self.harmonic += sum((until - at) / n for n, at in enumerate(missed, start=1))
+        self.binary += until - missed[0] if missed else 0.0
+        return bool(missed)
+
+
+def load(path: Path) -> list[Page]:
+    """The pages of a recorded site, in the order of their births."""
+    connection = sqlite3.connect(path)
+    (start,) = connection.execute("SELECT min(time) FROM versions").fetchone()
+    (end,) = connection.execute("SELECT max(time) FROM versions").fetchone()
+    horizon = min(_DAYS, (end - start) / _DAY_S)
+    pages = []
+    for page_id, url, first, last in connection.execute(
+        "SELECT id, url, first_seen, last_seen FROM pages WHERE kind = 'html' ORDER BY id"
+    ):
+        birth = (first - start) / _DAY_S
+        death = ((end if last is None else last) - start) / _DAY_S
+        if death - birth >= _LEAST_LIFE and birth < horizon:
+            death = min(death, horizon)
+            days = _changes(connection, page_id, start)
+            changes = tuple(at for at in days if birth < at < death)
+            pages.append(Page(f"{_ORIGIN}{url}", birth, death, changes))
+    connection.close()
+    return sorted(pages, key=lambda page: page.birth)
+
+
+def _changes(connection: sqlite3.Connection, page_id: int, start: float) -> Iterator[float]:
+    before = None
+    for at, blob, main, likeness in connection.execute(
+        "SELECT time, blob, main_hash, jac_main FROM versions WHERE page = ? ORDER BY time",
+        (page_id,),
+    ):
+        if blob is None:
+            continue
+        # Without a likeness it stood after a deletion: it is there again, not another.
+        if before is not None and main != before and (likeness or 2.0) <= _SIGNIFICANT:
+            yield (at - start) / _DAY_S
+        before = main
+
+
+def looks_a_day(pages: Sequence[Page], interval: float) -> float:
+    """R: the mean number of pages alive by the interval."""
+    days = max(page.death for page in pages)
+    return sum(page.death - page.birth for page in pages) / days / interval
+
+
+def uniform(pages: Sequence[Page], rate: float, seed: int) -> Costs:
+    """All pages in turn, the one looked at longest ago next."""
+    return _Run(pages, seed, None).costs(rate)
+
+
+def kept(pages: Sequence[Page], rate: float, seed: int, refresher: Refresher) -> Costs:
+    """What is worth most next, learning from what was found."""
+    refresher.replan(rate, 0.0)
+    return _Run(pages, seed, refresher).costs(rate)
+
+
+class _Run:
+    """Looks at a site, one after the other; the pages that were there first in a random order."""
+
+    def __init__(self, pages: Sequence[Page], seed: int, refresher: Refresher | None) -> None:
+        shuffled = list(pages)
+        Random(seed).shuffle(shuffled)
+        self._pages = sorted(shuffled, key=lambda page: max(page.birth, 0.0))
+        self._refresher = refresher
+        self._areas = Areas()
+        # As a crawl does, it begins with the page under which all others stand.
+        self._areas.codes([min((page.url for page in pages), key=len)])
+        self._death = np.array([page.death for page in self._pages])
+        self._last = np.array([page.birth for page in self._pages])
+        self._alive = np.zeros(len(pages), np.bool_)
+        self._born = 0
+        self._costs = Costs()
+
+    def costs(self, rate: float) -> Costs:
+        """What the copies cost under so many looks a day."""
+        end, number = float(self._death.max()), 1
+        while (now := number / rate) < end:
+            self._be_born(now)
+            self._die(now)
+            if self._alive.any():
+                self._look(now)
+            number += 1
+        self._die(end)
+        return self._costs
+
+    def _be_born(self, now: float) -> None:
+        first = self._born
+        while self._born < len(self._pages) and self._pages[self._born].birth < now:
+            self._born += 1
+        born = self._pages[first : self._born]
+        self._alive[first : self._born] = True
+        if born and self._refresher is not None:
+            self._refresher.add(
+                np.zeros(len(born), np.intp),
+                self._areas.codes([page.url for page in born]),
+                np.ones(len(born)),
+                self._last[first : self._born],
+            )
+
+    def _die(self, now: float) -> None:
+        for row in np.flatnonzero(self._alive & (self._death <= now)).tolist():
+            self._alive[row] = False
+            self._costs.add(self._pages[row], self._last[row], self._death[row])
+            if self._refresher is not None:
+                self._refresher.gone(row)
+
+    def _look(self, now: float) -> None:
+        known = slice(0, self._born)
+        worth = -self._last[known] if self._refresher is None else self._refresher.worth(now)
+        row = int(np.argmax(np.where(self._alive[known], worth, -np.inf)))
+        changed = self._costs.add(self._pages[row], self._last[row], now)
+        self._last[row] = now
+        if self._refresher is not None:
+            self._refresher.looked(row, now, changed=changed)
