@@ -174,9 +174,10 @@ class ByClock:
         fresh = hazard - 1 + np.exp(-hazard)
         fresh = np.where(hazard < 1e-4, hazard**2 / 2, fresh)
         found: Floats = np.minimum(fresh / rate, age * ein(hazard) / 2)
-        longest = _LONGEST * self._alive.sum() / self._budget
-        overdue = age > longest
-        found[overdue] += longest + age[overdue]
+        if self._n and self._importance.min() == self._importance.max():
+            longest = _LONGEST * self._alive.sum() / self._budget
+            overdue = age > longest
+            found[overdue] += longest + age[overdue]
         return self._importance * found
 
     def stale(self, row: int, now: float) -> float:

@@ -115,7 +115,7 @@ def test_a_site_that_changes_at_once_has_its_pages_suspected_together() -> None:
         refresher.looked(row, 270.5, changed=True)
     after = [refresher.stale(row, 270.5) for row in range(3, 30)]
     assert np.mean(before) < 0.2
-    assert np.mean(after) > max(0.3, 3 * np.mean(before))
+    assert np.mean(after) > max(0.3, 3 * float(np.mean(before)))
 
 
 def test_the_page_that_waits_too_long_is_looked_at_before_all_others() -> None:
