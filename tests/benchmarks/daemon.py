@@ -29,7 +29,7 @@ from scheduler.simulate.judging import Crawls, expected_costs
 from scheduler.simulate.populations import surrogate
 from scheduler.sources import SourceTable
 from storage.records import Acknowledged
-from tests.benchmarks import command
+from tests.benchmarks import command, daemon_sites
 from tests.benchmarks.daemon_web import DAY_S, PoissonWeb, url
 
 _BEGIN = 1_800_000_000.0
@@ -112,8 +112,19 @@ def main() -> None:
     parser = command.arguments(__doc__)
     parser.add_argument("--pages", type=int, default=10_000, help="pages of the web")
     parser.add_argument("--seeds", type=int, default=5, help="webs, each kept from nothing")
+    parser.add_argument(
+        "--sites",
+        type=Path,
+        metavar="DIR",
+        help="instead, recorded sites (*.sqlite.zst)",
+    )
     parser.add_argument("--policy", default="greedy_index", help="what a look is worth")
     chosen = parser.parse_args()
+    if chosen.sites is not None:
+        with command.workspace() as directory:
+            result = daemon_sites.compared(chosen.sites, directory, chosen.seeds)
+        command.finish(result, chosen.output)
+        return
     with command.workspace() as directory:
         runs = [run(chosen.pages, n + 1, chosen.policy, directory) for n in range(chosen.seeds)]
     shares = [float(str(found["of_lambda_crawl"])) for found in runs]

@@ -15,16 +15,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from statistics import fmean, geometric_mean
 
 import numpy as np
+import zstandard
 
+from crawler.commands.keeping import refresher_of
 from crawler.commands.sources.areas import Areas
 from scheduler.recrawl.refresher import Refresher
+from tests.benchmarks import command
 
 _DAY_S = 86_400.0
 _DAYS = 1_200.0
 _LEAST_LIFE = 30.0
 _SIGNIFICANT = 0.98
+_INTERVALS = (60.0, 20.0, 5.0)
 _ORIGIN = "http://recorded.localhost"
 
 
@@ -73,6 +78,40 @@ def load(path: Path) -> list[Page]:
             pages.append(Page(f"{_ORIGIN}{url}", birth, death, changes))
     connection.close()
     return sorted(pages, key=lambda page: page.birth)
+
+
+def recorded(directory: Path, workspace: Path) -> Iterator[Path]:
+    """The recorded sites of a directory (``*.sqlite.zst``), unpacked."""
+    for packed in sorted(directory.glob("*.sqlite.zst")):
+        path = workspace / packed.name.removesuffix(".zst")
+        with packed.open("rb") as source, path.open("wb") as target:
+            zstandard.ZstdDecompressor().copy_stream(source, target)
+        yield path
+
+
+def compared(directory: Path, workspace: Path, seeds: int) -> dict[str, object]:
+    """Costs as shares of uniform ones, by interval and site, means over orders of the pages."""
+    found: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for path in recorded(directory, workspace):
+        pages = load(path)
+        for interval in _INTERVALS:
+            rate = looks_a_day(pages, interval)
+            shares: dict[str, list[float]] = {"harmonic": [], "binary": []}
+            for seed in range(seeds):
+                even = uniform(pages, rate, seed)
+                ours = kept(pages, rate, seed, refresher_of("greedy_index"))
+                shares["harmonic"].append(round(ours.harmonic / even.harmonic, 4))
+                shares["binary"].append(round(ours.binary / even.binary, 4))
+            command.say(f"{path.stem}, every {interval:g} days: {shares}")
+            found.setdefault(f"{interval:g} days", {})[path.stem] = shares
+    means = {
+        interval: {
+            cost: round(geometric_mean(fmean(shares[cost]) for shares in sites.values()), 4)
+            for cost in ("harmonic", "binary")
+        }
+        for interval, sites in found.items()
+    }
+    return {"seeds": seeds, "geometric_means": means, "shares_of_uniform": found}
 
 
 def _changes(connection: sqlite3.Connection, page_id: int, start: float) -> Iterator[float]:
