@@ -59,6 +59,10 @@ _RING: Final = 300
 #: Of an interval so many bins count, the last ones: eight mean times between two looks.
 _MOST_BINS: Final = 640
 _MOST_CHANGES: Final = 1_000.0
+#: What grows with the bins.
+_EVIDENCE: Final = (
+    "_changes", "_exposure", "_cold_changes", "_cold_exposure", "_all_changes", "_all_exposure",
+)  # fmt: skip
 _LEAST_LOG: Final = -300.0
 
 
@@ -87,6 +91,8 @@ class SiteClock:
         self._cold_prior = REWRITTEN * width
         self._changes, self._exposure = np.zeros(64), np.zeros(64)
         self._cold_changes, self._cold_exposure = np.zeros((64, AREAS)), np.zeros((64, AREAS))
+        # Over all areas.
+        self._all_changes, self._all_exposure = np.zeros(64), np.zeros(64)
         # At the edges of the bins, as far as there are looks.
         self._shared, self._cold = np.zeros((1, 1)), np.zeros((1, AREAS))
         self._ring: deque[Changed] = deque(maxlen=_RING)
@@ -117,6 +123,7 @@ class SiteClock:
         bins, overlap = self._overlap(begin, max(end, begin))
         self._exposure[bins] += SHARED * rate * overlap
         self._cold_exposure[bins, area] += theta * overlap / self.width
+        self._all_exposure[bins] += theta * overlap / self.width
         first, found = bins.start, None
         if changed:
             nothing = np.zeros(len(overlap))
@@ -132,17 +139,17 @@ class SiteClock:
     def suspected(self, interval: Changed) -> float:
         """What the cold clock says of an interval without its own evidence: θ Σ o y."""
         part = interval.theta * interval.overlap / self.width
-        shape, scale = self._cold_evidence(interval, self._cold_changes, interval.cold, part)
+        shape, scale = self._cold_evidence(interval, interval.cold, part)
         return float((part * shape / scale).sum())
 
     def _cold_evidence(
-        self, it: Changed, changes: Floats, own: Floats | float, part: Floats
+        self, it: Changed, own: Floats | float, part: Floats
     ) -> tuple[Floats, Floats]:
         """Shape and scale of y in the bins and the area of an interval, without its own part."""
-        here, exposed = changes[it.bins], self._cold_exposure[it.bins]
-        pooled = _POOLED * here.sum(axis=1) + (1 - _POOLED) * here[:, it.area] - own
-        among = _POOLED * exposed.sum(axis=1) + (1 - _POOLED) * exposed[:, it.area] - part
-        return self._cold_prior + np.maximum(pooled, 0.0), 1.0 + np.maximum(among, 0.0)
+        bins, here = it.bins, 1 - _POOLED
+        shape = _POOLED * self._all_changes[bins] + here * self._cold_changes[bins, it.area]
+        scale = _POOLED * self._all_exposure[bins] + here * self._cold_exposure[bins, it.area]
+        return self._cold_prior + np.maximum(shape - own, 0.0), 1.0 + np.maximum(scale - part, 0.0)
 
     def _overlap(self, begin: float, end: float) -> tuple[slice, Floats]:
         """The bins of an interval, and how many of its days lie in each."""
@@ -155,7 +162,14 @@ class SiteClock:
         return slice(first, last + 1), np.maximum(overlap, 0.0)
 
     def _grow(self) -> None:
-        for name in ("_changes", "_exposure", "_cold_changes", "_cold_exposure"):
+        for name in (
+            "_changes",
+            "_exposure",
+            "_cold_changes",
+            "_cold_exposure",
+            "_all_changes",
+            "_all_exposure",
+        ):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
 
@@ -165,10 +179,9 @@ class SiteClock:
         changes = np.maximum(self._changes[bins] - it.shared, 0.0)
         shape, scale = self._prior + changes, self._prior + self._exposure[bins]
         part = own / self.width
-        cold = self._cold_changes[bins, it.area] = np.maximum(
-            self._cold_changes[bins, it.area] - it.cold, 0.0
-        )
-        cold_shape, cold_scale = self._cold_evidence(it, self._cold_changes, 0.0, it.theta * part)
+        self._cold_changes[bins, it.area] -= it.cold
+        self._all_changes[bins] -= it.cold
+        cold_shape, cold_scale = self._cold_evidence(it, 0.0, it.theta * part)
         shared_hazard = it.rate * SHARED * float((own * shape / scale).sum())
         cold_hazard = it.theta * float((part * cold_shape / cold_scale).sum())
         hazard = shared_hazard + cold_hazard + it.rate * (1 - SHARED) * (it.end - it.begin)
@@ -176,24 +189,25 @@ class SiteClock:
         it.shared = each * shared_hazard * _parts(own, shape, scale)
         it.cold = each * cold_hazard * _parts(part, cold_shape, cold_scale)
         self._changes[bins] = changes + it.shared
-        self._cold_changes[bins, it.area] = cold + it.cold
+        self._cold_changes[bins, it.area] += it.cold
+        self._all_changes[bins] += it.cold
 
     def _sum_from(self, first: int, stop: int) -> None:
         """Sum the clocks up anew from a bin on."""
         stop = max(stop, len(self._shared) - 1)
         bins = slice(first, stop)
         pace = (self._prior + self._changes[bins]) / (self._prior + self._exposure[bins])
-        changes, exposure = self._cold_changes[bins], self._cold_exposure[bins]
-        jump = (self._cold_prior + _pooled(changes)) / (1.0 + _pooled(exposure))
+        changes = _pooled(self._cold_changes[bins], self._all_changes[bins])
+        exposure = _pooled(self._cold_exposure[bins], self._all_exposure[bins])
+        jump = (self._cold_prior + changes) / (1.0 + exposure)
         self._shared = _continued(self._shared, first, self.width * pace[:, None], self.width)
         self._cold = _continued(self._cold, first, jump, self._cold_prior)
 
 
-def _pooled(evidence: Floats) -> Floats:
-    """(bins, areas), each area's evidence with its part of that of all."""
-    all_areas = evidence.sum(axis=1, keepdims=True)
-    pooled: Floats = _POOLED * all_areas + (1 - _POOLED) * evidence
-    return pooled
+def _pooled(areas: Floats, everywhere: Floats) -> Floats:
+    """(bins, areas), each area's evidence with its part of that of all, but for rounding ≥ 0."""
+    pooled: Floats = _POOLED * everywhere[:, None] + (1 - _POOLED) * areas
+    return np.maximum(pooled, 0.0)
 
 
 def _parts(overlap: Floats, shape: Floats, scale: Floats) -> Floats:

@@ -100,8 +100,8 @@ def compared(directory: Path, workspace: Path, seeds: int) -> dict[str, object]:
             for seed in range(seeds):
                 even = uniform(pages, rate, seed)
                 ours = kept(pages, rate, seed, refresher_of("greedy_index"))
-                shares["harmonic"].append(round(ours.harmonic / even.harmonic, 4))
-                shares["binary"].append(round(ours.binary / even.binary, 4))
+                shares["harmonic"].append(round(float(ours.harmonic / even.harmonic), 4))
+                shares["binary"].append(round(float(ours.binary / even.binary), 4))
             command.say(f"{path.stem}, every {interval:g} days: {shares}")
             found.setdefault(f"{interval:g} days", {})[path.stem] = shares
     means = {
