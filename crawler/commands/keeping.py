@@ -199,7 +199,6 @@ class _Daemon:
         self._areas = Areas()
         self._require_contact = require_contact
         self._reread: Reread | None = None
-        self._seeding: Seeding | None = None
         self._pool: FetchPool | None = None
         self._pacer = Pacer(order.budget, around.clock.now())
         self._tally = Tally()
@@ -218,7 +217,7 @@ class _Daemon:
 
     async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
         """Visit pages, with a moment of upkeep every day."""
-        seeding = self._seeding = Seeding(self._stored, self._assembly.admission)
+        seeding = Seeding(self._stored, self._assembly.admission)
         self._assembly.listeners.append(self._tally.add)
         started_at = self._clock.now()
         ends_at = started_at + (self._order.time_limit_s or inf)

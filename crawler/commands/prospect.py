@@ -1,4 +1,8 @@
-"""What a daemon thinks of a page, worked out again from the store: rate, worth, next look."""
+"""A page's prospects by its own history under its site's prior: rate, worth, next look.
+
+Worked out from the store. A daemon on the clocks of sites may look earlier, where a site is seen
+to change, or later.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +69,7 @@ class Prospect:
         then = "now" if self.due_in_days == 0 else f"in about {span(self.due_in_days * _DAY_S)}"
         return (
             f"{said} A look is worth {self.worth:.3g}, and under {self.budget} looks are taken at "
-            f"about {self.price:.3g}: {then}."
+            f"about {self.price:.3g}: by its own history {then}."
         )
 
 

@@ -62,7 +62,7 @@ class _Site:
 
     clock: SiteClock
     begin: float
-    rows: list[int] = field(default_factory=list)
+    rows: Rows = field(default_factory=lambda: np.empty(0, np.intp))
     prior: Floats = field(default_factory=_EVEN.copy)
     plain_prior: Floats = field(default_factory=_EVEN.copy)
     mean_rate: float = float(np.exp(_LOGS.mean()))
@@ -121,7 +121,7 @@ class ByClock:
                 self._sites.append(_Site(SiteClock(begin, self._width()), begin))
             mine = rows[site == code]
             it = self._sites[code]
-            it.rows.extend(mine.tolist())
+            it.rows = np.concatenate([it.rows, mine])
             self._rate[mine] = _mean(self._likelihood[mine], it.prior)
             self._plain_rate[mine] = _mean(self._plain_likelihood[mine], it.plain_prior)
             self._read_clock(it, mine)
@@ -143,7 +143,8 @@ class ByClock:
             return
         self._judge(it, row, last, at, changed=changed)
         self._fade(row, at - last)
-        self._plain_likelihood[row] += _evidence(at - last, 0.0, changed=changed)
+        days, outcome = np.array([at - last]), np.array([changed])
+        self._plain_likelihood[row] += _evidence(days, np.zeros(1), outcome)[0]
         self._plain_rate[row] = _mean(self._plain_likelihood[row : row + 1], it.plain_prior)[0]
         self._commit(it, row)
         theta = self._theta(it, self._rate[row : row + 1])[0]
@@ -152,7 +153,7 @@ class ByClock:
         )
         self._latest[row] = _Latest(last, at, found, changed)
         self._read_clock_from(it, since)
-        self._rate[row] = self._posterior(it, row)
+        self._rate[row] = self._posteriors(it, np.array([row]))[0]
         it.looks += 1
         if it.looks % max(200, len(it.rows) // 4) == 0:
             self._fit(it)
@@ -217,28 +218,37 @@ class ByClock:
         """Take the interval before in for good."""
         latest = self._latest.get(row)
         if latest is not None:
-            self._likelihood[row] += self._evidence_of(it, latest)
+            self._likelihood[row] += self._evidence_of(it, [latest])[0]
 
-    def _posterior(self, it: _Site, row: int) -> float:
-        """exp(E[ln d]) with the last interval as the clock sees it now."""
-        sums = self._likelihood[row : row + 1].astype(np.float64)
-        latest = self._latest.get(row)
-        if latest is not None:
-            sums += self._evidence_of(it, latest)
-        return float(_mean(sums, it.prior)[0])
+    def _posteriors(self, it: _Site, rows: Rows) -> Floats:
+        """(m,), exp(E[ln d]) with the last intervals as the clock sees them now."""
+        sums = self._likelihood[rows].astype(np.float64)
+        found = [self._latest.get(row) for row in rows.tolist()]
+        known = [latest for latest in found if latest is not None]
+        if known:
+            has = np.array([latest is not None for latest in found], np.bool_)
+            sums[has] += self._evidence_of(it, known)
+        return _mean(sums, it.prior)
 
-    def _evidence_of(self, it: _Site, latest: _Latest) -> Floats:
-        shared, _ = self._passed(it, latest.begin, latest.end, 0)
-        own = (1 - SHARED) * (latest.end - latest.begin) + SHARED * shared * self._pace(it, latest)
-        cold = it.clock.suspected(latest.changed) if latest.changed is not None else 0.0
-        return _evidence(max(own, 1e-9), cold, changed=latest.is_changed)
+    def _evidence_of(self, it: _Site, latest: list[_Latest]) -> Floats:
+        """(m, 40), the log-likelihoods of intervals as the clock sees them now."""
+        begin = np.array([each.begin for each in latest])
+        end = np.array([each.end for each in latest])
+        shared = it.clock.shared(end) - it.clock.shared(begin)
+        own = (1 - SHARED) * (end - begin) + SHARED * shared * self._pace(it, end)
+        cold = [
+            0.0 if each.changed is None else it.clock.suspected(each.changed) for each in latest
+        ]
+        changed = np.array([each.is_changed for each in latest], np.bool_)
+        return _evidence(np.maximum(own, 1e-9), np.array(cold), changed)
 
-    def _pace(self, it: _Site, latest: _Latest) -> float:
-        """Keeps rates in days: the clock's mean pace up to one mean interval ago is 1."""
+    def _pace(self, it: _Site, end: Floats) -> Floats:
+        """Keeps rates in days: the clock's mean pace up to one mean interval before is 1."""
         interval = _BINS * it.clock.width
-        settled = max(latest.end - interval - it.begin, 0.0)
-        passed = float(it.clock.shared(np.array([it.begin + settled]))[0])
-        return (settled + 2 * interval) / (passed + 2 * interval)
+        settled = np.maximum(end - interval - it.begin, 0.0)
+        passed = it.clock.shared(it.begin + settled)
+        pace: Floats = (settled + 2 * interval) / (passed + 2 * interval)
+        return pace
 
     def _passed(self, it: _Site, begin: float, end: float, area: int) -> tuple[float, float]:
         days = np.array([begin, end])
@@ -262,25 +272,22 @@ class ByClock:
 
     def _read_clock_from(self, it: _Site, since: float) -> None:
         """Read the clock anew for the pages that were last looked at after ``since``."""
-        rows = np.array(it.rows, np.intp)
-        self._read_clock(it, rows[self._last[rows] >= since])
+        self._read_clock(it, it.rows[self._last[it.rows] >= since])
 
     def _fit(self, it: _Site) -> None:
         """Fit the priors to the site's pages, and estimate all of them under these."""
-        rows = np.array(it.rows, np.intp)
-        rows = rows[self._alive[rows]]
+        rows = it.rows[self._alive[it.rows]]
         sample = rows[:: max(1, len(rows) // _SAMPLE)]
         it.prior = _fitted(self._likelihood[sample], it.prior)
         it.plain_prior = _fitted(self._plain_likelihood[sample], it.plain_prior)
         self._plain_rate[rows] = _mean(self._plain_likelihood[rows], it.plain_prior)
-        for row in rows.tolist():
-            self._rate[row] = self._posterior(it, row)
+        self._rate[rows] = self._posteriors(it, rows)
         it.mean_rate = float(np.exp(np.log(self._rate[rows]).mean()))
         width = self._width()
         if not 1 / _ANOTHER_WIDTH < width / it.clock.width < _ANOTHER_WIDTH:
             it.clock = SiteClock(float(self._last[rows].max()), width)
             it.begin = float(self._last[rows].max())
-            for row in it.rows:
+            for row in it.rows.tolist():
                 self._latest.pop(row, None)
             self._read_clock(it, rows)
 
@@ -289,11 +296,11 @@ class ByClock:
         return max(int(self._alive.sum()), 1) / self._budget / _BINS
 
 
-def _evidence(own: float, cold: float, *, changed: bool) -> Floats:
-    """(40,), the log-likelihood of each rate."""
-    if not changed:
-        return -_RATES * own
-    return np.log(np.maximum(-np.expm1(-_RATES * own - cold), 1e-12))
+def _evidence(own: Floats, cold: Floats, changed: Bools) -> Floats:
+    """(m, 40), the log-likelihood of each rate."""
+    hazard = np.multiply.outer(own, _RATES)
+    differed = np.log(np.maximum(-np.expm1(-hazard - cold[:, None]), 1e-12))
+    return np.where(changed[:, None], differed, -hazard)
 
 
 def _mean(sums: NDArray[np.floating], prior: Floats) -> Floats:

@@ -80,6 +80,11 @@ class Changed:
     shared: Floats
     cold: Floats
 
+    def let_go(self) -> None:
+        """Keep what was ascribed, and forget which part: pages may hold intervals for long."""
+        self.bins = slice(0, 0)
+        self.overlap = self.shared = self.cold = np.zeros(0)
+
 
 class SiteClock:
     """Bins from day ``at`` on, each ``width`` days; days before it are the first bin's."""
@@ -95,7 +100,7 @@ class SiteClock:
         self._all_changes, self._all_exposure = np.zeros(64), np.zeros(64)
         # At the edges of the bins, as far as there are looks.
         self._shared, self._cold = np.zeros((1, 1)), np.zeros((1, AREAS))
-        self._ring: deque[Changed] = deque(maxlen=_RING)
+        self._ring: deque[Changed] = deque()
 
     def shared(self, days: Floats) -> Floats:
         """M(t), the site's time on these days; it passes at the pace 1 where no look has been."""
@@ -128,6 +133,8 @@ class SiteClock:
         if changed:
             nothing = np.zeros(len(overlap))
             found = Changed(begin, end, bins, overlap, rate, theta, area, nothing, nothing)
+            if len(self._ring) == _RING:
+                self._ring.popleft().let_go()
             self._ring.append(found)
             others = [each for each in self._ring if each.end >= begin]
             for each in chain(reversed(others), others):
