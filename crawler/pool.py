@@ -98,6 +98,10 @@ class FetchPool:
         self._pausing = True
         self._changed.set()
 
+    def wake(self) -> None:
+        """Look at once what there is to do."""
+        self._changed.set()
+
     def abandon(self) -> None:
         """Break off the exchanges under way; their URLs stay due."""
         for task in self._tasks:

@@ -31,12 +31,18 @@ _COLUMNS = (
     "found_at, url FROM page WHERE held_back IS NULL"
 )
 _LOOK = np.dtype(
-    [("page_id", np.int64), ("at", np.float64), ("compared", np.bool_), ("changed", np.bool_)]
+    [
+        ("page_id", np.int64),
+        ("at", np.float64),
+        ("compared", np.bool_),
+        ("changed", np.bool_),
+        ("gone", np.bool_),
+    ]
 )
 _LOOKS = (
-    f"SELECT page_id, at, kind IN ('{Kind.CHANGED}', '{Kind.UNCHANGED}'), kind = '{Kind.CHANGED}' "
-    f"FROM finding WHERE kind IN ('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}', "
-    f"'{Kind.GONE}') ORDER BY id"
+    f"SELECT page_id, at, kind IN ('{Kind.CHANGED}', '{Kind.UNCHANGED}'), kind = '{Kind.CHANGED}', "
+    f"kind = '{Kind.GONE}' FROM finding WHERE kind IN ('{Kind.NEW}', '{Kind.CHANGED}', "
+    f"'{Kind.UNCHANGED}', '{Kind.GONE}') ORDER BY id"
 )
 _ROWS = 50_000
 
@@ -104,12 +110,14 @@ class Looks:
         at: (m,), Unix seconds.
         compared: (m,), whether there was something to compare with.
         changed: (m,), whether it had changed; False where nothing was compared.
+        gone: (m,), whether it was gone.
     """
 
     page_id: NDArray[np.int64]
     at: NDArray[np.float64]
     compared: NDArray[np.bool_]
     changed: NDArray[np.bool_]
+    gone: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.page_id)

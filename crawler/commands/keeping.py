@@ -54,6 +54,8 @@ log = logging.getLogger(__name__)
 _DAY_S = 86_400.0
 #: After so long the daemon pauses for a moment: verdicts are corrected, old bodies thrown away.
 _UPKEEP_EVERY_S = _DAY_S
+#: So many pages are looked over in a thread.
+_MANY = 20_000
 _NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
 
 
@@ -205,6 +207,8 @@ class _Daemon:
         self.agenda = RecrawlAgenda(
             around.database.reader, refresher, self._terms, around.rng,
             audit_share=around.settings.daemon.audit_share,
+            # Threads end when they like: in virtual time the outcome must not depend on it.
+            many=_MANY if isinstance(around.clock, SteadyClock) else inf,
         )  # fmt: skip
         self._assembly = Assembly(around, self.agenda)
         refresher.replan(order.budget, around.clock.now() / _DAY_S)
@@ -223,6 +227,7 @@ class _Daemon:
         ends_at = started_at + (self._order.time_limit_s or inf)
         rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf)
         pool = self._pool = self._assembly.pool(seeding, rules, self._pacer)
+        self.agenda.wake = pool.wake
         live = Live(pool, self._assembly.frontier, self._tally, self._clock, False, Watch())
         self._assembly.listeners.append(watch(live))
         await self._assembly.ask_schemes(seeding)
@@ -235,6 +240,7 @@ class _Daemon:
             ending = await self._assembly.run(pool, seeding)
             if ending is not Ending.PAUSED:
                 await self._upkeep(since)
+        await self.agenda.rest()
         async with self._around.database.transaction() as connection:
             await runs.close(connection, self._around.run_id, RunState.ENDED, self._clock.now())
         return await make_report(
@@ -268,7 +274,7 @@ class _Daemon:
         await self._assembly.ask_schemes(seeding)
         self._pacer.change(order.budget, now)
         refresher.replan(order.budget, now / _DAY_S)
-        self.agenda.forget(refresher)
+        await self.agenda.forget(refresher)
         self._order = order
         log.warning("reloaded: %g requests a day by %s", order.budget, order.policy)
 

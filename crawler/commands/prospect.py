@@ -21,9 +21,11 @@ from scheduler import policy
 from scheduler.arguments import Bools, Floats
 from scheduler.policy import IndexPolicy
 from scheduler.recrawl.learning import Learning
+from scheduler.recrawl.looks import Looks
 from scheduler.sources import Rows
 from storage import hosts, runs, seeds, watched
-from storage.watched import Looks, WatchedPages
+from storage.watched import Looks as StoredLooks
+from storage.watched import WatchedPages
 
 _DAY_S: Final = 86_400.0
 #: Looks of which the price is the median worth.
@@ -91,7 +93,12 @@ async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -
     learning.add(codes.astype(np.intp), importance, pages.found_at / _DAY_S)
     looks = await watched.looks(connection)
     places, known = _places(pages, looks)
-    learning.recall(places, looks.at[known] / _DAY_S, looks.compared[known], looks.changed[known])
+    learning.learn(
+        Looks(
+            places, looks.at[known] / _DAY_S, looks.compared[known], looks.changed[known],
+            looks.gone[known],
+        )
+    )  # fmt: skip
     lower, upper = learning.credible(row)
     day = now / _DAY_S
     by = "a rule" if importance[row] != of_seeds[row] else "the site list" if stored else "default"
@@ -99,7 +106,7 @@ async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -
     return Prospect(
         order.budget, order.policy, float(importance[row]), by, learning.rate(row), lower, upper,
         int((looks.compared[known] & (places == row)).sum()),
-        max(0.0, day - float(pages.since[row]) / _DAY_S), learning.stale(row, day),
+        max(0.0, day - float(pages.since[row]) / _DAY_S), float(learning.stale(day)[row]),
         worth, price, due,
     )  # fmt: skip
 
@@ -111,7 +118,7 @@ async def _order(connection: aiosqlite.Connection) -> Daemon | None:
     return Daemon.model_validate(said) if said and said.get("budget") else None
 
 
-def _places(pages: WatchedPages, looks: Looks) -> tuple[Rows, Bools]:
+def _places(pages: WatchedPages, looks: StoredLooks) -> tuple[Rows, Bools]:
     """The rows of the looks at pages that are watched, and which looks these are."""
     place = np.searchsorted(pages.page_id, looks.page_id)
     place = np.minimum(place, len(pages) - 1)

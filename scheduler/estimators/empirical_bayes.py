@@ -47,6 +47,7 @@ from numpy.typing import ArrayLike
 
 from scheduler import arguments
 from scheduler.arguments import Floats
+from scheduler.columns import Column
 from scheduler.estimators import population_prior, rate_grid
 from scheduler.estimators.estimator import Evidence
 from scheduler.estimators.likelihood_sums import CHUNK, LikelihoodSums
@@ -82,8 +83,10 @@ class EmpiricalBayes:
             np.inf if half_life_days is None else arguments.budget("half_life_days", half_life_days)
         )
         self._sums = LikelihoodSums(n, half_life)
-        self._group = np.zeros(n, np.intp) if group is None else arguments.codes("group", group, n)
-        self._groups = int(self._group.max(initial=0)) + 1
+        self._group = Column[np.intp](np.intp)
+        codes = np.zeros(n, np.intp) if group is None else arguments.codes("group", group, n)
+        self._group.extend(codes)
+        self._groups = int(codes.max(initial=0)) + 1
         self._population = population_prior.BROAD @ rate_grid.HATS
         self._prior = np.tile(self._population, (self._groups, 1))
         self._rows_seen = 0
@@ -97,9 +100,9 @@ class EmpiricalBayes:
             ValueError: if a code is negative.
         """
         codes = arguments.codes("group", group, len(np.asarray(group)))
-        self._group = np.concatenate([self._group, codes])
+        self._group.extend(codes)
         self._sums.extend(len(codes))
-        new = int(self._group.max(initial=0)) + 1 - self._groups
+        new = int(codes.max(initial=0)) + 1 - self._groups
         if new > 0:
             self._prior = np.concatenate([self._prior, np.tile(self._population, (new, 1))])
             self._groups += new
@@ -137,15 +140,20 @@ class EmpiricalBayes:
         """How often the prior has been fitted; a fit moves the estimates of all sources."""
         return self._fits
 
+    @property
+    def fit_is_due(self) -> bool:
+        """Whether the next estimate fits the prior."""
+        return self._rows_seen >= self._fit_at
+
     def _posteriors(self, rows: Rows | None) -> Iterator[Floats]:
         """(m, 157), not summing to 1, in chunks of rows; at least one, which may be empty."""
-        if self._rows_seen >= self._fit_at:
+        if self.fit_is_due:
             self._fit()
         asked = np.arange(len(self._group)) if rows is None else rows
         for first in range(0, max(1, len(asked)), CHUNK):
             part = asked[first : first + CHUNK]
             posterior = self._sums.likelihood(part)
-            posterior *= self._prior[self._group[part]]
+            posterior *= self._prior[self._group.rows[part]]
             yield posterior
 
     def _fit(self) -> None:
@@ -159,7 +167,7 @@ class EmpiricalBayes:
         self._population = population @ rate_grid.HATS
         weights = np.tile(population, (self._groups, 1))
         if self._groups > 1:
-            for code, places in population_prior.members(self._group[known]):
+            for code, places in population_prior.members(self._group.rows[known]):
                 weights[code] = self._fitted(known[places], population, _GROUP_STEPS)
         self._prior = weights @ rate_grid.HATS
 

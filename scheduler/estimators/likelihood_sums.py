@@ -8,8 +8,10 @@ which evidence comes nor how it is divided into batches matters.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.arguments import Floats
+from scheduler.columns import Column
 from scheduler.estimators import rate_grid
 from scheduler.estimators.estimator import Evidence
 from scheduler.sources import Rows
@@ -26,20 +28,32 @@ class LikelihoodSums:
 
     def __init__(self, n: int, half_life: float) -> None:
         self._half_life = half_life
-        self._differed = np.zeros((n, rate_grid.POINTS), np.float32)
-        self._exact = np.zeros((n, 2))
-        self._latest = np.full(n if self._fades else 0, -np.inf)
+        self._differed_rows = Column[np.float32](np.float32, width=rate_grid.POINTS)
+        self._exact_rows = Column[np.float64](np.float64, width=2)
+        self._latest_rows = Column[np.float64](np.float64)
+        self.extend(n)
 
     def __len__(self) -> int:
-        return len(self._exact)
+        return len(self._exact_rows)
 
     def extend(self, n: int) -> None:
         """Append n sources without evidence."""
-        self._differed = np.concatenate(
-            [self._differed, np.zeros((n, rate_grid.POINTS), np.float32)]
-        )
-        self._exact = np.concatenate([self._exact, np.zeros((n, 2))])
-        self._latest = np.concatenate([self._latest, np.full(n if self._fades else 0, -np.inf)])
+        self._differed_rows.append(n)
+        self._exact_rows.append(n)
+        if self._fades:
+            self._latest_rows.extend(np.full(n, -np.inf))
+
+    @property
+    def _differed(self) -> NDArray[np.float32]:
+        return self._differed_rows.rows
+
+    @property
+    def _exact(self) -> Floats:
+        return self._exact_rows.rows
+
+    @property
+    def _latest(self) -> Floats:
+        return self._latest_rows.rows
 
     def add(self, evidence: Evidence) -> None:
         """Take this evidence in."""

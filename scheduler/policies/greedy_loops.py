@@ -24,13 +24,13 @@ from scheduler.sources import SourceTable
 Valuation: TypeAlias = Callable[[SourceTable, float], Floats]
 
 #: Fewer sources do not win back the second that it takes to load the compiler.
-_COMPILED_FROM = 20_000
+COMPILED_FROM = 20_000
 
 
 def valuation(policy: IndexPolicy, n: int) -> Valuation:
     """The policy's ``index`` in its fastest form for a table of n sources, and parts of it."""
     loop = _LOOPS.get(type(policy))
-    if loop is None or n < _COMPILED_FROM or not compiling.available():
+    if loop is None or n < COMPILED_FROM:
         return policy.index
     machine_code = compiling.compiled(loop)
 

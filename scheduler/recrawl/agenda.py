@@ -8,13 +8,18 @@ of a host, and are read from the store; :meth:`RecrawlAgenda.next` takes the wor
 is ready. Where the budget would pay for a look but no host in the window is ready, the window is
 widened: so capacity that hosts refuse goes to the next best pages, and nobody's robots.txt is
 asked for before there is a use for it.
+
+*The appraisal.* Learning from what has come and looking over all pages is one piece of work on
+arrays. Where pages are many it is done in a thread, while fetching goes on from the window; until
+it is through, nothing else touches the pages, and what comes meanwhile waits.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
-from dataclasses import replace
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from math import inf
 from random import Random
 from typing import Final
@@ -23,6 +28,8 @@ import aiosqlite
 import numpy as np
 
 from scheduler.arguments import Floats
+from scheduler.recrawl.choosing import worthiest
+from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import TermsOf
 from scheduler.recrawl.watchlist import Watchlist
@@ -32,6 +39,8 @@ from storage import hosts, watched
 from storage.records import Acknowledged, Audit, DueUrl, Host, Kind, Reason, Supply, Visit
 from storage.watched import WatchedPages
 
+log = logging.getLogger(__name__)
+
 _DAY_S: Final = 86_400.0
 #: Pages of a host in the window.
 _OF_A_HOST: Final = 2
@@ -39,14 +48,27 @@ _LEAST: Final = 4
 _MOST: Final = 4_096
 #: One page in so many stands in the window, so that the order in it is that of now.
 _SHARE: Final = 200
-#: Pages from which on they are looked over in a thread.
-_MANY: Final = 20_000
+#: Pages read from the store at once.
+_READ: Final = 500
+_COMPARED: Final = frozenset({Kind.CHANGED, Kind.UNCHANGED})
+_TELLING: Final = _COMPARED | {Kind.NEW, Kind.GONE}
 #: Seconds after which it is looked again where nothing could be asked for.
 _LOOK_AGAIN_S: Final = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Appraisal:
+    """What a look at each page is worth, (n,), and those that may come into the window."""
+
+    worth: Floats
+    chosen: Rows
+
+
 class RecrawlAgenda:
-    """An :class:`~storage.records.Agenda` that never ends."""
+    """An :class:`~storage.records.Agenda` that never ends.
+
+    Where it works in threads (``many`` pages or more), ``wake`` is called when one has ended.
+    """
 
     def __init__(
         self,
@@ -56,6 +78,7 @@ class RecrawlAgenda:
         rng: Random,
         *,
         audit_share: float = 0.0,
+        many: float = inf,
     ) -> None:
         self._reader = reader
         self._refresher = refresher
@@ -69,19 +92,32 @@ class RecrawlAgenda:
         self._wanted = _LEAST
         self._settled: list[Visit] = []
         self._found: list[int] = []
+        self._withdrawn: list[int] = []
+        self._unlearnt: list[tuple[int, float, Kind]] = []
         self._rng = rng
         self._audit_share = audit_share
         self._audits_due = 0.0
         self._looked_at = 0.0
         self._wants_look = True
+        self._many = many
+        self._work: asyncio.Future[_Appraisal] | None = None
+        self.wake: Callable[[], None] = _nobody
 
-    def forget(self, refresher: Refresher) -> None:
+    async def forget(self, refresher: Refresher) -> None:
         """Begin anew with another refresher; nothing may be in flight."""
+        await self.rest()
         self._refresher = refresher
         self.pages = Watchlist()
         self._host_codes, self._host_ids, self._origins = {}, [], {}
         self._window, self._settled, self._found = Window(), [], []
+        self._withdrawn, self._unlearnt = [], []
         self._wants_look = True
+
+    async def rest(self) -> None:
+        """Wait for the thread, if there is one at work."""
+        work, self._work = self._work, None
+        if work is not None:
+            await asyncio.wait([work])
 
     async def open(self) -> None:
         """Take in all pages of the store, unless they are known."""
@@ -91,14 +127,16 @@ class RecrawlAgenda:
         looks = await watched.looks(self._reader)
         rows = np.array([self.pages.row(page_id) for page_id in looks.page_id.tolist()], np.float64)
         known = ~np.isnan(rows)
-        self._refresher.recall(
-            rows[known].astype(np.intp),
-            looks.at[known] / _DAY_S,
-            looks.compared[known],
-            looks.changed[known],
-        )
-        for row in np.flatnonzero(self.pages["gone"]).tolist():
-            self._refresher.gone(row)
+        past = Looks(
+            rows[known].astype(np.intp), looks.at[known] / _DAY_S, looks.compared[known],
+            looks.changed[known], looks.gone[known],
+        )  # fmt: skip
+        self.pages.recall_gone(past)
+        if len(past) > self._many:
+            log.info("learning from %s looks", f"{len(past):,}")
+            await asyncio.to_thread(self._refresher.learn, past)
+        else:
+            self._refresher.learn(past)
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
@@ -125,17 +163,15 @@ class RecrawlAgenda:
             self._settled.append(acknowledged.entry)
         self._found.extend(acknowledged.pages)
         for _, page_ids in acknowledged.withdrawn:
-            self._withdraw(page_ids)
-
-    def _withdraw(self, page_ids: Collection[int]) -> None:
-        """Leave these alone; those in the window go on their way."""
-        rows = [row for page_id in page_ids if (row := self.pages.row(page_id)) is not None]
-        self.pages.drop(np.array(rows, np.intp))
+            self._withdrawn.extend(page_ids)
 
     @property
     def hungry(self) -> bool:
         """Whether there is news, or a look to be taken."""
-        return bool(self._settled or self._found or self._wants_look or self._audits_due >= 1)
+        if self._work is not None:
+            return self._work.done()
+        news = self._settled or self._found or self._withdrawn
+        return bool(news or self._wants_look or self._audits_due >= 1)
 
     def wakes_at(self) -> float | None:
         """When it is looked again; never None, as pages change for ever."""
@@ -143,22 +179,41 @@ class RecrawlAgenda:
 
     async def replenish(self, now: float) -> Supply:
         """Learn what has come, and fill the window where it runs low."""
+        if self._work is not None:
+            return await self._harvest(now) if self._work.done() else Supply((), ())
+        await self._take_in()
+        if now >= self._looked_at + _LOOK_AGAIN_S or len(self._window) * 2 < self._wanted:
+            self._wants_look = True
+        supplied = await self._look(now) if self._wants_look else set()
+        if self._audits_due >= 1 and self._work is None:
+            self._audits_due -= 1
+            supplied |= await self._audit(now)
+        new_hosts, self._new_hosts = self._new_hosts, []
+        return Supply(tuple(new_hosts), tuple(supplied))
+
+    async def _harvest(self, now: float) -> Supply:
+        """Take over what a thread has worked out."""
+        work, self._work = self._work, None
+        assert work is not None  # noqa: S101 - its caller has looked
+        return Supply((), tuple(await self._fill(work.result(), now)))
+
+    async def _take_in(self) -> None:
+        """Take in what has come since."""
         found, self._found = self._found, []
         if found:
             new = [page_id for page_id in found if self.pages.row(page_id) is None]
             self.pages.admit_again(found)
             await self._watch(await watched.pages(self._reader, new))
+        withdrawn, self._withdrawn = self._withdrawn, []
+        # Those in the window go on their way.
+        rows = [row for page_id in withdrawn if (row := self.pages.row(page_id)) is not None]
+        self.pages.drop(np.array(rows, np.intp))
         settled, self._settled = self._settled, []
         for visit in settled:
-            self._learn(visit)
-        if now >= self._looked_at + _LOOK_AGAIN_S or len(self._window) * 2 < self._wanted:
-            self._wants_look = True
-        supplied = await self._look(now) if self._wants_look else set()
-        if self._audits_due >= 1:
-            self._audits_due -= 1
-            supplied |= await self._audit(now)
-        new_hosts, self._new_hosts = self._new_hosts, []
-        return Supply(tuple(new_hosts), tuple(supplied))
+            row = self.pages.row(visit.due.page_id)
+            if row is not None:
+                self.pages.settle(row, visit)
+                self._unlearnt.append((row, visit.observation.at / _DAY_S, visit.observation.kind))
 
     # -- learning ----------------------------------------------------------------
 
@@ -192,67 +247,54 @@ class RecrawlAgenda:
         )
         self._refresher.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
 
-    def _learn(self, visit: Visit) -> None:
-        row = self.pages.row(visit.due.page_id)
-        if row is None:
-            return
-        self.pages.settle(row, visit)
-        kind, at = visit.observation.kind, visit.observation.at / _DAY_S
-        if kind in (Kind.CHANGED, Kind.UNCHANGED):
-            self._refresher.looked(row, at, changed=kind is Kind.CHANGED)
-        elif kind is Kind.NEW:
-            self._refresher.looked(row, at, changed=None)
-        elif kind is Kind.GONE:
-            self._refresher.looked(row, at, changed=None)
-            self._refresher.gone(row)
-
     # -- the window --------------------------------------------------------------
 
     async def _look(self, now: float) -> set[int]:
         """Look over all pages; the hosts of those that came into the window."""
         self._looked_at, self._wants_look = now, False
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
+        looks, self._unlearnt = _told(self._unlearnt), []
+        counts = list(self._window.counts())
+        if len(self.pages) < self._many:
+            return await self._fill(self._appraise(looks, counts, now), now)
+        loop = asyncio.get_running_loop()
+        self._work = loop.run_in_executor(None, self._appraise, looks, counts, now)
+        self._work.add_done_callback(lambda _: self.wake())
+        return set()
+
+    def _appraise(
+        self, looks: Looks, counts: Collection[tuple[int, int]], now: float
+    ) -> _Appraisal:
+        """Learn from looks, value all pages and choose the worthiest that may be asked for."""
+        self._refresher.learn(looks)
+        day = now / _DAY_S
+        worth = self.pages.weighted(self._refresher.worth(day), day)
+        free = np.full(len(self._host_codes), _OF_A_HOST)
+        for host_id, count in counts:
+            free[self._host_codes[host_id]] -= count
+        room = max(0, self._wanted - sum(count for _, count in counts))
+        left = np.where(self.pages.may_be_asked(day), worth, 0.0)
+        host = self.pages["host"].astype(np.intp, copy=False)
+        return _Appraisal(worth, worthiest(left, host, free, room))
+
+    async def _fill(self, found: _Appraisal, now: float) -> set[int]:
+        """Bring the chosen pages into the window, and those in it into their order."""
+        self._window.revalue(lambda due: self._now_worth(due, found.worth))
         room = self._wanted - len(self._window)
-        if room <= 0 or not len(self.pages):
-            return set()
-        if len(self.pages) > _MANY:
-            worth = await asyncio.to_thread(self._worth, now / _DAY_S)
-        else:
-            worth = self._worth(now / _DAY_S)
-        self._window.revalue(lambda due: self._now_worth(due, worth))
-        rows = self._chosen(worth, now / _DAY_S, room)
-        supplied = await self._supply(rows, worth[rows], now)
-        if len(rows) < room:
+        supplied: set[int] = set()
+        for first in range(0, len(found.chosen), _READ):
+            rows = found.chosen[first : first + _READ]
+            supplied |= await self._supply(rows, found.worth[rows], now)
+        if len(found.chosen) < room:
             # There is no more to be had: look again when some of it is used up.
             self._wanted = max(_LEAST, len(self._window))
         return supplied
 
-    def _worth(self, now: float) -> Floats:
-        return self.pages.weighted(self._refresher.worth(now), now)
-
     def _now_worth(self, due: DueUrl, worth: Floats) -> float:
         row = self.pages.row(due.page_id)
-        return inf if due.audit is not None or row is None else float(worth[row])
-
-    def _chosen(self, worth: Floats, now: float, room: int) -> Rows:
-        """The worthiest rows that may come into the window, the worthiest first."""
-        left = np.where(self.pages.may_be_asked(now), worth, 0.0)
-        host = self.pages["host"]
-        free = np.full(len(self._host_codes), _OF_A_HOST)
-        for host_id, count in self._window.counts():
-            free[self._host_codes[host_id]] -= count
-        chosen: list[int] = []
-        while len(chosen) < room:
-            left[free[host] <= 0] = 0.0
-            rows = _largest(left, 4 * (room - len(chosen)))
-            if not rows:
-                break
-            for row in rows:
-                if free[host[row]] > 0 and len(chosen) < room:
-                    free[host[row]] -= 1
-                    left[row] = 0.0
-                    chosen.append(row)
-        return np.array(chosen, np.intp)
+        # What was found since a thread began is not in its answer.
+        known = due.audit is None and row is not None and row < len(worth)
+        return float(worth[row]) if known else inf
 
     async def _audit(self, now: float) -> set[int]:
         """Draw a captured page, each as likely as the next; its host, which is asked first for it.
@@ -269,7 +311,7 @@ class RecrawlAgenda:
         audit = Audit(
             float(self.pages["importance"][row]),
             float(self.pages["since"][row]) * _DAY_S,
-            self._refresher.stale(row, now / _DAY_S),
+            float(self._refresher.stale(now / _DAY_S)[row]),
         )
         self.pages["taken"][row] = True
         self._window.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))
@@ -299,12 +341,18 @@ class RecrawlAgenda:
         return supplied
 
 
-def _largest(worth: Floats, count: int) -> list[int]:
-    """The rows of the ``count`` largest values above 0, largest first, ties by the lowest row."""
-    if count < len(worth):
-        rows = np.argpartition(-worth, count - 1)[:count]
-    else:
-        rows = np.arange(len(worth))
-    rows = rows[worth[rows] > 0]
-    found: list[int] = rows[np.lexsort((rows, -worth[rows]))].tolist()
-    return found
+def _told(learnt: Collection[tuple[int, float, Kind]]) -> Looks:
+    """What visits tell of changes: those that found content, or its end."""
+    looks = [look for look in learnt if look[2] in _TELLING]
+    kinds = [kind for _, _, kind in looks]
+    return Looks(
+        np.array([row for row, _, _ in looks], np.intp),
+        np.array([at for _, at, _ in looks], np.float64),
+        np.array([kind in _COMPARED for kind in kinds], np.bool_),
+        np.array([kind is Kind.CHANGED for kind in kinds], np.bool_),
+        np.array([kind is Kind.GONE for kind in kinds], np.bool_),
+    )
+
+
+def _nobody() -> None:
+    """Is to be woken by default."""

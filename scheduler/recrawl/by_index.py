@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from scheduler.arguments import Bools, Floats
+from scheduler.arguments import Floats
 from scheduler.policy import IndexPolicy
 from scheduler.recrawl.learning import Learning
+from scheduler.recrawl.looks import Looks
 from scheduler.sources import Rows
 
 
@@ -19,24 +20,17 @@ class ByIndex:
         """Append rows."""
         self._learning.add(site, importance, at)
 
-    def looked(self, row: int, at: float, *, changed: bool | None) -> None:
-        """Learn from a look."""
-        self._learning.looked(row, at, changed=changed)
-
-    def recall(self, rows: Rows, at: Floats, compared: Bools, changed: Bools) -> None:
-        """Learn from looks of former runs, all at once."""
-        self._learning.recall(rows, at, compared, changed)
+    def learn(self, looks: Looks) -> None:
+        """Learn from looks."""
+        self._learning.learn(looks)
 
     def worth(self, now: float) -> Floats:
         """(n,), the index of every page."""
         return self._policy.index(self._learning.table(), now)
 
-    def stale(self, row: int, now: float) -> float:
-        """The probability that a page has changed since it was looked at."""
-        return self._learning.stale(row, now)
-
-    def gone(self, row: int) -> None:
-        """Nothing changes: a page that is gone is looked at ever more rarely anyway."""
+    def stale(self, now: float) -> Floats:
+        """(n,), the probability that a page has changed since it was looked at."""
+        return self._learning.stale(now)
 
     def replan(self, budget: float, now: float) -> None:
         """Nothing changes: the price is what comes out."""

@@ -14,9 +14,10 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
+from scheduler.arguments import Floats
 from scheduler.policy import CrawlPlan, RatePolicy
 from scheduler.recrawl.learning import Learning
+from scheduler.recrawl.looks import Looks
 from scheduler.sources import Rows
 
 #: What a page that is not due is worth at most, compared with one that has been for a day.
@@ -44,13 +45,9 @@ class ByRate:
         """Append rows; they are in the next plan."""
         self._learning.add(site, importance, at)
 
-    def looked(self, row: int, at: float, *, changed: bool | None) -> None:
-        """Learn from a look."""
-        self._learning.looked(row, at, changed=changed)
-
-    def recall(self, rows: Rows, at: Floats, compared: Bools, changed: Bools) -> None:
-        """Learn from looks of former runs, all at once."""
-        self._learning.recall(rows, at, compared, changed)
+    def learn(self, looks: Looks) -> None:
+        """Learn from looks."""
+        self._learning.learn(looks)
 
     def worth(self, now: float) -> Floats:
         """(n,), importance times the days since a look was due."""
@@ -65,12 +62,9 @@ class ByRate:
         not_due = _NOT_DUE * np.where(rate > 0, np.exp(np.minimum(late * rate, 0.0)), 0.0)
         return np.where(late > 0, _NOT_DUE + due, not_due)
 
-    def stale(self, row: int, now: float) -> float:
-        """The probability that a page has changed since it was looked at."""
-        return self._learning.stale(row, now)
-
-    def gone(self, row: int) -> None:
-        """Nothing changes: a page that is gone is looked at ever more rarely anyway."""
+    def stale(self, now: float) -> Floats:
+        """(n,), the probability that a page has changed since it was looked at."""
+        return self._learning.stale(now)
 
     def replan(self, budget: float, now: float) -> None:
         """Plan for this budget at the next look."""

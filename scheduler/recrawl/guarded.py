@@ -6,7 +6,9 @@ import logging
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
+from scheduler.arguments import Floats
+from scheduler.columns import Column
+from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Refresher
 from scheduler.sources import Rows
 
@@ -28,25 +30,20 @@ class Guarded:
         self._name = name
         self._told: set[str] = set()
         self._good = np.empty(0)
-        self._importance = np.empty(0)
-        self._last = np.empty(0)
+        self._importance = Column[np.float64](np.float64)
+        self._last = Column[np.float64](np.float64)
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         """Append rows."""
-        self._importance = np.concatenate([self._importance, importance])
-        self._last = np.concatenate([self._last, at])
+        self._importance.extend(importance)
+        self._last.extend(at)
         self._inner.add(site, area, importance, at)
 
-    def looked(self, row: int, at: float, *, changed: bool | None) -> None:
+    def learn(self, looks: Looks) -> None:
         """Pass it on."""
-        self._last[row] = at
-        self._good[row : row + 1] = 0.0
-        self._inner.looked(row, at, changed=changed)
-
-    def recall(self, rows: Rows, at: Floats, compared: Bools, changed: Bools) -> None:
-        """Pass it on."""
-        np.maximum.at(self._last, rows, at)
-        self._inner.recall(rows, at, compared, changed)
+        np.maximum.at(self._last.rows, looks.row, looks.at)
+        self._good[looks.row[looks.row < len(self._good)]] = 0.0
+        self._inner.learn(looks)
 
     def worth(self, now: float) -> Floats:
         """What the other says, or said last."""
@@ -61,19 +58,15 @@ class Guarded:
             self._good = worth.copy()
             return worth
         self._tell(fault or "")
-        rest = self._importance * np.maximum(now - self._last, 0.0)
+        rest = self._importance.rows * np.maximum(now - self._last.rows, 0.0)
         rest[: len(self._good)] = np.where(
             self._good > 0, self._good, rest[: len(self._good)] * _AFTER
         )
         return rest
 
-    def stale(self, row: int, now: float) -> float:
+    def stale(self, now: float) -> Floats:
         """What the other says."""
-        return self._inner.stale(row, now)
-
-    def gone(self, row: int) -> None:
-        """Pass it on."""
-        self._inner.gone(row)
+        return self._inner.stale(now)
 
     def replan(self, budget: float, now: float) -> None:
         """Pass it on."""
@@ -90,7 +83,7 @@ class Guarded:
     def _fault(self, worth: object) -> str | None:
         if not isinstance(worth, np.ndarray):
             return f"answers with {type(worth).__name__}"
-        if worth.shape != self._last.shape:
+        if worth.shape != (len(self._last),):
             return f"answers with {worth.shape} values for {len(self._last)} pages"
         good = np.isfinite(worth) & (worth >= 0)
         if good.all():

@@ -4,41 +4,33 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from scheduler.arguments import Bools, Floats
+from scheduler.arguments import Floats
+from scheduler.recrawl.looks import Looks
 from scheduler.sources import Rows
 
 
 class Refresher(Protocol):
     """Values looks at pages of which there is a copy; rows come, and never go. Days are Unix days.
 
-    *Law.* What it knows is a function of the calls of :meth:`add` and :meth:`looked`, in their
-    order: fed the same observations again after a crash, it knows the same.
+    *Law.* What it knows of pages is a function of their order and of the looks in theirs, however
+    these were divided into calls, and mixed with those of :meth:`add`: fed the same observations
+    again after a crash, it knows the same.
     """
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         """Append rows: pages of these sites and areas (integer codes), found on these days."""
         ...
 
-    def looked(self, row: int, at: float, *, changed: bool | None) -> None:
-        """A page was looked at: it had changed or not since; None: there is nothing to compare."""
+    def learn(self, looks: Looks) -> None:
+        """Take in looks, in their order; what is gone counts for nothing until it is back."""
         ...
-
-    def recall(self, rows: Rows, at: Floats, compared: Bools, changed: Bools) -> None:
-        """As :meth:`looked` for each of m looks of former runs; ``changed`` where ``compared``."""
-        columns = zip(rows.tolist(), at.tolist(), compared.tolist(), changed.tolist(), strict=True)
-        for row, day, is_compared, is_changed in columns:
-            self.looked(row, day, changed=is_changed if is_compared else None)
 
     def worth(self, now: float) -> Floats:
         """(n,), what a look at each page is worth on this day, at least 0."""
         ...
 
-    def stale(self, row: int, now: float) -> float:
-        """The probability that a page has changed since it was looked at."""
-        ...
-
-    def gone(self, row: int) -> None:
-        """A page is gone: it counts for nothing until it is looked at again and is there."""
+    def stale(self, now: float) -> Floats:
+        """(n,), the probability that a page has changed since it was looked at."""
         ...
 
     def replan(self, budget: float, now: float) -> None:

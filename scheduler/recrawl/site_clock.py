@@ -16,7 +16,8 @@ that could have happened did not: exposure is added to its bins. In a changed on
 number of changes, x/(1 − e^{−x}) for the hazard x accumulated over it, is divided among the page's
 own time, its bins of m and its bins of y in proportion to their share in x; among bins by weights
 o exp(ψ(a + N))/(a + E), which draw overlapping intervals to common bins (variational Bayes).
-A ring of the last changed intervals is divided anew whenever one that overlaps comes.
+The changed intervals of the last time, the *ring*, are divided anew whenever one that overlaps
+comes.
 
     b    share of the hazard that keeps the site's time          0.65
     α    strength of the prior of m                              0.2 a day
@@ -25,9 +26,12 @@ A ring of the last changed intervals is divided anew whenever one that overlaps 
     o    overlap of an interval with a bin                       days; of the cold clock, bins
     N, E  changes ascribed to a bin, and its exposure;  those of the cold clock likewise
 
-Cost: a look touches the bins of its interval; one that found a change divides some of the ring
-anew, a few hundred numpy operations. Memory: 53 numbers a bin, and up to 3 × 640 for each interval
-of the ring.
+An interval reaches back over its last 256 bins, and at least 512 bins are kept, so a clock takes
+the same memory after years. What its pages must remember of the bins that are dropped, their
+owner notes before (:func:`crowded`, :func:`drop_oldest`).
+
+The functions are compiled, and a clock is a tuple of arrays that they write into. Cost: a look
+touches the bins of its interval, one that found a change divides some of the ring anew.
 
 Reference: ours; the weights are those of variational mixtures (C. Bishop, "Pattern Recognition and
 Machine Learning", 2006, section 10.2).
@@ -35,16 +39,14 @@ Machine Learning", 2006, section 10.2).
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
-from itertools import chain
-from typing import Final
+from math import exp, expm1, log
+from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.special import digamma
+from numpy.typing import NDArray
 
 from scheduler.arguments import Floats
-from scheduler.sources import Rows
+from scheduler.compiling import compiled, part
 
 #: b, the share of a page's hazard that keeps the site's time.
 SHARED: Final = 0.65
@@ -53,182 +55,413 @@ _ALPHA: Final = 0.2
 REWRITTEN: Final = 1e-5
 #: The areas of a site; the last one is for all pages in none of the others.
 AREAS: Final = 16
+#: Bins of the mean time between two looks.
+BINS_A_TURN: Final = 80
 #: The part of the evidence for the cold clock that counts in all areas.
 _POOLED: Final = 0.2
+_BINS: Final = 768
+_DROPPED: Final = 256
+#: Of an interval so many bins count, the last ones: three mean times between two looks.
+REACH: Final = 256
+#: Changed intervals that are divided anew, at most.
 _RING: Final = 300
-#: Of an interval so many bins count, the last ones: eight mean times between two looks.
-_MOST_BINS: Final = 640
+#: Of those so many, the newest ones, at each look that found a change.
+_AT_ONCE: Final = 100
+_FIRST_RING: Final = 16
 _MOST_CHANGES: Final = 1_000.0
-#: What grows with the bins.
-_EVIDENCE: Final = (
-    "_changes", "_exposure", "_cold_changes", "_cold_exposure", "_all_changes", "_all_exposure",
-)  # fmt: skip
+#: What is that small counts, but for no more than this.
 _LEAST_LOG: Final = -300.0
+_LEAST_WEIGHT: Final = exp(_LEAST_LOG)
+
+_FACTS: Final = np.dtype(
+    [
+        ("width", np.float64),
+        # The days of the first edge that is kept, and of the first of all.
+        ("at", np.float64),
+        ("begin", np.float64),
+        # Bins that the sums at the edges go up to.
+        ("summed", np.int64),
+        # Numbers of the oldest interval in the ring and of the next.
+        ("oldest", np.int64),
+        ("next", np.int64),
+    ],
+    align=True,
+)
+_INTERVAL: Final = np.dtype(
+    [
+        ("begin", np.float64),
+        ("end", np.float64),
+        # Days before the first of its bins, in which it keeps its own time.
+        ("before", np.float64),
+        ("rate", np.float64),
+        ("theta", np.float64),
+        ("area", np.int64),
+        ("owner", np.int64),
+        ("first", np.int64),
+        # Its bins; 0 where it was let go.
+        ("bins", np.int64),
+    ],
+    align=True,
+)
 
 
-@dataclass(slots=True, eq=False)
-class Changed:
-    """A changed interval from ``begin`` to ``end``: its bins, and the changes ascribed to them."""
+class Clock(NamedTuple):
+    """Arrays of a clock; bins go along axis 0, areas along axis 1.
 
-    begin: float
-    end: float
-    bins: slice
-    overlap: Floats
-    rate: float
-    theta: float
-    area: int
+    ``shared`` and ``cold`` are M(t) and Y(t), summed up to the edges of the bins; ``ring`` with
+    ``of_shared`` and ``of_cold`` are changed intervals and what was ascribed of them to each bin.
+    """
+
+    facts: NDArray[np.void]
+    changes: Floats
+    exposure: Floats
+    cold_changes: Floats
+    cold_exposure: Floats
+    all_changes: Floats
+    all_exposure: Floats
     shared: Floats
     cold: Floats
-
-    def let_go(self) -> None:
-        """Keep what was ascribed, and forget which part: pages may hold intervals for long."""
-        self.bins = slice(0, 0)
-        self.overlap = self.shared = self.cold = np.zeros(0)
+    ring: NDArray[np.void]
+    of_shared: NDArray[np.float32]
+    of_cold: NDArray[np.float32]
 
 
-class SiteClock:
-    """Bins from day ``at`` on, each ``width`` days; days before it are the first bin's."""
-
-    def __init__(self, at: float, width: float) -> None:
-        self.width = width
-        self._at = at
-        self._prior = _ALPHA * width
-        self._cold_prior = REWRITTEN * width
-        self._changes, self._exposure = np.zeros(64), np.zeros(64)
-        self._cold_changes, self._cold_exposure = np.zeros((64, AREAS)), np.zeros((64, AREAS))
-        # Over all areas.
-        self._all_changes, self._all_exposure = np.zeros(64), np.zeros(64)
-        # At the edges of the bins, as far as there are looks.
-        self._shared, self._cold = np.zeros((1, 1)), np.zeros((1, AREAS))
-        self._ring: deque[Changed] = deque()
-
-    def shared(self, days: Floats) -> Floats:
-        """M(t), the site's time on these days; it passes at the pace 1 where no look has been."""
-        return self._read(self._shared, 1.0, days, 0)
-
-    def cold(self, days: Floats, area: Rows | int) -> Floats:
-        """Y(t), the sum of the cold clock's jumps up to these days in these areas."""
-        return self._read(self._cold, REWRITTEN, days, area)
-
-    def _read(self, edges: Floats, pace: float, days: Floats, column: Rows | int) -> Floats:
-        place = (np.maximum(days, self._at) - self._at) / self.width
-        last = len(edges) - 1
-        inside = np.minimum(place, last)
-        before = inside.astype(np.intp)
-        after = np.minimum(before + 1, last)
-        at_edge = edges[before, column]
-        found: Floats = at_edge + (inside - before) * (edges[after, column] - at_edge)
-        return found + (place - inside) * self.width * pace
-
-    def look(
-        self, begin: float, end: float, rate: float, theta: float, area: int, *, changed: bool
-    ) -> tuple[float, Changed | None]:
-        """Take in a look; the day from which on the clock may be another one."""
-        begin = max(begin, end - _MOST_BINS * self.width, self._at)
-        bins, overlap = self._overlap(begin, max(end, begin))
-        self._exposure[bins] += SHARED * rate * overlap
-        self._cold_exposure[bins, area] += theta * overlap / self.width
-        self._all_exposure[bins] += theta * overlap / self.width
-        first, found = bins.start, None
-        if changed:
-            nothing = np.zeros(len(overlap))
-            found = Changed(begin, end, bins, overlap, rate, theta, area, nothing, nothing)
-            if len(self._ring) == _RING:
-                self._ring.popleft().let_go()
-            self._ring.append(found)
-            others = [each for each in self._ring if each.end >= begin]
-            for each in chain(reversed(others), others):
-                self._divide(each)
-                first = min(first, each.bins.start)
-        self._sum_from(first, bins.stop)
-        return self._at + first * self.width, found
-
-    def suspected(self, interval: Changed) -> float:
-        """What the cold clock says of an interval without its own evidence: θ Σ o y."""
-        part = interval.theta * interval.overlap / self.width
-        shape, scale = self._cold_evidence(interval, interval.cold, part)
-        return float((part * shape / scale).sum())
-
-    def _cold_evidence(
-        self, it: Changed, own: Floats | float, part: Floats
-    ) -> tuple[Floats, Floats]:
-        """Shape and scale of y in the bins and the area of an interval, without its own part."""
-        bins, here = it.bins, 1 - _POOLED
-        shape = _POOLED * self._all_changes[bins] + here * self._cold_changes[bins, it.area]
-        scale = _POOLED * self._all_exposure[bins] + here * self._cold_exposure[bins, it.area]
-        return self._cold_prior + np.maximum(shape - own, 0.0), 1.0 + np.maximum(scale - part, 0.0)
-
-    def _overlap(self, begin: float, end: float) -> tuple[slice, Floats]:
-        """The bins of an interval, and how many of its days lie in each."""
-        first, last = (int((day - self._at) / self.width) for day in (begin, end))
-        while last >= len(self._changes):
-            self._grow()
-        overlap = np.full(last - first + 1, self.width)
-        overlap[0] -= begin - (self._at + first * self.width)
-        overlap[-1] -= self._at + (last + 1) * self.width - end
-        return slice(first, last + 1), np.maximum(overlap, 0.0)
-
-    def _grow(self) -> None:
-        for name in (
-            "_changes",
-            "_exposure",
-            "_cold_changes",
-            "_cold_exposure",
-            "_all_changes",
-            "_all_exposure",
-        ):
-            old = getattr(self, name)
-            setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
-
-    def _divide(self, it: Changed) -> None:
-        """Ascribe the changes of an interval anew, in the light of all the others."""
-        bins, own = it.bins, it.overlap
-        changes = np.maximum(self._changes[bins] - it.shared, 0.0)
-        shape, scale = self._prior + changes, self._prior + self._exposure[bins]
-        part = own / self.width
-        self._cold_changes[bins, it.area] -= it.cold
-        self._all_changes[bins] -= it.cold
-        cold_shape, cold_scale = self._cold_evidence(it, 0.0, it.theta * part)
-        shared_hazard = it.rate * SHARED * float((own * shape / scale).sum())
-        cold_hazard = it.theta * float((part * cold_shape / cold_scale).sum())
-        hazard = shared_hazard + cold_hazard + it.rate * (1 - SHARED) * (it.end - it.begin)
-        each = min(_MOST_CHANGES, hazard / -np.expm1(-hazard)) / hazard if hazard > 0 else 0.0
-        it.shared = each * shared_hazard * _parts(own, shape, scale)
-        it.cold = each * cold_hazard * _parts(part, cold_shape, cold_scale)
-        self._changes[bins] = changes + it.shared
-        self._cold_changes[bins, it.area] += it.cold
-        self._all_changes[bins] += it.cold
-
-    def _sum_from(self, first: int, stop: int) -> None:
-        """Sum the clocks up anew from a bin on."""
-        stop = max(stop, len(self._shared) - 1)
-        bins = slice(first, stop)
-        pace = (self._prior + self._changes[bins]) / (self._prior + self._exposure[bins])
-        changes = _pooled(self._cold_changes[bins], self._all_changes[bins])
-        exposure = _pooled(self._cold_exposure[bins], self._all_exposure[bins])
-        jump = (self._cold_prior + changes) / (1.0 + exposure)
-        self._shared = _continued(self._shared, first, self.width * pace[:, None], self.width)
-        self._cold = _continued(self._cold, first, jump, self._cold_prior)
+def stopped() -> Clock:
+    """A clock that does not go: all of its bins are to come."""
+    return _sized(0, 1, 1)
 
 
-def _pooled(areas: Floats, everywhere: Floats) -> Floats:
-    """(bins, areas), each area's evidence with its part of that of all, but for rounding ≥ 0."""
-    pooled: Floats = _POOLED * everywhere[:, None] + (1 - _POOLED) * areas
-    return np.maximum(pooled, 0.0)
+def started(at: float, width: float, areas: int) -> Clock:
+    """A clock of bins from day ``at`` on, each ``width`` days, for so many areas."""
+    clock = _sized(_BINS, areas, _FIRST_RING)
+    restart(clock, at, width)
+    return clock
 
 
-def _parts(overlap: Floats, shape: Floats, scale: Floats) -> Floats:
-    """How a change is divided among bins; the shares sum to 1, or to 0 where all vanish."""
-    weights = overlap * np.exp(np.maximum(digamma(shape), _LEAST_LOG)) / scale
-    total = float(weights.sum())
-    parts: Floats = weights / total if total > 0 else np.zeros(len(weights))
-    return parts
+def with_areas(clock: Clock, areas: int) -> Clock:
+    """The same with columns for so many areas; the new ones know what all areas have shown."""
+    further = areas - clock.cold.shape[1]
+
+    def widened(columns: Floats) -> Floats:
+        return np.pad(columns, ((0, 0), (0, further)))
+
+    grown = clock._replace(
+        cold_changes=widened(clock.cold_changes),
+        cold_exposure=widened(clock.cold_exposure),
+        cold=widened(clock.cold),
+    )
+    # What was summed up before the first bin that is kept is not known by area.
+    grown.cold[0, -further:] = clock.cold[0].min()
+    sum_from(grown, 0, int(clock.facts[0]["summed"]))
+    return grown
 
 
-def _continued(edges: Floats, first: int, steps: Floats, pace: float) -> Floats:
-    """The sums at the edges: as they were up to ``first``, by these steps from there."""
-    missing = first + 1 - len(edges)
-    if missing > 0:
-        further = edges[-1] + pace * np.arange(1, missing + 1)[:, None]
-        edges = np.concatenate([edges, further])
-    return np.concatenate([edges[: first + 1], edges[first] + np.cumsum(steps, axis=0)])
+def with_larger_ring(clock: Clock) -> Clock:
+    """The same with room for more changed intervals."""
+    size = min(_RING, 2 * len(clock.ring))
+    grown = clock._replace(
+        ring=np.zeros(size, _INTERVAL),
+        of_shared=np.zeros((size, REACH + 1), np.float32),
+        of_cold=np.zeros((size, REACH + 1), np.float32),
+    )
+    for number in range(int(clock.facts[0]["oldest"]), int(clock.facts[0]["next"])):
+        old, new = number % len(clock.ring), number % size
+        grown.ring[new] = clock.ring[old]
+        grown.of_shared[new], grown.of_cold[new] = clock.of_shared[old], clock.of_cold[old]
+    return grown
+
+
+def _sized(bins: int, areas: int, ring: int) -> Clock:
+    width = REACH + 1 if bins else 1
+    return Clock(
+        np.zeros(1, _FACTS), np.zeros(bins), np.zeros(bins), np.zeros((bins, areas)),
+        np.zeros((bins, areas)), np.zeros(bins), np.zeros(bins), np.zeros(bins + 1),
+        np.zeros((bins + 1, areas)), np.zeros(ring, _INTERVAL),
+        np.zeros((ring, width), np.float32), np.zeros((ring, width), np.float32),
+    )  # fmt: skip
+
+
+@compiled
+def restart(clock: Clock, at: float, width: float) -> None:
+    """Begin anew on this day, with bins of this width."""
+    facts = clock.facts[0]
+    facts.width, facts.at, facts.begin = width, at, at
+    facts.summed, facts.oldest, facts.next = 0, 0, 0
+    for k in range(_BINS):
+        _move_bin(clock, k, _BINS)
+    clock.shared[0] = 0.0
+    for area in range(clock.cold.shape[1]):
+        clock.cold[0, area] = 0.0
+
+
+# -- reading ---------------------------------------------------------------------
+
+
+@part
+def shared_at(clock: Clock, day: float) -> float:
+    """M(t) on a day that is kept; it passes at the pace 1 where no look has been."""
+    facts = clock.facts[0]
+    place = max(day - facts.at, 0.0) / facts.width
+    if place >= facts.summed:
+        return clock.shared[facts.summed] + (place - facts.summed) * facts.width
+    first = int(place)
+    edge = clock.shared[first]
+    return edge + (place - first) * (clock.shared[first + 1] - edge)
+
+
+@part
+def cold_at(clock: Clock, day: float, area: int) -> float:
+    """Y(t), the sum of the cold clock's jumps in an area up to a day that is kept."""
+    facts = clock.facts[0]
+    place = max(day - facts.at, 0.0) / facts.width
+    if place >= facts.summed:
+        further = (place - facts.summed) * facts.width * REWRITTEN
+        return clock.cold[facts.summed, area] + further
+    first = int(place)
+    edge = clock.cold[first, area]
+    return edge + (place - first) * (clock.cold[first + 1, area] - edge)
+
+
+@part
+def pace_before(clock: Clock, end: float) -> float:
+    """Keeps rates in days: the clock's mean pace up to one mean interval before is 1."""
+    facts = clock.facts[0]
+    turn = BINS_A_TURN * facts.width
+    day = max(end - turn, facts.at)
+    settled = day - facts.begin
+    return (settled + 2 * turn) / (shared_at(clock, day) + 2 * turn)
+
+
+@part
+def suspected(clock: Clock, number: int) -> float:
+    """What the cold clock says of a changed interval without its own evidence: θ Σ o y."""
+    if number < clock.facts[0].oldest:
+        return 0.0
+    slot = number % len(clock.ring)
+    it = clock.ring[slot]
+    total = it.theta * (
+        cold_at(clock, it.begin, it.area) - cold_at(clock, it.begin - it.before, it.area)
+    )
+    for j in range(it.bins):
+        part = _overlap(clock, it.begin, it.end, it.first + j) / clock.facts[0].width
+        shape, scale = _cold_evidence(clock, slot, j, clock.of_cold[slot, j], it.theta * part)
+        total += it.theta * part * shape / scale
+    return total
+
+
+# -- taking in -------------------------------------------------------------------
+
+
+@part
+def crowded(clock: Clock, day: float) -> bool:
+    """Whether the oldest bins must be dropped before a look on this day can be taken in."""
+    return (day - clock.facts[0].at) / clock.facts[0].width >= _BINS
+
+
+@part
+def dropped_before(clock: Clock) -> float:
+    """The day before which nothing is known after :func:`drop_oldest`."""
+    return clock.facts[0].at + _DROPPED * clock.facts[0].width
+
+
+@part
+def drop_oldest(clock: Clock) -> None:
+    """Let go of the oldest bins, and of the intervals that reach into them."""
+    facts = clock.facts[0]
+    if facts.summed < _BINS:
+        sum_from(clock, facts.summed, _BINS)
+    kept = _BINS - _DROPPED
+    for k in range(_BINS):
+        _move_bin(clock, k, k + _DROPPED)
+    for k in range(kept + 1):
+        clock.shared[k] = clock.shared[k + _DROPPED]
+        for area in range(clock.cold.shape[1]):
+            clock.cold[k, area] = clock.cold[k + _DROPPED, area]
+    facts.at += _DROPPED * facts.width
+    facts.summed = kept
+    for number in range(facts.oldest, facts.next):
+        it = clock.ring[number % len(clock.ring)]
+        it.first -= _DROPPED
+        if it.first < 0:
+            it.bins = 0
+
+
+@part
+def _move_bin(clock: Clock, to: int, source: int) -> None:
+    """Fill a bin with what is in another, or with nothing where there is none."""
+    for bins in (clock.changes, clock.exposure, clock.all_changes, clock.all_exposure):
+        bins[to] = bins[source] if source < _BINS else 0.0
+    for columns in (clock.cold_changes, clock.cold_exposure):
+        for area in range(columns.shape[1]):
+            columns[to, area] = columns[source, area] if source < _BINS else 0.0
+
+
+@part
+def ring_is_full(clock: Clock) -> bool:
+    """Whether the next changed interval takes the place of the oldest one."""
+    facts = clock.facts[0]
+    while facts.oldest < facts.next and clock.ring[facts.oldest % len(clock.ring)].bins == 0:
+        facts.oldest += 1
+    return facts.next - facts.oldest == len(clock.ring)
+
+
+@part
+def ring_can_grow(clock: Clock) -> bool:
+    """Whether there may be a larger ring."""
+    return len(clock.ring) < _RING
+
+
+@part
+def expose(clock: Clock, begin: float, end: float, rate: float, theta: float, area: int) -> int:
+    """Take in that a page was looked at after this interval; its first bin."""
+    facts = clock.facts[0]
+    begin = max(begin, end - REACH * facts.width, facts.at)
+    first = int((begin - facts.at) / facts.width)
+    last = int((end - facts.at) / facts.width)
+    for k in range(first, last + 1):
+        days = _overlap(clock, begin, end, k)
+        clock.exposure[k] += SHARED * rate * days
+        clock.cold_exposure[k, area] += theta * days / facts.width
+        clock.all_exposure[k] += theta * days / facts.width
+    return first
+
+
+@part
+def ascribe(
+    clock: Clock, begin: float, end: float, rate: float, theta: float, area: int, owner: int
+) -> int:
+    """Divide the changes of an interval, and anew those it overlaps; the first bin touched.
+
+    It has been exposed. Its number is then the last one, and ``owner`` whose it is.
+    """
+    facts = clock.facts[0]
+    began, begin = begin, max(begin, end - REACH * facts.width, facts.at)
+    if ring_is_full(clock):
+        facts.oldest += 1
+    slot = facts.next % len(clock.ring)
+    facts.next += 1
+    it = clock.ring[slot]
+    it.begin, it.end, it.rate, it.theta = begin, end, rate, theta
+    it.before, it.area, it.owner = begin - began, area, owner
+    it.first = int((begin - facts.at) / facts.width)
+    it.bins = int((end - facts.at) / facts.width) + 1 - it.first
+    for j in range(it.bins):
+        clock.of_shared[slot, j] = clock.of_cold[slot, j] = 0.0
+    lowest = it.first
+    oldest = max(facts.oldest, facts.next - _AT_ONCE)
+    for number in range(facts.next - 1, oldest - 1, -1):
+        lowest = min(lowest, _divide_if(clock, number % len(clock.ring), begin))
+    for number in range(oldest, facts.next):
+        lowest = min(lowest, _divide_if(clock, number % len(clock.ring), begin))
+    return lowest
+
+
+@part
+def _divide_if(clock: Clock, slot: int, begin: float) -> int:
+    """Divide an interval that ends after ``begin`` anew; its first bin, or beyond all."""
+    it = clock.ring[slot]
+    if it.bins == 0 or it.end < begin:
+        return _BINS
+    _divide(clock, slot)
+    return it.first
+
+
+@part
+def _divide(clock: Clock, slot: int) -> None:
+    """Ascribe the changes of an interval anew, in the light of all the others."""
+    it, width = clock.ring[slot], clock.facts[0].width
+    prior = _ALPHA * width
+    weights, cold_weights = np.empty(it.bins), np.empty(it.bins)
+    shared_hazard = cold_hazard = total = cold_total = 0.0
+    for j in range(it.bins):
+        k = it.first + j
+        days = _overlap(clock, it.begin, it.end, k)
+        _take_back(clock, slot, j)
+        shape, scale = prior + clock.changes[k], prior + clock.exposure[k]
+        shared_hazard += it.rate * SHARED * days * shape / scale
+        weights[j] = days * _exp_digamma(shape) / scale
+        total += weights[j]
+        part = days / width
+        shape, scale = _cold_evidence(clock, slot, j, 0.0, it.theta * part)
+        cold_hazard += it.theta * part * shape / scale
+        cold_weights[j] = part * _exp_digamma(shape) / scale
+        cold_total += cold_weights[j]
+    own_hazard = it.rate * (it.before + (1 - SHARED) * (it.end - it.begin))
+    hazard = shared_hazard + cold_hazard + own_hazard
+    each = min(_MOST_CHANGES, hazard / -expm1(-hazard)) / hazard if hazard > 0 else 0.0
+    to_shared = each * shared_hazard / total if total > 0 else 0.0
+    to_cold = each * cold_hazard / cold_total if cold_total > 0 else 0.0
+    for j in range(it.bins):
+        clock.of_shared[slot, j] = to_shared * weights[j]
+        clock.of_cold[slot, j] = to_cold * cold_weights[j]
+        k = it.first + j
+        clock.changes[k] += clock.of_shared[slot, j]
+        clock.cold_changes[k, it.area] += clock.of_cold[slot, j]
+        clock.all_changes[k] += clock.of_cold[slot, j]
+
+
+@part
+def _take_back(clock: Clock, slot: int, j: int) -> None:
+    """Take what an interval ascribed to its so-manieth bin out of the sums."""
+    it = clock.ring[slot]
+    k = it.first + j
+    clock.changes[k] = max(clock.changes[k] - clock.of_shared[slot, j], 0.0)
+    own = clock.of_cold[slot, j]
+    clock.cold_changes[k, it.area] = max(clock.cold_changes[k, it.area] - own, 0.0)
+    clock.all_changes[k] = max(clock.all_changes[k] - own, 0.0)
+
+
+@compiled
+def sum_from(clock: Clock, first: int, stop: int) -> None:
+    """Sum the clocks up anew, from a bin on up to ``stop`` or as far as they were summed."""
+    facts = clock.facts[0]
+    prior, cold_prior = _ALPHA * facts.width, REWRITTEN * facts.width
+    first = min(first, facts.summed)
+    stop = max(stop, facts.summed)
+    for k in range(first, stop):
+        pace = (prior + clock.changes[k]) / (prior + clock.exposure[k])
+        clock.shared[k + 1] = clock.shared[k] + facts.width * pace
+        for area in range(clock.cold.shape[1]):
+            shape = _pooled(clock.all_changes[k], clock.cold_changes[k, area])
+            scale = _pooled(clock.all_exposure[k], clock.cold_exposure[k, area])
+            clock.cold[k + 1, area] = clock.cold[k, area] + (cold_prior + shape) / (1 + scale)
+    facts.summed = stop
+
+
+@part
+def _cold_evidence(clock: Clock, slot: int, j: int, own: float, part: float) -> tuple[float, float]:
+    """Shape and scale of y in a bin and the area of an interval, without its own part."""
+    it = clock.ring[slot]
+    k = it.first + j
+    shape = _pooled(clock.all_changes[k], clock.cold_changes[k, it.area])
+    scale = _pooled(clock.all_exposure[k], clock.cold_exposure[k, it.area])
+    prior = REWRITTEN * clock.facts[0].width
+    return prior + max(shape - own, 0.0), 1.0 + max(scale - part, 0.0)
+
+
+@part
+def _pooled(everywhere: float, here: float) -> float:
+    """An area's evidence with its part of that of all."""
+    return _POOLED * everywhere + (1 - _POOLED) * here
+
+
+@part
+def _overlap(clock: Clock, begin: float, end: float, k: int) -> float:
+    """The days of an interval that lie in a bin."""
+    facts = clock.facts[0]
+    left = facts.at + k * facts.width
+    return max(0.0, min(end, left + facts.width) - max(begin, left))
+
+
+@part
+def _exp_digamma(x: float) -> float:
+    """exp(ψ(x)) for x > 0, by recurrence up to 6 and the asymptotic series from there."""
+    if x * _LEAST_LOG > -1:
+        return _LEAST_WEIGHT
+    shift = 0.0
+    while x < 6:
+        shift -= 1 / x
+        x += 1
+    square = 1 / (x * x)
+    series = square * (1 / 12 - square * (1 / 120 - square / 252))
+    return exp(shift + log(x) - 0.5 / x - series)

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.arguments import Bools, Floats
+from scheduler.columns import Column
+from scheduler.recrawl.looks import Looks
 from scheduler.sources import Rows
 from storage.records import Kind, Visit
 
@@ -58,15 +60,18 @@ class Watchlist:
     """
 
     def __init__(self) -> None:
-        self._rows = np.zeros(64, _ROW)
-        self._n = 0
+        self._table = Column[np.void](_ROW)
         self._row_of: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return self._n
+        return len(self._table)
 
     def __getitem__(self, name: str) -> NDArray[np.generic]:
-        return self._rows[name][: self._n]
+        return self._rows[name]
+
+    @property
+    def _rows(self) -> NDArray[np.void]:
+        return self._table.rows
 
     def row(self, page_id: int) -> int | None:
         """The row of a page, if it is watched."""
@@ -74,28 +79,36 @@ class Watchlist:
 
     def add(self, page_id: NDArray[np.int64], **columns: NDArray[np.generic]) -> Rows:
         """Append pages that are not watched yet; the rows, (m,)."""
-        rows = np.arange(self._n, self._n + len(page_id))
-        while self._n + len(page_id) > len(self._rows):
-            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-        added = self._rows[rows[0] : rows[0] + len(rows)] if len(rows) else self._rows[:0]
+        rows = np.arange(len(self), len(self) + len(page_id))
+        self._table.append(len(page_id))
+        added = self._rows[len(self) - len(page_id) :]
         added["page_id"] = page_id
         for name, values in columns.items():
             added[name] = values
         self._row_of.update(zip(page_id.tolist(), rows.tolist(), strict=True))
-        self._n += len(rows)
         return rows
+
+    def recall_gone(self, looks: Looks) -> None:
+        """Count how often in a row each page was gone in the end, by its looks of former runs."""
+        there = ~looks.gone
+        last_there = np.full(len(self), -1)
+        last_there[looks.row[there]] = np.flatnonzero(there)
+        since = looks.gone & (np.arange(len(looks)) > last_there[looks.row])
+        times = np.bincount(looks.row[since], minlength=len(self))
+        gone = self._rows["gone"] > 0
+        self._rows["gone"][gone] = np.clip(times[gone], 1, _MOST_TIMES)
 
     def may_be_asked(self, now: float) -> Bools:
         """(n,), whether a page is neither being asked for nor to be left alone."""
-        may: Bools = ~self._rows["taken"][: self._n]
-        rows = self._rows[: self._n]
+        may: Bools = ~self._rows["taken"]
+        rows = self._rows
         may &= rows["not_before"] <= now
         may &= (rows["since"] + rows["least"] <= now) | ~rows["captured"]
         return may
 
     def weighted(self, worth: Floats, now: float) -> Floats:
         """(n,), what a look is worth: ``worth`` (n,) where captured, less where gone."""
-        rows = self._rows[: self._n]
+        rows = self._rows
         # What was found this moment is worth more than nothing.
         waited = np.maximum(now - rows["since"], _MOMENT_DAYS)
         found: Floats = np.where(rows["captured"], worth, rows["importance"] * waited)

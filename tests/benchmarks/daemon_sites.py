@@ -22,6 +22,7 @@ import zstandard
 
 from crawler.commands.keeping import refresher_of
 from crawler.commands.sources.areas import Areas
+from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Refresher
 from tests.benchmarks import command
 
@@ -181,19 +182,22 @@ class _Run:
         born = self._pages[first : self._born]
         self._alive[first : self._born] = True
         if born and self._refresher is not None:
+            at = self._last[first : self._born]
             self._refresher.add(
                 np.zeros(len(born), np.intp),
                 self._areas.codes([page.url for page in born]),
                 np.ones(len(born)),
-                self._last[first : self._born],
+                at,
             )
+            rows, none = np.arange(first, self._born), np.zeros(len(born), np.bool_)
+            self._refresher.learn(Looks(rows, at, none, none, none))
 
     def _die(self, now: float) -> None:
         for row in np.flatnonzero(self._alive & (self._death <= now)).tolist():
             self._alive[row] = False
             self._costs.add(self._pages[row], self._last[row], self._death[row])
             if self._refresher is not None:
-                self._refresher.gone(row)
+                self._refresher.learn(Looks.one(row, now, changed=None, gone=True))
 
     def _look(self, now: float) -> None:
         known = slice(0, self._born)
@@ -202,4 +206,4 @@ class _Run:
         changed = self._costs.add(self._pages[row], self._last[row], now)
         self._last[row] = now
         if self._refresher is not None:
-            self._refresher.looked(row, now, changed=changed)
+            self._refresher.learn(Looks.one(row, now, changed=changed))

@@ -20,9 +20,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from scheduler import compiling
 from scheduler.arguments import Bools
 from scheduler.index_queue import IndexQueue
+from scheduler.policies import greedy_loops
 from scheduler.policies.greedy_index import GreedyIndex
 from scheduler.policies.greedy_loops import valuation
 from scheduler.policies.optimal_intervals import OptimalIntervals, interval_at
@@ -201,8 +201,7 @@ def _one_crawl(n: int, crawls: int) -> dict[str, object]:
         "goal_us": GOAL_CRAWL_US,
     }
     for way in ("compiled", "numpy"):
-        if way == "numpy" or compiling.available():
-            found[way] = _way(n, crawls, way)
+        found[way] = _way(n, crawls, way)
     say(f"queue: a heap of due times, {n:,} sources")
     return found | {"heapq_of_due_times": _heap(n, crawls)}
 
@@ -229,7 +228,7 @@ def _way(n: int, crawls: int, way: str) -> dict[str, object]:
 def _computed(way: str) -> AbstractContextManager[object]:
     if way == "compiled":
         return nullcontext()
-    return patch.object(compiling, "available", lambda: False)
+    return patch.object(greedy_loops, "COMPILED_FROM", sys.maxsize)
 
 
 def _scan_us(table: SourceTable, now: float, ready: Bools | None = None) -> float:

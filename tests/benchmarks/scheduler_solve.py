@@ -125,9 +125,8 @@ def _speed(table: SourceTable) -> dict[str, object]:
     n = len(table)
     say(f"solve: {n:,} sources, one core")
     price = _multiplier(table, False)
-    ways = (False, True) if compiling.available() else (False,)
     found: dict[str, object] = {"sources": n}
-    for way in ways:
+    for way in (False, True):
         name = "compiled" if way else "numpy"
         found[name] = {
             "solve_ms": _milliseconds(partial(_solved, table, way)),
@@ -141,10 +140,8 @@ def _speed(table: SourceTable) -> dict[str, object]:
     return found
 
 
-def _first_call() -> dict[str, object] | None:
+def _first_call() -> dict[str, object]:
     """What the figures above leave out: once a machine to compile, once a process to load."""
-    if not compiling.available():
-        return None
     say("solve: the compiler's own time")
     with TemporaryDirectory() as directory:
         compile_it, load_it = (
@@ -227,8 +224,6 @@ def _alternatives(table: SourceTable, price: float) -> dict[str, object]:
 def _paper_scale(n: int) -> dict[str, object]:
     found: dict[str, object] = {"sources": n, "goal_peak_mb": 1_000}
     for name, goal in (("numpy", 0.8), ("compiled", 0.25)):
-        if name == "compiled" and not compiling.available():
-            continue
         say(f"solve: {n:,} sources in a process of their own, {name}")
         one = _in_a_process(_LARGE, str(n), name)
         found[name] = {
@@ -245,7 +240,7 @@ def _exactness(table: SourceTable) -> dict[str, object]:
     """Against Algorithm 3 to tight tolerance, and the conditions of Karush, Kuhn and Tucker."""
     say(f"solve: Algorithm 3 on {len(table):,} sources, and optimality")
     budget = BANDWIDTH * len(table)
-    plan = _solved(table, compiling.available())
+    plan = _solved(table, True)
     cost = float(plan_costs(table, plan).harmonic.sum())
     split = algorithm_3(
         table.importance, table.change_rate, table.complete_observations, budget, tolerance=1e-11

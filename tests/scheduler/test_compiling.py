@@ -18,8 +18,24 @@ def test_few_rows_are_not_worth_the_compiler() -> None:
     assert not compiling.worthwhile(compiling.WORTHWHILE_ROWS - 1)
 
 
-def test_many_rows_are_compiled_where_the_compiler_is_installed() -> None:
-    assert compiling.worthwhile(compiling.WORTHWHILE_ROWS) == compiling.available()
+def test_many_rows_are_compiled() -> None:
+    assert compiling.worthwhile(compiling.WORTHWHILE_ROWS)
+
+
+@compiling.part
+def squared(x: float) -> float:
+    return x * x
+
+
+def squares(column: Floats) -> float:
+    result = 0.0
+    for value in column:
+        result += squared(value)
+    return result
+
+
+def test_a_loop_may_call_parts_that_are_compiled() -> None:
+    assert compiling.compiled(squares)(np.arange(4.0)) == 14.0
 
 
 def test_a_compiled_loop_gives_what_the_loop_gives() -> None:

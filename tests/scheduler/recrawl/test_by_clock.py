@@ -1,0 +1,175 @@
+"""Pages valued by the clock of their site."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.harmonics import ein
+from scheduler.recrawl import by_clock
+from scheduler.recrawl.by_clock import ByClock
+from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.site_learning import PAGE
+
+#: Page, days since the look before, and what it found.
+LOOKS = st.lists(
+    st.tuples(
+        st.integers(0, 11), st.floats(0.05, 9.0), st.sampled_from([True, False, False, None])
+    ),
+    max_size=120,
+)
+
+
+def pages(n: int, sites: int = 1, per_day: float | None = None) -> ByClock:
+    """Pages of which there is a copy of day 0."""
+    refresher = ByClock()
+    refresher.replan(per_day or n / 2.0, 0.0)
+    refresher.add(np.arange(n) % sites, np.arange(n) % 3, np.ones(n), np.zeros(n))
+    none = np.zeros(n, np.bool_)
+    refresher.learn(Looks(np.arange(n), np.zeros(n), none, none, none))
+    return refresher
+
+
+def look(refresher: ByClock, row: int, at: float, *, changed: bool | None) -> None:
+    refresher.learn(Looks.one(row, at, changed=changed))
+
+
+@given(LOOKS, st.integers(1, 7), st.integers(1, 3))
+@settings(deadline=None)
+def test_in_which_batches_looks_come_does_not_show(
+    looks: list[tuple[int, float, bool | None]], size: int, sites: int
+) -> None:
+    told, recalled = pages(12, sites), pages(12, sites)
+    now, batch = 0.0, []
+    for row, pause, found in looks:
+        now += pause
+        look(told, row, now, changed=found)
+        batch.append((row, now, found))
+    for first in range(0, len(batch), size):
+        row_of, at, found_of = zip(*batch[first : first + size], strict=True)
+        recalled.learn(
+            Looks(
+                np.array(row_of, np.intp), np.array(at),
+                np.array([found is not None for found in found_of]),
+                np.array([bool(found) for found in found_of]),
+                np.array([False] * len(at)),
+            )
+        )  # fmt: skip
+    worth = told.worth(now + 1)
+    assert np.array_equal(worth, recalled.worth(now + 1))
+    assert np.array_equal(told.stale(now + 1), recalled.stale(now + 1))
+    assert np.isfinite(worth).all()
+    assert (worth >= 0).all()
+
+
+def test_pages_that_are_found_meanwhile_change_nothing_of_what_is_known() -> None:
+    early, late = pages(8), pages(8)
+    for refresher, at_once in ((early, True), (late, False)):
+        if at_once:
+            refresher.add(np.zeros(5, np.intp), np.full(5, 4), np.ones(5), np.zeros(5))
+        for day in range(1, 40):
+            look(refresher, day % 8, float(day), changed=day % 5 == 0)
+        if not at_once:
+            refresher.add(np.zeros(5, np.intp), np.full(5, 4), np.ones(5), np.zeros(5))
+    assert np.array_equal(early.worth(41.0), late.worth(41.0))
+    assert not early.worth(41.0)[8:].any()
+
+
+def test_a_site_that_changes_at_once_has_its_pages_suspected_together() -> None:
+    refresher = pages(30, per_day=15)
+    rng = np.random.default_rng(2)
+    rewritten = np.arange(10.0, 400.0, 20.0)
+    last = np.zeros(30)
+    for tick in range(1, 4_000):
+        now = tick / 15
+        row = int(rng.integers(0, 30))
+        changed = bool(((rewritten > last[row]) & (rewritten <= now)).any())
+        look(refresher, row, now, changed=changed)
+        last[row] = now
+    assert refresher._learners[0].proven
+    # The site is rewritten on day 270, and the first three pages tell.
+    for row in range(30):
+        look(refresher, row, 269.9, changed=False)
+    before = refresher.stale(270.5)[3:]
+    for row in range(3):
+        look(refresher, row, 270.5, changed=True)
+    after = refresher.stale(270.5)[3:]
+    assert before.mean() < 0.2
+    assert after.mean() > max(0.2, 10 * float(before.mean()))
+
+
+def test_pages_that_know_nothing_of_each_other_go_by_the_days() -> None:
+    refresher, rng = pages(40, per_day=20), np.random.default_rng(4)
+    rate = np.exp(rng.uniform(np.log(0.01), np.log(1.0), 40))
+    last, used = np.zeros(40), 0
+    for tick in range(1, 4_000):
+        now = tick / 20
+        row = int(np.argmax(refresher.worth(now)))
+        changed = rng.random() < -np.expm1(-rate[row] * (now - last[row]))
+        look(refresher, row, now, changed=bool(changed))
+        last[row] = now
+        used += refresher._learners[0].proven
+    assert used < 2_000
+
+
+def test_the_page_that_waits_too_long_is_looked_at_before_all_others() -> None:
+    refresher = pages(10, per_day=10)
+    for day in range(1, 8):
+        for row in range(1, 10):
+            look(refresher, row, float(day), changed=row % 2 == 0)
+    assert int(np.argmax(refresher.worth(8.0))) == 0
+
+
+def test_after_years_it_holds_no_more_than_after_months() -> None:
+    refresher, sizes = pages(6, per_day=3), []
+    for tick in range(1, 6_001):
+        look(refresher, tick % 6, tick / 3, changed=tick % 7 == 0)
+        if tick % 1_500 == 0:
+            sizes.append(sum(array.nbytes for array in refresher._learners[0].clock))
+    assert float(refresher._learners[0].clock.facts[0]["at"]) > 1_000
+    assert sizes[0] == sizes[-1]
+    assert np.isfinite(refresher.worth(2_001.0)).all()
+
+
+def test_a_page_that_slept_through_what_the_clock_remembers_goes_by_when_it_was_seen() -> None:
+    refresher = pages(6, per_day=3)
+    for tick in range(1, 3_000):
+        look(refresher, tick % 5, tick / 3, changed=tick % 4 == 0)
+    assert float(refresher._learners[0].clock.facts[0]["at"]) > 0
+    stale = refresher.stale(1_000.0)
+    assert stale[5] > stale[:5].max()
+    look(refresher, 5, 1_000.0, changed=True)
+    assert np.isfinite(refresher.worth(1_001.0)).all()
+
+
+def test_a_budget_of_another_order_begins_bins_of_another_width() -> None:
+    refresher = pages(8, per_day=4)
+    for day in range(1, 60):
+        look(refresher, day % 8, float(day), changed=day % 3 == 0)
+    width = float(refresher._learners[0].clock.facts[0]["width"])
+    refresher.replan(40.0, 60.0)
+    for day in range(60, 100):
+        look(refresher, day % 8, float(day), changed=day % 3 == 0)
+    assert float(refresher._learners[0].clock.facts[0]["width"]) == pytest.approx(width / 10)
+    assert np.isfinite(refresher.worth(101.0)).all()
+
+
+def test_looks_that_become_known_out_of_order_are_harmless() -> None:
+    refresher = pages(8)
+    for at, row in ((5.0, 0), (4.9, 1), (4.8, 0), (5.0, 2), (4.7, 3), (5.1, 4), (4.95, 5)):
+        look(refresher, row, at, changed=True)
+    assert np.isfinite(refresher.worth(6.0)).all()
+
+
+def test_the_compiled_ein_is_ein() -> None:
+    for x in np.exp(np.linspace(-12, 6, 60)):
+        worth = np.empty(1)
+        page = np.zeros(1, PAGE)
+        page["known"] = True
+        # So rarely changed that the bound decides: ½ τ Ein(x).
+        by_clock._value(page, np.array([x]), np.array([1e-300]), np.ones(1), 2.0, inf, worth)
+        assert worth[0] == pytest.approx(ein(float(x)), rel=1e-11)
