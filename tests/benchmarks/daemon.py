@@ -29,7 +29,7 @@ from scheduler.simulate.judging import Crawls, expected_costs
 from scheduler.simulate.populations import surrogate
 from scheduler.sources import SourceTable
 from storage.records import Acknowledged
-from tests.benchmarks import command, daemon_sites
+from tests.benchmarks import command, daemon_learning, daemon_sites
 from tests.benchmarks.daemon_web import DAY_S, PoissonWeb, url
 
 _BEGIN = 1_800_000_000.0
@@ -118,11 +118,22 @@ def main() -> None:
         metavar="DIR",
         help="instead, recorded sites (*.sqlite.zst)",
     )
+    parser.add_argument(
+        "--learning",
+        type=int,
+        metavar="PAGES",
+        help="instead, what learning and replanning so many pages cost (1000000)",
+    )
     parser.add_argument("--policy", default="greedy_index", help="what a look is worth")
     chosen = parser.parse_args()
     if chosen.sites is not None:
         with command.workspace() as directory:
             result = daemon_sites.compared(chosen.sites, directory, chosen.seeds)
+        command.finish(result, chosen.output)
+        return
+    if chosen.learning:
+        with command.workspace() as directory:
+            result = daemon_learning.measured(chosen.learning, chosen.policy, directory)
         command.finish(result, chosen.output)
         return
     with command.workspace() as directory:
