@@ -1,13 +1,21 @@
 """Posteriors of change rates on a grid, as log-likelihoods that grow look by look. Pure.
 
 A page's rate is one of 40, from 2e-4 to 5 changes a day and evenly spaced in their logarithm. Its
-row of sums is ln P(what its looks found | rate), but for a constant; with the prior of its site it
-is a posterior, and its estimate exp(E[ln d]).
+row of sums is ln P(what its looks found | rate), but for a constant; with the prior of its site and
+area it is a posterior, and its estimate exp(E[ln d]).
 
-Priors are fitted to the pages of a site by expectation and maximisation, and shrunk to an even one
-by the weight of ten pages.
+Rates drift: once in T = 1,500 days, it is taken, a page gets another one, drawn from the prior. So
+between two looks t days apart the posterior goes a share 1 − e^{−t/T} of the way back to it
+(:func:`drift`). A quiet page that turns busy is thereby believed after a few changes, however
+long it has been quiet, which fading sums would not do.
+
+Priors are fitted to pages by expectation and maximisation, and shrunk by the weight of ten pages:
+that of a site to an even one, those of its areas to the site's.
 
 The functions are compiled; rows and sums are written in place.
+
+Reference: M. Herbster and M. Warmuth, "Tracking the best expert", Machine Learning 1998 (fixed
+share).
 """
 
 from __future__ import annotations
@@ -26,7 +34,8 @@ POINTS: Final = 40
 RATES: Final[Floats] = np.exp(np.linspace(np.log(2e-4), np.log(5.0), POINTS))
 _LOGS: Final[Floats] = np.log(RATES)
 _PAGES_OF_PRIOR: Final = 10.0
-_STEPS: Final = 15
+#: T, days.
+_KEPT_DAYS: Final = 1_500.0
 _SAMPLE: Final = 4_096
 _LEAST: Final = 1e-12
 
@@ -55,6 +64,20 @@ def add_interval(sums: NDArray[np.floating], own: float, cold: float, changed: b
 
 
 @part
+def drift(sums: NDArray[np.floating], prior: Floats, days: float) -> None:
+    """Let a page's rate have changed within so many days: p ← (1 − ε)p + ε · prior."""
+    most = sums[0]
+    for k in range(POINTS):
+        most = max(most, sums[k])
+    total = 0.0
+    for k in range(POINTS):
+        total += prior[k] * exp(sums[k] - most)
+    another = -expm1(-days / _KEPT_DAYS)
+    for k in range(POINTS):
+        sums[k] = log((1 - another) * exp(sums[k] - most) / total + another)
+
+
+@part
 def mean_rate(sums: NDArray[np.floating], prior: Floats) -> float:
     """exp(E[ln d]) under a row of log-likelihoods and a prior."""
     most = sums[0]
@@ -69,8 +92,8 @@ def mean_rate(sums: NDArray[np.floating], prior: Floats) -> float:
 
 
 @part
-def fit(sums: NDArray[np.float32], rows: Rows, prior: Floats) -> None:
-    """Fit a prior to these rows, or to some thousands of them, evenly chosen."""
+def fit(sums: NDArray[np.float32], rows: Rows, prior: Floats, parent: Floats, steps: int) -> None:
+    """Fit a prior to these rows, or to some thousands of them evenly chosen, near ``parent``."""
     every = max(1, len(rows) // _SAMPLE)
     count = (len(rows) + every - 1) // every
     likelihood = np.empty((count, POINTS))
@@ -82,7 +105,10 @@ def fit(sums: NDArray[np.float32], rows: Rows, prior: Floats) -> None:
         for k in range(POINTS):
             likelihood[j, k] = exp(sums[row, k] - most)
     shares = np.empty(POINTS)
-    for _ in range(_STEPS):
+    # From the same start each time: how far it gets in so many steps keeps it smooth.
+    for k in range(POINTS):
+        prior[k] = parent[k]
+    for _ in range(steps):
         for k in range(POINTS):
             shares[k] = 0.0
         for j in range(count):
@@ -92,5 +118,5 @@ def fit(sums: NDArray[np.float32], rows: Rows, prior: Floats) -> None:
             for k in range(POINTS):
                 shares[k] += likelihood[j, k] / total
         for k in range(POINTS):
-            own = prior[k] * shares[k] + _PAGES_OF_PRIOR / POINTS
+            own = prior[k] * shares[k] + _PAGES_OF_PRIOR * parent[k]
             prior[k] = own / (count + _PAGES_OF_PRIOR)

@@ -39,7 +39,7 @@ Machine Learning", 2006, section 10.2).
 
 from __future__ import annotations
 
-from math import exp, expm1, log
+from math import exp, expm1
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -351,8 +351,6 @@ def ascribe(
     oldest = max(facts.oldest, facts.next - _AT_ONCE)
     for number in range(facts.next - 1, oldest - 1, -1):
         lowest = min(lowest, _divide_if(clock, number % len(clock.ring), begin))
-    for number in range(oldest, facts.next):
-        lowest = min(lowest, _divide_if(clock, number % len(clock.ring), begin))
     return lowest
 
 
@@ -455,13 +453,11 @@ def _overlap(clock: Clock, begin: float, end: float, k: int) -> float:
 
 @part
 def _exp_digamma(x: float) -> float:
-    """exp(ψ(x)) for x > 0, by recurrence up to 6 and the asymptotic series from there."""
+    """exp(ψ(x)) for x > 0, to 1e-4: ψ by recurrence, and exp(ψ(y + ½)) = y + 1/(24y) − …."""
     if x * _LEAST_LOG > -1:
         return _LEAST_WEIGHT
-    shift = 0.0
-    while x < 6:
-        shift -= 1 / x
-        x += 1
-    square = 1 / (x * x)
-    series = square * (1 / 12 - square * (1 / 120 - square / 252))
-    return exp(shift + log(x) - 0.5 / x - series)
+    if x > 8:
+        y = x - 0.5
+        return y + 1 / (24 * y)
+    y = x + 2.5
+    return (y + 1 / (24 * y)) * exp(-(1 / x + 1 / (x + 1) + 1 / (x + 2)))

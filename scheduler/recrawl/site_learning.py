@@ -29,21 +29,25 @@ from scheduler.recrawl import site_clock
 from scheduler.recrawl.change_posterior import (
     POINTS,
     add_interval,
+    drift,
     even,
     fit,
     mean_rate,
     unfitted_rate,
 )
-from scheduler.recrawl.site_clock import BINS_A_TURN, REWRITTEN, SHARED, Clock
+from scheduler.recrawl.site_clock import AREAS, BINS_A_TURN, REWRITTEN, SHARED, Clock
 from scheduler.sources import Rows
 
 #: One record of an array; numba reads its fields by their names.
 Record: TypeAlias = Any
 
-_HALF_LIFE_DAYS: Final = 720.0
 _PAGES_OF_A_CLOCK: Final = 5
-#: Looks from one fit of the priors to the next: a quarter of the pages, and at least so many.
+#: Looks from one fit of the priors to the next: a quarter of the pages, and at least so many, but
+#: after the first ones a half of those so far.
 _FIT_EVERY: Final = 200
+_FIRST_FIT: Final = 32
+_STEPS: Final = 30
+_STEPS_OF_AREAS: Final = 10
 _MEMORY: Final = 500.0
 _LEAST: Final = 1e-4
 #: Where the mean time between looks has changed by so much, bins of another width are begun.
@@ -86,6 +90,8 @@ _FACTS: Final = np.dtype(
         ("known", np.int64),
         ("alive", np.int64),
         ("looks", np.int64),
+        # How many there are when the priors are fitted again.
+        ("fit_at", np.int64),
         ("clocked", np.bool_),
         # Decayed log loss of the clock, less that of the days.
         ("loss", np.float64),
@@ -105,7 +111,10 @@ class Pages(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A site: its facts, the priors by either time, and the rows of its pages as they came."""
+    """A site: its facts, the priors by either time, and the rows of its pages as they came.
+
+    A prior is (areas + 1, 40): that of each area, and in the last row that of the whole site.
+    """
 
     facts: NDArray[np.void]
     prior: Floats
@@ -117,7 +126,9 @@ def unknown_site() -> Site:
     """A site at which nobody has looked."""
     facts = np.zeros(1, _FACTS)
     facts["mean_rate"] = unfitted_rate()
-    return Site(facts, even(), even(), np.empty(0, np.intp))
+    facts["fit_at"] = _FIRST_FIT
+    prior = np.tile(even(), (AREAS + 1, 1))
+    return Site(facts, prior, prior.copy(), np.empty(0, np.intp))
 
 
 class Learner:
@@ -205,8 +216,8 @@ def _meet(pages: Pages, site: Site, row: int, gone: bool) -> None:
         page.last = -np.inf
         site.rows[facts.known] = row
         facts.known += 1
-        page.rate = mean_rate(pages.likelihood[row], site.prior)
-        page.plain_rate = mean_rate(pages.plain_likelihood[row], site.plain_prior)
+        page.rate = mean_rate(pages.likelihood[row], site.prior[page.area])
+        page.plain_rate = mean_rate(pages.plain_likelihood[row], site.plain_prior[page.area])
     if page.alive == gone:
         page.alive = not gone
         facts.alive += -1 if gone else 1
@@ -221,12 +232,10 @@ def _learn_one(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
     if facts.clocked:
         _keep_up(pages, site, clock, look)
         _judge(pages, site, clock, look)
-    kept = np.float32(0.5 ** ((at - last) / _HALF_LIFE_DAYS))
-    for k in range(POINTS):
-        pages.likelihood[row, k] *= kept
-        pages.plain_likelihood[row, k] *= kept
-    add_interval(pages.plain_likelihood[row], at - last, 0.0, look.changed)
-    page.plain_rate = mean_rate(pages.plain_likelihood[row], site.plain_prior)
+    plain, plain_prior = pages.plain_likelihood[row], site.plain_prior[page.area]
+    drift(plain, plain_prior, at - last)
+    add_interval(plain, at - last, 0.0, look.changed)
+    page.plain_rate = mean_rate(plain, plain_prior)
     _commit(pages, site, clock, row)
     page.pending, page.begin, page.end, page.changed = True, last, at, look.changed
     page.number = -1
@@ -235,8 +244,9 @@ def _learn_one(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
         _tell_clock(pages, site, clock, row)
     page.rate = _estimate(pages, site, clock, row)
     facts.looks += 1
-    if facts.looks % max(_FIT_EVERY, facts.alive // 4) == 0:
+    if facts.looks >= facts.fit_at:
         _fit(pages, site, clock)
+        facts.fit_at += max(_FIRST_FIT, min(facts.looks // 2, max(_FIT_EVERY, facts.alive // 4)))
 
 
 @part
@@ -360,6 +370,7 @@ def _add_pending(
     """Add the pending interval of a page, as the clock sees it now."""
     page = pages.page[row]
     days = page.end - page.begin
+    drift(sums, site.prior[page.area], days)
     if not site.facts[0].clocked or page.begin < clock.facts[0].at:
         # It is older than the clock.
         add_interval(sums, days, 0.0, page.changed)
@@ -374,31 +385,51 @@ def _add_pending(
 def _estimate(pages: Pages, site: Site, clock: Clock, row: int) -> float:
     """A page's rate with its pending interval as the clock sees it now."""
     if not pages.page[row].pending:
-        return mean_rate(pages.likelihood[row], site.prior)
+        return mean_rate(pages.likelihood[row], site.prior[pages.page[row].area])
     sums = np.empty(POINTS)
     for k in range(POINTS):
         sums[k] = pages.likelihood[row, k]
     _add_pending(pages, site, clock, row, sums)
-    return mean_rate(sums, site.prior)
+    return mean_rate(sums, site.prior[pages.page[row].area])
 
 
 @part
 def _fit(pages: Pages, site: Site, clock: Clock) -> None:
-    """Fit the priors to the site's pages, and estimate all of them under these."""
+    """Fit the priors to all pages that were ever there, and estimate all under these."""
     facts = site.facts[0]
-    alive = np.empty(facts.alive, np.intp)
-    count = 0
+    rows = np.empty(facts.known, np.intp)
     for j in range(facts.known):
-        if pages.page[site.rows[j]].alive:
-            alive[count] = site.rows[j]
-            count += 1
-    fit(pages.likelihood, alive, site.prior)
-    fit(pages.plain_likelihood, alive, site.plain_prior)
+        rows[j] = site.rows[j]
+    _fit_areas(pages, pages.likelihood, rows, site.prior)
+    _fit_areas(pages, pages.plain_likelihood, rows, site.plain_prior)
     total = 0.0
-    for j in range(count):
-        row = alive[j]
+    for j in range(facts.known):
+        row = rows[j]
         page = pages.page[row]
-        page.plain_rate = mean_rate(pages.plain_likelihood[row], site.plain_prior)
+        page.plain_rate = mean_rate(pages.plain_likelihood[row], site.plain_prior[page.area])
         page.rate = _estimate(pages, site, clock, row)
-        total += log(page.rate)
-    facts.mean_rate = exp(total / max(count, 1))
+        if page.alive:
+            total += log(page.rate)
+    facts.mean_rate = exp(total / max(facts.alive, 1))
+
+
+@part
+def _fit_areas(pages: Pages, sums: NDArray[np.float32], rows: Rows, prior: Floats) -> None:
+    """Fit the prior of a site, and near to it those of its areas."""
+    even_prior = np.full(POINTS, 1 / POINTS)
+    fit(sums, rows, prior[AREAS], even_prior, _STEPS)
+    counts = np.zeros(AREAS, np.intp)
+    for j in range(len(rows)):
+        counts[pages.page[rows[j]].area] += 1
+    for area in range(AREAS):
+        mine = np.empty(counts[area], np.intp)
+        count = 0
+        for j in range(len(rows)):
+            if pages.page[rows[j]].area == area:
+                mine[count] = rows[j]
+                count += 1
+        if count == 0:
+            for k in range(POINTS):
+                prior[area, k] = prior[AREAS, k]
+        else:
+            fit(sums, mine, prior[area], prior[AREAS], _STEPS_OF_AREAS)
