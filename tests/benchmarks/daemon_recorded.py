@@ -4,7 +4,9 @@ It begins with an empty store and each site's start page. Staleness is that of t
 found, from the first look at them to their end; changes are significant ones, as for looks
 without fetching (:mod:`tests.benchmarks.daemon_sites`). Beside it stand uniform periodic looks at
 the same pages from the same days on, one for each request that the daemon sent: whatever it
-spends on robots.txt, redirects, audits and pages that are not there is to its own account.
+spends on robots.txt, redirects, audits and pages that are not there is to its own account; and as
+many looks as it had requests answered by pages. A recording ends where its repository did: links
+to what else stood on the host lead nowhere. Pages that live under 30 days are left out.
 """
 
 from __future__ import annotations
@@ -33,6 +35,12 @@ from tests.integration.quick import unwatched
 _DAY_S = 86_400.0
 #: The network is not used, but a crawler beyond loopback must say who it is.
 _CONTACT = "https://example.org/bench"
+_SHARES = (
+    "harmonic_of_uniform",
+    "binary_of_uniform",
+    "harmonic_of_as_many_looks",
+    "binary_of_as_many_looks",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +67,10 @@ def compared(
         "days": stretches[0].days,
         "begin": stretches[0].begin,
         "policy": policy,
-        "geometric_means_of_uniform": {
+        "geometric_means": {
             when: {
                 cost: round(geometric_mean(float(str(s[cost])) for s in sites.values()), 4)
-                for cost in ("harmonic_of_uniform", "binary_of_uniform")
+                for cost in _SHARES
             }
             for when, sites in found.items()
         },
@@ -95,7 +103,9 @@ def _kept(recording: Recording, path: Path, stretch: Stretch, policy: str) -> di
         "budget_a_day": round(budget, 2),
         "requests": requests,
         "requests_of_budget": round(requests / (budget * stretch.days), 4),
-        **staleness(pages, looks, requests / stretch.days),
+        "requests_by_status": dict(sorted(web.statuses.items())),
+        "requests_for_robots": web.robots,
+        **staleness(pages, looks, requests, stretch.days),
         **discovery(pages, looks, recording.reachable(begin + stretch.days * _DAY_S), stretch.days),
         "changes_told": report.changed,
         "ms_a_request": round(1e3 * took / requests, 2),
@@ -118,24 +128,28 @@ def within(pages: Mapping[int, Page], stretch: Stretch) -> dict[int, Page]:
 
 
 def staleness(
-    pages: Mapping[int, Page], looks: Mapping[int, Sequence[float]], rate: float
+    pages: Mapping[int, Page], looks: Mapping[int, Sequence[float]], requests: int, days: float
 ) -> dict[str, object]:
     """Costs of the pages that were found, and what uniform looks at these would have cost."""
-    ours, known = Costs(), []
+    ours, known, number_of_looks = Costs(), [], 0
     for number, page in pages.items():
         seen = [day for day in looks.get(number, ()) if page.birth <= day < page.death]
         if not seen:
             continue
         known.append(replace(page, birth=seen[0]))
+        number_of_looks += len(seen)
         for since, until in zip(seen, [*seen[1:], page.death], strict=True):
             ours.add(page, since, until)
-    even = uniform(known, rate, 1)
+    even, fewer = (uniform(known, count / days, 1) for count in (requests, number_of_looks))
     lived = sum(page.death - page.birth for page in known)
     return {
-        "fresh": round(1 - ours.binary / lived, 4),
-        "fresh_if_uniform": round(1 - even.binary / lived, 4),
-        "harmonic_of_uniform": round(ours.harmonic / even.harmonic, 4),
-        "binary_of_uniform": round(ours.binary / even.binary, 4),
+        "fresh": round(float(1 - ours.binary / lived), 4),
+        "fresh_if_uniform": round(float(1 - even.binary / lived), 4),
+        "harmonic_of_uniform": round(float(ours.harmonic / even.harmonic), 4),
+        "binary_of_uniform": round(float(ours.binary / even.binary), 4),
+        "looks_of_requests": round(number_of_looks / requests, 4),
+        "harmonic_of_as_many_looks": round(float(ours.harmonic / fewer.harmonic), 4),
+        "binary_of_as_many_looks": round(float(ours.binary / fewer.binary), 4),
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
@@ -135,6 +135,7 @@ class RecordedWeb:
     Attributes:
         asked: Unix seconds of all requests.
         shown: the page and the Unix seconds of those that showed one (200 or 304).
+        statuses: how often each was the answer; those for robots.txt count apart, in ``robots``.
     """
 
     def __init__(self, recording: Recording, clock: Clock) -> None:
@@ -142,6 +143,8 @@ class RecordedWeb:
         self._clock = clock
         self.asked: list[float] = []
         self.shown: list[tuple[int, float]] = []
+        self.statuses: Counter[int] = Counter()
+        self.robots = 0
 
     async def fetch(self, request: Request) -> FetchResult:
         """Answer as the site would have."""
@@ -158,6 +161,10 @@ class RecordedWeb:
             answer = self._answer(unquote(parts.path or "/"), validators, now)
         else:
             answer = _moved(f"https{request.url.removeprefix('http')}")
+        if parts.path == "/robots.txt":
+            self.robots += 1
+        else:
+            self.statuses[answer.status] += 1
         if answer.page is not None:
             self.shown.append((answer.page, now))
         headers = tuple((name.encode(), value.encode()) for name, value in answer.headers)
