@@ -1,4 +1,4 @@
-"""The webs that a simulation can run on, by the names that a user gives them. Pure."""
+"""The webs that a simulation can run on, by the names that a user gives them."""
 
 from __future__ import annotations
 

@@ -86,6 +86,7 @@ def _run(
     found = running.run(rehearse(settings, web, plan, db, progress))
     if found is None:
         fail("interrupted", 130)
+    progress(1.0)
     return found
 
 
@@ -107,10 +108,10 @@ def _as_json(
 
 def _show(order: WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Rehearsal]]) -> None:
     _, plan, found = runs[0]
+    size = f"{counted(len(web.sites), 'site')}, {counted(found.pages, 'page')} in the end"
     show_line(
-        f"{counted(len(web.sites), 'site')} ({order.web}) with {counted(found.pages, 'page')} in "
-        f"the end, {amount(order.days)} days from nothing, of which the last "
-        f"{amount(plan.measured_days)} are measured",
+        f"{order.web}: {size}; {amount(order.days)} days from nothing, "
+        f"the last {amount(plan.measured_days)} measured",
         "bold",
     )
     show_list(
@@ -119,8 +120,8 @@ def _show(order: WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Re
         [_freshness_row(budget, plan.policy, found) for budget, plan, found in runs],
     )
     show_list(
-        "What was found",
-        ("budget", "policy", "pages", "of", "new", "of", "after", "median"),
+        "What was found; new pages are those of the measured days",
+        ("budget", "policy", "pages found", "new pages found", "after", "median"),
         [_discovery_row(budget, plan.policy, found) for budget, plan, found in runs],
     )
     if order.db is not None:
@@ -147,10 +148,8 @@ def _discovery_row(budget: str, policy: str, found: Rehearsal) -> tuple[Cell, ..
     return (
         budget,
         policy,
-        found.held,
-        found.pages,
-        new.found,
-        new.born,
+        f"{found.held:,} of {found.pages:,}",
+        f"{new.found:,} of {new.born:,}",
         None if mean is None else f"{mean:.1f} d",
         None if median is None else f"{median:.1f} d",
     )

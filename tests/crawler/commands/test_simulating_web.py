@@ -41,7 +41,7 @@ def test_people_get_a_table_of_each_budget_and_policy_and_the_store(tmp_path: Pa
     result = simulated(*SMALL, "--budget", "40/day", "--policy", "lambda_crawl", "--db", str(db))
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("1 site (synthetic:hosts=1,pages=15) with ")
+    assert lines[0].startswith("synthetic:hosts=1,pages=15: 1 site, 1")
     assert sum(line.startswith("40/day  lambda_crawl ") for line in lines) == 2
     assert lines[-1].endswith(f"freshet status --db {db}")
     kept = CliRunner().invoke(app, ["status", "--db", str(db), "--json"])
