@@ -46,7 +46,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         typer.Option(
             metavar="NAME[:OPTION=VALUE,…]",
             help="What is simulated; may be repeated "
-            f"(default: {' and '.join(_DEFAULT_POLICIES)}).",
+            f"(default: {' and '.join(_DEFAULT_POLICIES)}; with --web that of the settings).",
         ),
     ] = None,
     sources: Annotated[

@@ -44,7 +44,7 @@ def simulate_web(order: WebOrder, *, json: bool) -> None:
     try:
         web = simulated_webs.load(order.web, order.seed, order.days)
     except ValueError as error:
-        fail(f"--web {error}", 2)
+        fail(f"--{error}", 2)
     with progress_bars() as tell, tempfile.TemporaryDirectory(prefix="freshet-") as directory:
         runs = []
         for number, (budget, plan) in enumerate(plans):

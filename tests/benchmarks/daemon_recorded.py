@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from statistics import fmean, geometric_mean, median
@@ -131,15 +132,15 @@ def staleness(
     pages: Mapping[int, Page], looks: Mapping[int, Sequence[float]], requests: int, days: float
 ) -> dict[str, object]:
     """Costs of the pages that were found, and what uniform looks at these would have cost."""
-    ours, known, number_of_looks = Costs(), [], 0
+    ours, known, number_of_looks, to_be_told = Costs(), [], 0, 0
     for number, page in pages.items():
         seen = [day for day in looks.get(number, ()) if page.birth <= day < page.death]
         if not seen:
             continue
         known.append(replace(page, birth=seen[0]))
         number_of_looks += len(seen)
-        for since, until in zip(seen, [*seen[1:], page.death], strict=True):
-            ours.add(page, since, until)
+        to_be_told += sum([ours.add(page, since, until) for since, until in pairwise(seen)])
+        ours.add(page, seen[-1], page.death)
     even, fewer = (uniform(known, count / days, 1) for count in (requests, number_of_looks))
     lived = sum(page.death - page.birth for page in known)
     return {
@@ -147,6 +148,7 @@ def staleness(
         "fresh_if_uniform": round(float(1 - even.binary / lived), 4),
         "harmonic_of_uniform": round(float(ours.harmonic / even.harmonic), 4),
         "binary_of_uniform": round(float(ours.binary / even.binary), 4),
+        "changes_to_be_told": to_be_told,
         "looks_of_requests": round(number_of_looks / requests, 4),
         "harmonic_of_as_many_looks": round(float(ours.harmonic / fewer.harmonic), 4),
         "binary_of_as_many_looks": round(float(ours.binary / fewer.binary), 4),

@@ -67,7 +67,10 @@ def test_rules_of_the_settings_hold_and_its_budget_and_policy_are_the_defaults(
     ("arguments", "told"),
     [
         (["--web", "synthetic"], "how many requests may be sent? --budget"),
-        (["--web", "nothing", "--budget", "9/day"], "--web web: 'nothing' is not known"),
+        (
+            ["--web", "nothing", "--budget", "9/day"],
+            "--web: 'nothing' is not known; accepted are showcase",
+        ),
         (["--web", "synthetic", "--budget", "9"], "--budget 9: accepted is a number"),
         (["--web", "synthetic", "--sources", "10"], "--sources: means nothing with --web"),
         (["--web", "synthetic", "--learn"], "--learn: means nothing with --web"),
