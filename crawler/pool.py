@@ -222,7 +222,9 @@ class FetchPool:
             until = deadline
             if self._may_launch():
                 until = min(until, self._next_launch(now))
-        came = await self._clock.wait(self._changed, until, idle=self._idle())
+        # What has been given up or broken off is about to end: it needs no time.
+        idle = not draining and self._idle()
+        came = await self._clock.wait(self._changed, until, idle=idle)
         if draining and not came:
             self.abandon()
             self._drain_until = inf

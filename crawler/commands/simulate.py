@@ -1,30 +1,31 @@
-"""``freshet simulate``: what policies cost on a surrogate population, with the same budget."""
+"""``freshet simulate``: what policies cost on a surrogate population, with the same budget.
+
+With ``--web`` it is what budgets give the whole daemon (:mod:`crawler.commands.simulating_web`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from math import isfinite
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from crawler.commands import running
-from crawler.commands.console import err, fail, print_json
+from crawler.commands.bars import progress_bars
+from crawler.commands.console import fail, print_json
 from crawler.commands.display import Cell, show_line, show_list
 from crawler.commands.figures import amount, counted, percent, times
-from crawler.commands.options import Json
+from crawler.commands.options import ConfigFile, Json
+from crawler.commands.simulating_web import WebOrder, simulate_web
 from scheduler.estimators.by_name import ESTIMATORS
 from scheduler.policy import PolicyError
 from scheduler.simulate import changes
 from scheduler.simulate.experiment import (
     MEASURED_WHEN_LEARNING,
     Comparison,
-    PolicyProgress,
     simulate,
 )
 from scheduler.simulate.populations import surrogate
@@ -33,13 +34,19 @@ from scheduler.simulate.rate_runner import OverBudget
 _DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
 
 
+#: What means something for one kind of simulation only.
+_OF_A_POPULATION = ("sources", "bandwidth", "learn", "estimator", "process")
+_OF_A_WEB = ("budget", "db", "config")
+
+
 def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    context: typer.Context,
     policy: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,…]",
             help="What is simulated; may be repeated "
-            f"(default: {' and '.join(_DEFAULT_POLICIES)}).",
+            f"(default: {' and '.join(_DEFAULT_POLICIES)}; with --web that of the settings).",
         ),
     ] = None,
     sources: Annotated[
@@ -70,23 +77,52 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             help="How sources change: poisson, bursts, drift or together.",
         ),
     ] = "poisson",
+    web: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[:OPTION=VALUE,…]",
+            help="Run the whole daemon on a synthetic web instead: synthetic "
+            "(:hosts=4,pages=40) or showcase.",
+        ),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N/day|N/hour", help="With --web: requests that may be sent; may be repeated."
+        ),
+    ] = None,
+    db: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --web: keep the store in this new file."),
+    ] = None,
+    config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Simulate policies on the surrogate population, all in the same world.
+    """Simulate policies on a random population, or with --web the daemon on a synthetic web.
 
-    The population is random, fitted to what the LambdaCrawl paper prints of its 18.5 million
-    URLs. Costs are means over the sources, weighted with importance: harmonic (each further
-    missed change adds less) and binary (whether a copy is stale).
+    With --web the daemon starts from nothing and runs in virtual time: discovery, politeness,
+    change detection and store are the real ones, under the settings of --config. What is printed
+    is how fresh its copies truly were over the last half of the days (30 at most), and what its
+    audits said of it, for each budget and policy.
+
+    Otherwise all policies decide in the same world. The population is fitted to what the
+    LambdaCrawl paper prints of its 18.5 million URLs. Costs are means over the sources, weighted
+    with importance: harmonic (each further missed change adds less) and binary (whether a copy is
+    stale).
     """
-    share = _share(bandwidth)
+    _refuse_what_means_nothing(context, web)
     if not isfinite(days) or days <= 0:
         fail(f"--days {days:g}: accepted is a number above 0", 2)
+    if web is not None:
+        simulate_web(WebOrder(web, budget or [], policy or [], days, seed, config, db), json=json)
+        return
+    share = _share(bandwidth)
     if estimator not in ESTIMATORS:
         fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
     with running.told_in_one_line():
         try:
             changes.load(process)
-            with _watching() as progress:
+            with progress_bars() as progress:
                 comparison = simulate(
                     surrogate(sources, np.random.default_rng(seed)),
                     policy or _DEFAULT_POLICIES,
@@ -115,6 +151,14 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     _show(comparison)
 
 
+def _refuse_what_means_nothing(context: typer.Context, web: str | None) -> None:
+    """End the program (wrong usage) at an option of the other kind of simulation."""
+    for name in _OF_A_POPULATION if web is not None else _OF_A_WEB:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            fail(f"--{name}: means nothing with{'out' * (web is None)} --web", 2)
+
+
 def _share(text: str) -> float:
     """Crawls per source and day; ends the program (wrong usage) if the text is none."""
     try:
@@ -128,24 +172,6 @@ def _share(text: str) -> float:
             2,
         )
     return number
-
-
-@contextmanager
-def _watching() -> Iterator[PolicyProgress | None]:
-    """A bar for each policy, on a terminal only."""
-    if not err.is_terminal:
-        yield None
-        return
-    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=err, transient=True) as display:
-        bars: dict[str, TaskID] = {}
-
-        def tell(policy: str, done: float) -> None:
-            if policy not in bars:
-                bars[policy] = display.add_task(escape(policy), total=1.0)
-            display.update(bars[policy], completed=done)
-
-        yield tell
 
 
 def _show(comparison: Comparison) -> None:

@@ -91,12 +91,12 @@ def plain(hosts: int, pages_per_host: int, seed: int = 1) -> SyntheticWeb:
     return spec.web([plain_site(spec.plot(f"h{n}")) for n in range(1, hosts + 1)])
 
 
-def showcase(seed: int = 1, *, traps: bool = True) -> SyntheticWeb:
-    """Ten hosts of every character with some 220 pages, changing for 60 days.
+def showcase(seed: int = 1, *, traps: bool = True, span_days: float = 60.0) -> SyntheticWeb:
+    """Ten hosts of every character with some 220 pages.
 
     ``old`` redirects as a whole to ``docs``. Without ``traps`` there are no endless sets.
     """
-    spec = WebSpec(hosts=10, seed=seed)
+    spec = WebSpec(hosts=10, seed=seed, span_days=span_days)
     sites = [build(spec.plot(name)) for name, build in _LARGE.items()]
     sites += [
         Site(name="old", title="Old Handbook", moved_to="docs"),

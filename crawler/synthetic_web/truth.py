@@ -36,6 +36,19 @@ class Event:
     moved_to: Place | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A page from its birth to its death, and when its main content became another, in order.
+
+    What was undone counts as two changes. ``died_at`` None: it does not die.
+    """
+
+    place: Place
+    born_at: float
+    died_at: float | None
+    changed_at: tuple[float, ...]
+
+
 class Truth:
     """Questions about the past and future of a web; intervals are (after, until]."""
 
@@ -79,6 +92,18 @@ class Truth:
             KeyError: if there is no such document.
         """
         return self._documents[place].changed_at(at)
+
+    def lives(self) -> Iterator[Life]:
+        """Of all pages that ever are."""
+        for place, page in self._documents.items():
+            changed_at = tuple(
+                revision.at
+                for version, revision in enumerate(page.history.revisions)
+                if page.born_at < revision.at
+                and page.is_alive(revision.at)
+                and page.history.content(version).text != page.history.content(version + 1).text
+            )
+            yield Life(place, page.born_at, page.died_at, changed_at)
 
     def births(self, after: float, until: float) -> list[Event]:
         """The pages that were born, in order of time."""

@@ -59,7 +59,9 @@ class ByRate:
         with np.errstate(divide="ignore"):
             late = now - table.last_crawl - np.where(rate > 0, wait / rate, np.inf)
         due = table.importance * late
-        not_due = _NOT_DUE * np.where(rate > 0, np.exp(np.minimum(late * rate, 0.0)), 0.0)
+        # What is in no plan yet is late by −∞ times a rate of 0.
+        with np.errstate(invalid="ignore"):
+            not_due = _NOT_DUE * np.where(rate > 0, np.exp(np.minimum(late * rate, 0.0)), 0.0)
         return np.where(late > 0, _NOT_DUE + due, not_due)
 
     def stale(self, now: float) -> Floats:

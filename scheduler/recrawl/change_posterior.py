@@ -92,8 +92,8 @@ def mean_rate(sums: NDArray[np.floating], prior: Floats) -> float:
 
 
 @part
-def fit(sums: NDArray[np.float32], rows: Rows, prior: Floats, parent: Floats, steps: int) -> None:
-    """Fit a prior to these rows, or to some thousands of them evenly chosen, near ``parent``."""
+def _likelihood(sums: NDArray[np.float32], rows: Rows) -> Floats:
+    """(m, 40), each relative to its largest; of some thousands of these rows, evenly chosen."""
     every = max(1, len(rows) // _SAMPLE)
     count = (len(rows) + every - 1) // every
     likelihood = np.empty((count, POINTS))
@@ -104,6 +104,14 @@ def fit(sums: NDArray[np.float32], rows: Rows, prior: Floats, parent: Floats, st
             most = max(most, sums[row, k])
         for k in range(POINTS):
             likelihood[j, k] = exp(sums[row, k] - most)
+    return likelihood
+
+
+@part
+def fit(sums: NDArray[np.float32], rows: Rows, prior: Floats, parent: Floats, steps: int) -> None:
+    """Fit a prior to these rows, near ``parent``."""
+    likelihood = _likelihood(sums, rows)
+    count = len(likelihood)
     shares = np.empty(POINTS)
     # From the same start each time: how far it gets in so many steps keeps it smooth.
     for k in range(POINTS):

@@ -29,7 +29,8 @@ from scheduler.simulate.judging import Crawls, expected_costs
 from scheduler.simulate.populations import surrogate
 from scheduler.sources import SourceTable
 from storage.records import Acknowledged
-from tests.benchmarks import command, daemon_learning, daemon_sites
+from tests.benchmarks import command, daemon_learning, daemon_recorded, daemon_sites
+from tests.benchmarks.daemon_recorded import Stretch
 from tests.benchmarks.daemon_web import DAY_S, PoissonWeb, url
 
 _BEGIN = 1_800_000_000.0
@@ -124,11 +125,34 @@ def main() -> None:
         metavar="PAGES",
         help="instead, what learning and replanning so many pages cost (1000000)",
     )
+    parser.add_argument(
+        "--rivals", action="store_true", help="with --sites: beside what other crawlers would do"
+    )
+    parser.add_argument(
+        "--recorded", type=Path, metavar="DIR", help="instead, the whole daemon on such sites"
+    )
+    parser.add_argument("--begin", type=float, default=0.0, help="with --recorded: its first day")
+    parser.add_argument("--days", type=float, default=180.0, help="with --recorded: how many")
+    parser.add_argument(
+        "--interval",
+        type=float,
+        action="append",
+        metavar="DAYS",
+        help="with --recorded: one request a page and so many days; repeatable; default 5",
+    )
     parser.add_argument("--policy", default="greedy_index", help="what a look is worth")
     chosen = parser.parse_args()
     if chosen.sites is not None:
         with command.workspace() as directory:
-            result = daemon_sites.compared(chosen.sites, directory, chosen.seeds)
+            result = daemon_sites.compared(
+                chosen.sites, directory, chosen.seeds, rivals=chosen.rivals
+            )
+        command.finish(result, chosen.output)
+        return
+    if chosen.recorded is not None:
+        stretches = [Stretch(chosen.begin, chosen.days, i) for i in chosen.interval or [5.0]]
+        with command.workspace() as directory:
+            result = daemon_recorded.compared(chosen.recorded, directory, stretches, chosen.policy)
         command.finish(result, chosen.output)
         return
     if chosen.learning:

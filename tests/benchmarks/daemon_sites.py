@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from statistics import fmean, geometric_mean
+from typing import TypeAlias
 
 import numpy as np
 import zstandard
@@ -25,6 +26,7 @@ from crawler.commands.sources.areas import Areas
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Refresher
 from tests.benchmarks import command
+from tests.benchmarks.daemon_rivals import RIVALS
 
 _DAY_S = 86_400.0
 _DAYS = 1_200.0
@@ -32,6 +34,9 @@ _LEAST_LIFE = 30.0
 _SIGNIFICANT = 0.98
 _INTERVALS = (60.0, 20.0, 5.0)
 _ORIGIN = "http://recorded.localhost"
+
+#: Costs as shares of uniform ones, harmonic and binary, for each order of the pages.
+Shares: TypeAlias = dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +67,16 @@ class Costs:
 
 def load(path: Path) -> list[Page]:
     """The pages of a recorded site, in the order of their births."""
+    return sorted(load_pages(path).values(), key=lambda page: page.birth)
+
+
+def load_pages(path: Path) -> dict[int, Page]:
+    """The pages of a recorded site by their ids."""
     connection = sqlite3.connect(path)
     (start,) = connection.execute("SELECT min(time) FROM versions").fetchone()
     (end,) = connection.execute("SELECT max(time) FROM versions").fetchone()
     horizon = min(_DAYS, (end - start) / _DAY_S)
-    pages = []
+    pages = {}
     for page_id, url, first, last in connection.execute(
         "SELECT id, url, first_seen, last_seen FROM pages WHERE kind = 'html' ORDER BY id"
     ):
@@ -76,9 +86,9 @@ def load(path: Path) -> list[Page]:
             death = min(death, horizon)
             days = _changes(connection, page_id, start)
             changes = tuple(at for at in days if birth < at < death)
-            pages.append(Page(f"{_ORIGIN}{url}", birth, death, changes))
+            pages[page_id] = Page(f"{_ORIGIN}{url}", birth, death, changes)
     connection.close()
-    return sorted(pages, key=lambda page: page.birth)
+    return pages
 
 
 def recorded(directory: Path, workspace: Path) -> Iterator[Path]:
@@ -90,29 +100,97 @@ def recorded(directory: Path, workspace: Path) -> Iterator[Path]:
         yield path
 
 
-def compared(directory: Path, workspace: Path, seeds: int) -> dict[str, object]:
-    """Costs as shares of uniform ones, by interval and site, means over orders of the pages."""
-    found: dict[str, dict[str, dict[str, list[float]]]] = {}
+def compared(
+    directory: Path, workspace: Path, seeds: int, *, rivals: bool = False
+) -> dict[str, object]:
+    """Costs as shares of uniform ones, by interval and site, means over orders of the pages.
+
+    With ``rivals`` also those of others, and where the daemon's are less.
+    """
+    ours: dict[str, dict[str, Shares]] = {}
+    theirs: dict[str, dict[str, dict[str, Shares]]] = {}
     for path in recorded(directory, workspace):
         pages = load(path)
         for interval in _INTERVALS:
-            rate = looks_a_day(pages, interval)
-            shares: dict[str, list[float]] = {"harmonic": [], "binary": []}
-            for seed in range(seeds):
-                even = uniform(pages, rate, seed)
-                ours = kept(pages, rate, seed, refresher_of("greedy_index"))
-                shares["harmonic"].append(round(float(ours.harmonic / even.harmonic), 4))
-                shares["binary"].append(round(float(ours.binary / even.binary), 4))
-            command.say(f"{path.stem}, every {interval:g} days: {shares}")
-            found.setdefault(f"{interval:g} days", {})[path.stem] = shares
-    means = {
-        interval: {
-            cost: round(geometric_mean(fmean(shares[cost]) for shares in sites.values()), 4)
-            for cost in ("harmonic", "binary")
-        }
-        for interval, sites in found.items()
+            when = f"{interval:g} days"
+            even = [uniform(pages, looks_a_day(pages, interval), seed) for seed in range(seeds)]
+            shares = _shares(pages, interval, even, lambda _n, _seed: refresher_of("greedy_index"))
+            command.say(f"{path.stem}, every {when}: {shares}")
+            ours.setdefault(when, {})[path.stem] = shares
+            for name, rival in RIVALS.items() if rivals else ():
+                shares = _shares(pages, interval, even, rival.make)
+                command.say(f"{path.stem}, every {when}, {name}: {shares}")
+                theirs.setdefault(when, {}).setdefault(path.stem, {})[name] = shares
+    found: dict[str, object] = {
+        "seeds": seeds,
+        "geometric_means": {when: _means(sites.values()) for when, sites in ours.items()},
+        "shares_of_uniform": ours,
     }
-    return {"seeds": seeds, "geometric_means": means, "shares_of_uniform": found}
+    return found | (_beside(ours, theirs) if rivals else {})
+
+
+def _shares(
+    pages: Sequence[Page],
+    interval: float,
+    even: Sequence[Costs],
+    make: Callable[[int, int], Refresher],
+) -> Shares:
+    """What looks cost beside uniform ones, for each order of the pages."""
+    rate = looks_a_day(pages, interval)
+    costs = [kept(pages, rate, seed, make(len(pages), seed)) for seed in range(len(even))]
+    both = list(zip(costs, even, strict=True))
+    return {
+        "harmonic": [round(float(c.harmonic / e.harmonic), 4) for c, e in both],
+        "binary": [round(float(c.binary / e.binary), 4) for c, e in both],
+    }
+
+
+def _means(sites: Iterable[Shares]) -> dict[str, float]:
+    """Geometric means over sites of the means over orders."""
+    shares = list(sites)
+    return {
+        cost: round(geometric_mean(fmean(share[cost]) for share in shares), 4)
+        for cost in ("harmonic", "binary")
+    }
+
+
+def _beside(
+    ours: dict[str, dict[str, Shares]], theirs: dict[str, dict[str, dict[str, Shares]]]
+) -> dict[str, object]:
+    """The rivals' costs, and at which intervals and on which sites the daemon's are not less."""
+    places = [(when, site) for when, sites in theirs.items() for site in sites]
+    judged = {
+        name: {
+            "geometric_means": {
+                when: _means(site[name] for site in sites.values())
+                for when, sites in theirs.items()
+            },
+            **{
+                f"daemon_is_better_{cost}": _wins(
+                    {
+                        f"{site}, {when}": fmean(ours[when][site][cost])
+                        < fmean(theirs[when][site][name][cost])
+                        for when, site in places
+                    }
+                )
+                for cost in ("harmonic", "binary")
+            },
+        }
+        for name in RIVALS
+    }
+    return {
+        "rivals": {name: {"what": RIVALS[name].what, **found} for name, found in judged.items()},
+        "rivals_shares_of_uniform": theirs,
+    }
+
+
+def _wins(better: dict[str, bool]) -> dict[str, object]:
+    return {
+        "on": sum(better.values()),
+        "of": len(better),
+        "goal": len(better),
+        "not_on": [place for place, is_better in better.items() if not is_better],
+    }
 
 
 def _changes(connection: sqlite3.Connection, page_id: int, start: float) -> Iterator[float]:

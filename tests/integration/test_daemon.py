@@ -284,3 +284,16 @@ async def test_there_must_be_something_to_keep_fresh_and_a_policy_that_can(tmp_p
         await keep(quick(), nothing, watch=unwatched)
     with pytest.raises(CrawlError, match="is not known; accepted are"):
         await keep(quick(), DaemonOrder(tmp_path / "none.db", [], 10.0, "none"), watch=unwatched)
+
+
+async def test_a_day_may_end_while_a_visit_waits_for_a_probe(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    seeds = seeds_from_arguments(["http://docs.localhost/"]).seeds
+    settings = quick(change__probe=True, politeness__delay_s=HOUR_S)
+    # A probe goes out an hour after the visit that asks for it: in between it can be too late.
+    for hours in (2.5, 3.5, 4.5):
+        order = DaemonOrder(stage.db, seeds, 24.0, time_limit_s=hours * HOUR_S)
+        await keep(
+            settings, order, watch=unwatched, fetcher=stage.server, clock=stage.clock, rng=Random(1)
+        )
+    assert_consistent(stage.db)

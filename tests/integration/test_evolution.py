@@ -2,101 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
 import sqlite3
-import subprocess
-import sys
-import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pytest
-import zstandard
 
 from crawler.admission.sites import seeds_from_arguments
 from crawler.commands.crawling import CrawlOrder, crawl
 from tests.integration.quick import answered, quick, unwatched, urls
+from tests.integration.timeserver import FOLDER, NO_FOLDER, History, served
 
-FOLDER = os.environ.get("FRESHET_EVOLUTION_DIR")
 SITES = ("flink", "lean", "ada", "httpwg")
 #: Pages answer after some time as the server reads a time after it has begun to.
 CLOCK_ERROR_S = 0.001
 
-pytestmark = pytest.mark.skipif(
-    FOLDER is None, reason="FRESHET_EVOLUTION_DIR does not say where the recorded sites are"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """The recorded sites, served as they were at a time that only the test sets."""
-
-    admin: str
-    hosts: dict[str, str]
-    log: Path
-
-    def alive(self, origin: str) -> set[str]:
-        """The paths of a site's pages that exist now."""
-        return set(self._get(f"/__alive?host={self.hosts[origin]}"))
-
-    def set_clock(self, day: str) -> None:
-        request = urllib.request.Request(
-            f"{self.admin}/__clock", json.dumps({"time": day}).encode()
-        )
-        urllib.request.urlopen(request, timeout=10).close()
-
-    def requests(self) -> list[dict[str, Any]]:
-        """The server's log."""
-        urllib.request.urlopen(f"{self.admin}/__flush", b"", timeout=10).close()
-        return [json.loads(line) for line in self.log.read_text("utf-8").splitlines()]
-
-    def _get(self, target: str) -> Any:
-        with urllib.request.urlopen(self.admin + target, timeout=10) as answer:
-            return json.load(answer)
+pytestmark = pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)
 
 
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
-    assert FOLDER is not None
-    first = _free_ports(len(SITES) + 2)
-    command = [sys.executable, str(Path(FOLDER) / "timeserver.py")]
-    for site in SITES:
-        _unpack(Path(FOLDER) / f"{site}.sqlite.zst", tmp_path / f"{site}.sqlite")
-        command += ["--site", str(tmp_path / f"{site}.sqlite")]
-    log = tmp_path / "requests.jsonl"
-    options = ["--rewrite", "--sitemap", "generated", "--start", "2025-02-01", "--log", str(log)]
-    ports = ["--port", str(first), "--admin-port", str(first + 1), "--ports-from", str(first + 2)]
-    with subprocess.Popen([*command, *options, *ports], stdout=subprocess.PIPE) as server:
-        assert server.stdout is not None
-        ready = json.loads(server.stdout.readline())
-        hosts = {f"http://127.0.0.1:{port}": host for host, _, _, _, port in ready["sites"]}
-        yield History(f"http://127.0.0.1:{first + 1}", hosts, log)
-        server.terminate()
-
-
-def _unpack(packed: Path, to: Path) -> None:
-    with packed.open("rb") as source, to.open("wb") as target:
-        zstandard.ZstdDecompressor().copy_stream(source, target)
-
-
-def _free_ports(count: int) -> int:
-    """The first of some successive ports that were free a moment ago."""
-    for first in range(20_000, 30_000, count):
-        try:
-            for port in range(first, first + count):
-                with socket.create_server(("127.0.0.1", port)):
-                    pass
-        except OSError:
-            continue
-        return first
-    pytest.fail("no free ports")
+    options = ("--sitemap", "generated", "--start", "2025-02-01")
+    with served(SITES, tmp_path, *options) as history:
+        yield history
 
 
 def _found(db: Path, origin: str) -> set[str]:

@@ -5,7 +5,7 @@ from crawler.synthetic_web.languages import ENGLISH
 from crawler.synthetic_web.presets import WebSpec, mixed
 from crawler.synthetic_web.resources import Document
 from crawler.synthetic_web.site import Frame, Site
-from crawler.synthetic_web.truth import Edit, Event, Truth
+from crawler.synthetic_web.truth import Edit, Event, Life, Truth
 
 WORDS = tuple(Revision(at, Form.WORD) for at in (10.0, 20.0, 30.0))
 PAGE = Place("site", "/page")
@@ -79,3 +79,10 @@ def test_births_and_deaths_account_for_who_is_alive() -> None:
         born = {event.place for event in web.truth.births(web.start_at, at)}
         dead = {event.place for event in web.truth.deaths(web.start_at, at)}
         assert (web.truth.alive(web.start_at) | born) - dead == web.truth.alive(at)
+
+
+def test_a_life_goes_from_birth_to_death_with_the_edits_of_the_main_content_in_it() -> None:
+    assert list(truth().lives()) == [
+        Life(PAGE, 5.0, 25.0, (10.0, 20.0)),
+        Life(MOVED, 25.0, 40.0, (30.0,)),
+    ]

@@ -1,0 +1,50 @@
+"""The webs that a simulation can run on, by the names that a user gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from crawler.synthetic_web import presets
+from crawler.synthetic_web.presets import WebSpec
+from crawler.synthetic_web.web import SyntheticWeb
+from scheduler import options
+
+
+def _synthetic(seed: int, days: float) -> Callable[..., SyntheticWeb]:
+    def synthetic(hosts: int = 4, pages: int = 40) -> SyntheticWeb:
+        return presets.mixed(WebSpec(hosts, pages, seed, days))
+
+    return synthetic
+
+
+def _showcase(seed: int, days: float) -> Callable[..., SyntheticWeb]:
+    def showcase(traps: bool = False) -> SyntheticWeb:
+        return presets.showcase(seed, traps=traps, span_days=days)
+
+    return showcase
+
+
+_WEBS: Final[Mapping[str, Callable[[int, float], Callable[..., SyntheticWeb]]]] = {
+    "synthetic": _synthetic,
+    "showcase": _showcase,
+}
+
+
+def load(specification: str, seed: int, days: float) -> SyntheticWeb:
+    """A web by ``NAME`` or ``NAME:OPTION=VALUE,…`` that changes for so many days.
+
+    ``synthetic`` (``hosts``, ``pages`` of each) is news, documentation, shops and wikis in turn;
+    ``showcase`` (``traps``) ten small hosts of every character.
+
+    Raises:
+        ValueError: if the name, an option or a value is not accepted.
+    """
+    name, _, text = specification.partition(":")
+    if name not in _WEBS:
+        raise ValueError(f"web: {name!r} is not known; accepted are {', '.join(sorted(_WEBS))}")
+    make = _WEBS[name](seed, days)
+    try:
+        return make(**options.given(make, text))
+    except ValueError as error:
+        raise ValueError(f"web {name}: {error}") from error

@@ -1,0 +1,99 @@
+"""`freshet simulate --web` tells what budgets give the whole daemon."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from crawler.commands.main import app
+
+SMALL = ("--web", "synthetic:hosts=1,pages=15", "--days", "4", "--seed", "3")
+
+
+def simulated(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["simulate", *arguments])
+
+
+def test_the_same_seed_gives_the_same_json_with_all_figures() -> None:
+    arguments = (*SMALL, "--budget", "15/day", "--budget", "4/hour", "--json")
+    results = [simulated(*arguments) for _ in range(2)]
+    assert results[0].exit_code == 0, results[0].output
+    assert results[0].stdout == results[1].stdout
+    told = json.loads(results[0].stdout)
+    assert (told["sites"], told["days"], told["measured_days"]) == (1, 4.0, 2.0)
+    scarce, plenty = told["runs"]
+    assert [run["budget"] for run in told["runs"]] == ["15/day", "4/hour"]
+    assert scarce["policy"] == "greedy_index"
+    assert scarce["requests"] == pytest.approx(60, abs=2)
+    assert plenty["of_budget"] == pytest.approx(1.0, abs=0.01)
+    assert plenty["held"] == plenty["pages"] > scarce["held"]
+    assert plenty["audited"]["draws"] > 0
+    assert plenty["freshness"]["fresh"] > scarce["freshness"]["fresh"] > 0.5
+    assert plenty["freshness"]["age_days"] < 0.3
+    assert plenty["freshness"]["harmonic"] < scarce["freshness"]["harmonic"]
+
+
+def test_people_get_a_table_of_each_budget_and_policy_and_the_store(tmp_path: Path) -> None:
+    db = tmp_path / "kept.db"
+    result = simulated(*SMALL, "--budget", "40/day", "--policy", "lambda_crawl", "--db", str(db))
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("synthetic:hosts=1,pages=15: 1 site, 1")
+    assert sum(line.startswith("40/day  lambda_crawl ") for line in lines) == 2
+    assert lines[-1].endswith(f"freshet status --db {db}")
+    kept = CliRunner().invoke(app, ["status", "--db", str(db), "--json"])
+    assert json.loads(kept.stdout)["last_run"]["fetches"] == pytest.approx(160, abs=2)
+
+
+def test_rules_of_the_settings_hold_and_its_budget_and_policy_are_the_defaults(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "freshet.toml"
+    config.write_text(
+        '[daemon]\nbudget = "30/day"\npolicy = "lambda_crawl"\n'
+        'rules = [{ match = "/archive/*", never = true }]\n',
+        "utf-8",
+    )
+    ruled = json.loads(simulated(*SMALL, "--config", str(config), "--json").stdout)
+    free = json.loads(simulated(*SMALL, "--budget", "30/day", "--json").stdout)
+    assert [ruled["runs"][0][key] for key in ("budget", "policy")] == ["30/day", "lambda_crawl"]
+    assert ruled["runs"][0]["pages"] < free["runs"][0]["pages"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--web", "synthetic"], "how many requests may be sent? --budget"),
+        (
+            ["--web", "nothing", "--budget", "9/day"],
+            "--web: 'nothing' is not known; accepted are showcase",
+        ),
+        (["--web", "synthetic", "--budget", "9"], "--budget 9: accepted is a number"),
+        (["--web", "synthetic", "--sources", "10"], "--sources: means nothing with --web"),
+        (["--web", "synthetic", "--learn"], "--learn: means nothing with --web"),
+        (["--budget", "10/day"], "--budget: means nothing without --web"),
+        (["--db", "x.db"], "--db: means nothing without --web"),
+        (
+            ["--web", "synthetic", "--db", "x.db", "--budget", "9/day", "--budget", "8/day"],
+            "--db keeps the store of one simulation",
+        ),
+        (
+            ["--web", "synthetic", "--db", __file__, "--budget", "9/day"],
+            "is there already; a simulation goes into a new file",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_wrong_usage_in_one_line(arguments: list[str], told: str) -> None:
+    result = simulated(*arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_policy_that_no_daemon_can_follow_is_told_in_one_line() -> None:
+    result = simulated(*SMALL, "--budget", "9/day", "--policy", "nutch_adaptive")
+    assert result.exit_code == 1
+    assert "sets intervals and knows no budget" in result.stderr

@@ -1,0 +1,140 @@
+"""The daemon over HTTP on a site that it has never seen, by the server's log and the truth."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from statistics import median
+
+import pytest
+
+from config.settings import Settings
+from crawler.admission.sites import seeds_from_arguments
+from crawler.clock import VirtualClock
+from crawler.commands.keeping import DaemonOrder, keep
+from crawler.commands.networking import Network
+from crawler.network.fetch import Fetcher, Request
+from scheduler.recrawl.freshness import staleness
+from storage import audits
+from storage.database import reading
+from storage.records import FetchResult
+from tests.benchmarks.daemon_sites import Costs, Page, load_pages
+from tests.integration.quick import quick, unwatched
+from tests.integration.timeserver import FOLDER, NO_FOLDER, History, served
+
+DAY_S = 86_400.0
+HOUR_S = 3_600.0
+DELAY_S = 900.0
+#: A week in which politeness binds (5 requests an hour, 4 are allowed), and two of one an hour.
+FAST, SLOW = 120.0, 24.0
+
+pytestmark = pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)
+
+
+@dataclass(slots=True)
+class Driven:
+    """The network, at whose other end it is the daemon's time."""
+
+    network: Fetcher
+    history: History
+    clock: VirtualClock
+
+    async def fetch(self, request: Request) -> FetchResult:
+        self.history.set_clock(self.clock.now())
+        return await self.network.fetch(request)
+
+    async def close(self) -> None:
+        """The owner of the network closes it."""
+
+
+async def kept(
+    history: History, db: Path, settings: Settings, clock: VirtualClock, budget: float, days: float
+) -> None:
+    """Run a daemon to the end of these days."""
+    network = Network(settings, clock)
+    origin = next(iter(history.hosts))
+    order = DaemonOrder(
+        db, seeds_from_arguments([f"{origin}/"]).seeds, budget, time_limit_s=days * DAY_S
+    )
+    try:
+        await keep(
+            settings,
+            order,
+            watch=unwatched,
+            fetcher=Driven(network.fetcher, history, clock),
+            clock=clock,
+            rng=Random(1),
+        )
+    finally:
+        await network.close()
+
+
+def most_in_an_hour(times: Sequence[float]) -> int:
+    """The most requests in any hour."""
+    first, most = 0, 0
+    for last, at in enumerate(times):
+        while times[first] <= at - HOUR_S:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
+
+
+def truly_stale(
+    pages: dict[int, Page], looks: dict[str, list[float]], begin: float, end: float
+) -> float:
+    """The share of time for which copies were stale; days of the recording."""
+    costs, lived = Costs(), 0.0
+    for page in pages.values():
+        path = page.url.split("/", 3)[3]
+        seen = [day for day in looks[f"/{path}"] if page.birth <= day < min(page.death, end)]
+        for since, until in pairwise([*seen, min(page.death, end)]):
+            if until > begin:
+                # What was missed before the span is stale from its first moment on.
+                before, whole = Costs(), Costs()
+                whole.add(page, since, until)
+                before.add(page, since, max(since, begin))
+                costs.binary += whole.binary - before.binary
+                lived += until - max(since, begin)
+    return costs.binary / lived
+
+
+async def test_budget_and_delays_hold_by_the_servers_log_and_pages_are_as_fresh_as_claimed(
+    tmp_path: Path,
+) -> None:
+    settings = quick(politeness__delay_s=DELAY_S, daemon__audit_share=0.3)
+    db = tmp_path / "crawl.db"
+    with served(["lean"], tmp_path, "--sitemap", "none") as history:
+        begin = next(iter(history.begins.values()))
+        clock = VirtualClock(begin)
+        await kept(history, db, settings, clock, FAST, 7.0)
+        await kept(history, db, settings, clock, SLOW, 14.0)
+        log = history.requests()
+    middle, end = begin + 7 * DAY_S, begin + 21 * DAY_S
+    times = [line["vt"] for line in log]
+    fast, slow = [at for at in times if at < middle], [at for at in times if at >= middle]
+    assert max(line["conc"] for line in log) == 1
+    assert min(b - a for a, b in pairwise(times)) >= DELAY_S - 0.001
+    assert median(b - a for a, b in pairwise(fast)) == pytest.approx(DELAY_S, abs=1.0)
+    assert most_in_an_hour(fast) <= FAST / 24
+    assert most_in_an_hour(slow) <= SLOW / 24 + 1
+    assert len(slow) == pytest.approx(14 * SLOW, abs=1)
+    pages = load_pages(tmp_path / "lean.sqlite")
+    looks: dict[str, list[float]] = defaultdict(list)
+    for line in log:
+        if line["page"] and line["status"] in {200, 304}:
+            looks[line["page"]].append((line["vt"] - begin) / DAY_S)
+    assert len([page for page in pages.values() if looks[f"/{page.url.split('/', 3)[3]}"]]) > 40
+    async with reading(db) as connection:
+        found = await audits.results(connection, middle)
+    claimed = staleness(
+        [a.importance for a in found], [a.stale for a in found], [a.expected for a in found]
+    )
+    assert claimed is not None
+    stale = truly_stale(pages, looks, 7.0, (end - begin) / DAY_S)
+    assert claimed.lower <= stale <= claimed.upper
+    assert claimed.expected == pytest.approx(stale, abs=0.15)
+    assert 0.005 < stale < 0.5
