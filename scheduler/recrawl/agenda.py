@@ -100,6 +100,16 @@ class RecrawlAgenda:
         for row in np.flatnonzero(self.pages["gone"]).tolist():
             self._refresher.gone(row)
 
+    async def reweigh(self) -> None:
+        """Let all pages weigh what the terms say of them now."""
+        found = await watched.pages(self._reader)
+        rows, known = self.pages.rows(found.page_id)
+        found = found.take(known)
+        origins = [self._origins[host_id] for host_id in found.host_id.tolist()]
+        terms = self._terms_of(found.page_id, found.url, origins)
+        self.pages.reweigh(rows, terms.importance)
+        self._refresher.reweigh(rows, terms.importance)
+
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
         due = self._window.best(ready)
@@ -175,7 +185,7 @@ class RecrawlAgenda:
         host_ids = found.host_id.tolist()
         codes = np.array([self._host_codes[host_id] for host_id in host_ids], np.intp)
         origins = [self._origins[host_id] for host_id in host_ids]
-        terms = self._terms_of(found.url, origins)
+        terms = self._terms_of(found.page_id, found.url, origins)
         if terms.never.any():
             await self._watch(found.take(~terms.never))
             return

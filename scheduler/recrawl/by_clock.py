@@ -158,6 +158,10 @@ class ByClock:
         if it.looks % max(200, len(it.rows) // 4) == 0:
             self._fit(it)
 
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """Weigh these pages anew."""
+        self._importance[rows] = importance
+
     def gone(self, row: int) -> None:
         """Leave a page out of all counts until it is looked at again."""
         self._alive[row] = False

@@ -35,6 +35,10 @@ class ByIndex:
         """The probability that a page has changed since it was looked at."""
         return self._learning.stale(row, now)
 
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """Weigh these pages anew."""
+        self._learning.reweigh(rows, importance)
+
     def gone(self, row: int) -> None:
         """Nothing changes: a page that is gone is looked at ever more rarely anyway."""
 

@@ -59,15 +59,20 @@ class ByRate:
         rate = np.zeros(len(table))
         rate[: len(plan)] = plan.crawl_rate
         wait = self._draws(table.last_crawl) if plan.crawling == "poisson" else np.ones(len(rate))
-        with np.errstate(divide="ignore"):
-            late = now - table.last_crawl - np.where(rate > 0, wait / rate, np.inf)
+        planned = rate > 0
+        late = np.full(len(rate), -1.0)
+        late[planned] = now - table.last_crawl[planned] - wait[planned] / rate[planned]
         due = table.importance * late
-        not_due = _NOT_DUE * np.where(rate > 0, np.exp(np.minimum(late * rate, 0.0)), 0.0)
+        not_due = _NOT_DUE * np.where(planned, np.exp(np.minimum(late * rate, 0.0)), 0.0)
         return np.where(late > 0, _NOT_DUE + due, not_due)
 
     def stale(self, row: int, now: float) -> float:
         """The probability that a page has changed since it was looked at."""
         return self._learning.stale(row, now)
+
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """Weigh these pages anew in the next plan."""
+        self._learning.reweigh(rows, importance)
 
     def gone(self, row: int) -> None:
         """Nothing changes: a page that is gone is looked at ever more rarely anyway."""

@@ -71,6 +71,11 @@ class Guarded:
         """What the other says."""
         return self._inner.stale(row, now)
 
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """Pass it on."""
+        self._importance[rows] = importance
+        self._inner.reweigh(rows, importance)
+
     def gone(self, row: int) -> None:
         """Pass it on."""
         self._inner.gone(row)

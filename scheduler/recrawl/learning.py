@@ -65,6 +65,10 @@ class Learning:
         np.maximum.at(self._last, rows, at)
         self._estimate_all()
 
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """These pages weigh so much from now on."""
+        self._importance[rows] = importance
+
     def table(self) -> SourceTable:
         """All pages with what is known of them; not to be written into."""
         n = len(self._site)

@@ -37,6 +37,10 @@ class Refresher(Protocol):
         """The probability that a page has changed since it was looked at."""
         ...
 
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """These pages weigh so much from now on, (m,) each."""
+        ...
+
     def gone(self, row: int) -> None:
         """A page is gone: it counts for nothing until it is looked at again and is there."""
         ...

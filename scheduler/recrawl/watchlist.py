@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Bools, Floats
+from scheduler.arguments import Bools, Floats, Ints
 from scheduler.sources import Rows
 from storage.records import Kind, Visit
 
@@ -103,6 +103,16 @@ class Watchlist:
         overdue = rows["captured"] & (rows["since"] + rows["most"] <= now)
         found[overdue] = _OVERDUE * (now - rows["since"][overdue])
         return found
+
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """These pages weigh so much from now on, (m,) each."""
+        self._rows["importance"][rows] = importance
+
+    def rows(self, page_id: Ints) -> tuple[Rows, Bools]:
+        """The rows of those of these pages, (m,), that are watched, and which they are."""
+        found = np.array([self._row_of.get(each, -1) for each in page_id.tolist()], np.intp)
+        known: Bools = found >= 0
+        return found[known], known
 
     def drop(self, rows: Rows) -> None:
         """Never ask for these again, unless they are admitted anew."""
