@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import aiosqlite
@@ -47,7 +48,7 @@ async def pages(connection: aiosqlite.Connection) -> LinkedPages:
     own = await _table(
         connection,
         f"SELECT id, host_id, depth, last_kind IS NOT '{Kind.GONE}' AND NOT nofollow FROM page "
-        f"WHERE role = '{Role.PAGE}' AND alias_of IS NULL AND held_back IS NULL ORDER BY id",
+        f"WHERE role = '{Role.PAGE}' AND alias_kind IS NULL AND held_back IS NULL ORDER BY id",
         _PAGE,
     )
     aliases = await _table(
@@ -75,12 +76,19 @@ async def links(
     """
     if not len(among):
         return np.empty(0, np.int32), np.empty(0, np.int32)
-    found = await _table(
-        connection,
+    parts = [(np.empty(0, np.int32), np.empty(0, np.int32))]
+    sql = (
         "SELECT src_id, dst_id FROM link WHERE gone_at IS NULL "
-        "AND ' ' || rel || ' ' NOT LIKE '% nofollow %'",
-        _LINK,
+        "AND (rel = '' OR ' ' || rel || ' ' NOT LIKE '% nofollow %')"
     )
+    parts += [_resolved(found, among) async for found in _pieces(connection, sql, _LINK)]
+    source, target = zip(*parts, strict=True)
+    return np.concatenate(source), np.concatenate(target)
+
+
+def _resolved(
+    found: NDArray[np.void], among: LinkedPages
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     row_of = among.row_of
     # What was found meanwhile is not among them yet.
     found = found[np.maximum(found["source"], found["target"]) < len(row_of)]
@@ -94,10 +102,16 @@ async def links(
 async def _table(
     connection: aiosqlite.Connection, sql: str, row: np.dtype[np.void]
 ) -> NDArray[np.void]:
-    """The rows of an answer, read some at a time."""
-    parts: list[NDArray[np.void]] = []
+    parts = [np.empty(0, row)]
+    parts += [piece async for piece in _pieces(connection, sql, row)]
+    return np.concatenate(parts)
+
+
+async def _pieces(
+    connection: aiosqlite.Connection, sql: str, row: np.dtype[np.void]
+) -> AsyncIterator[NDArray[np.void]]:
+    """The rows of an answer, some at a time."""
     async with connection.execute(sql) as cursor:
         cursor.row_factory = None
-        while rows := await cursor.fetchmany(_ROWS):
-            parts.append(np.array(rows, row))
-    return np.concatenate(parts) if parts else np.empty(0, row)
+        while rows := tuple(await cursor.fetchmany(_ROWS)):
+            yield np.fromiter(rows, row, len(rows))

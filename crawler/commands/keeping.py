@@ -53,7 +53,7 @@ from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import Terms
 from storage import bodies, copies, pages, runs, seeds
 from storage.database import Database, open_store
-from storage.records import StoredSeed
+from storage.records import Kind, StoredSeed
 from storage.runs import RunState
 
 log = logging.getLogger(__name__)
@@ -227,8 +227,9 @@ class _Daemon:
         self.agenda = RecrawlAgenda(
             around.database.reader, refresher, self._terms, around.rng,
             audit_share=around.settings.daemon.audit_share,
+            recheck_days=around.settings.crawl.permanent_recheck_days,
         )  # fmt: skip
-        self._assembly = Assembly(around, self.agenda)
+        self._assembly = Assembly(around, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
         refresher.replan(order.budget, around.clock.now() / _DAY_S)
 
     def _terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
@@ -305,7 +306,8 @@ class _Daemon:
     async def _upkeep(self, since: float, comparing: Watch) -> None:
         """Let what the last days showed count, and throw away what is not to be kept."""
         around, now = self._around, self._clock.now()
-        await correct(around.database, around.run_id, since, now)
+        corrections = await correct(around.database, around.run_id, since, now)
+        await self.agenda.inherit([each.page_id for each in corrections if each.was is Kind.NEW])
         store = around.settings.store
         async with around.database.transaction() as connection:
             await bodies.prune(

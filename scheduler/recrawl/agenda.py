@@ -23,6 +23,7 @@ import aiosqlite
 import numpy as np
 
 from scheduler.arguments import Floats
+from scheduler.recrawl import moves
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import TermsOf
 from scheduler.recrawl.watchlist import Watchlist
@@ -56,11 +57,13 @@ class RecrawlAgenda:
         rng: Random,
         *,
         audit_share: float = 0.0,
+        recheck_days: float = 30.0,
     ) -> None:
         self._reader = reader
         self._refresher = refresher
         self._terms_of = terms_of
-        self.pages = Watchlist()
+        self._recheck_days = recheck_days
+        self.pages = Watchlist(recheck_days)
         self._host_codes: dict[int, int] = {}
         self._host_ids: list[int] = []
         self._origins: dict[int, str] = {}
@@ -78,7 +81,7 @@ class RecrawlAgenda:
     def forget(self, refresher: Refresher) -> None:
         """Begin anew with another refresher; nothing may be in flight."""
         self._refresher = refresher
-        self.pages = Watchlist()
+        self.pages = Watchlist(self._recheck_days)
         self._host_codes, self._host_ids, self._origins = {}, [], {}
         self._window, self._settled, self._found = Window(), [], []
         self._wants_look = True
@@ -89,16 +92,16 @@ class RecrawlAgenda:
             return
         await self._watch(await watched.pages(self._reader))
         looks = await watched.looks(self._reader)
-        rows = np.array([self.pages.row(page_id) for page_id in looks.page_id.tolist()], np.float64)
-        known = ~np.isnan(rows)
+        rows, known = self.pages.rows(looks.page_id)
         self._refresher.recall(
-            rows[known].astype(np.intp),
+            rows,
             looks.at[known] / _DAY_S,
             looks.compared[known],
             looks.changed[known],
         )
-        for row in np.flatnonzero(self.pages["gone"]).tolist():
-            self._refresher.gone(row)
+        for name in ("gone", "away"):
+            for row in np.flatnonzero(self.pages[name]).tolist():
+                self._refresher.gone(row)
 
     async def reweigh(self) -> None:
         """Let all pages weigh what the terms say of them now."""
@@ -109,6 +112,10 @@ class RecrawlAgenda:
         terms = self._terms_of(found.page_id, found.url, origins)
         self.pages.reweigh(rows, terms.importance)
         self._refresher.reweigh(rows, terms.importance)
+
+    async def inherit(self, page_ids: Collection[int]) -> None:
+        """These pages prove to have stood at other URLs before: take over what was learnt there."""
+        await moves.inherit(self._reader, self.pages, self._refresher, page_ids)
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
@@ -160,7 +167,10 @@ class RecrawlAgenda:
             await self._watch(await watched.pages(self._reader, new))
         settled, self._settled = self._settled, []
         for visit in settled:
+            if moves.has_come(self.pages, visit):
+                await self.inherit([visit.due.page_id])
             self._learn(visit)
+        await moves.follow(self._reader, self.pages, settled)
         if now >= self._looked_at + _LOOK_AGAIN_S or len(self._window) * 2 < self._wanted:
             self._wants_look = True
         supplied = await self._look(now) if self._wants_look else set()
@@ -196,11 +206,18 @@ class RecrawlAgenda:
             least=terms.least_days,
             most=terms.most_days,
             since=found.since / _DAY_S,
+            asked=found.asked / _DAY_S,
             captured=found.captured,
+            away=found.alias,
             gone=found.gone.astype(np.int16),
-            not_before=np.where(found.failed, found.asked / _DAY_S, -np.inf),
+            not_before=self._not_before(found),
         )
         self._refresher.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
+
+    def _not_before(self, found: WatchedPages) -> Floats:
+        asked, since = found.asked / _DAY_S, found.since / _DAY_S
+        until = self.pages.elsewhere_until(asked, since, found.permanent)
+        return np.where(found.elsewhere, until, np.where(found.failed, asked, -np.inf))
 
     def _learn(self, visit: Visit) -> None:
         row = self.pages.row(visit.due.page_id)
@@ -214,6 +231,8 @@ class RecrawlAgenda:
             self._refresher.looked(row, at, changed=None)
         elif kind is Kind.GONE:
             self._refresher.looked(row, at, changed=None)
+            self._refresher.gone(row)
+        elif visit.alias is not None:
             self._refresher.gone(row)
 
     # -- the window --------------------------------------------------------------

@@ -86,6 +86,23 @@ def test_pages_weigh_what_they_would_weigh_to_a_daemon(store: SmallStore) -> Non
     assert linked > 3.0 > lively
 
 
+def test_what_was_learnt_of_a_page_at_its_old_url_counts_where_it_stands_now(
+    store: SmallStore,
+) -> None:
+    _, before = learned(store, "poisson_mle")
+    lively, new = 1, store.page("/lively-now", checked_at=9.0)
+    store.execute(
+        "UPDATE page SET alias_of = ?, alias_kind = 'permanent', alias_at = ?, version_id = 1 "
+        "WHERE id = ?", new, 5 * DAY_S, lively,
+    )  # fmt: skip
+    store.observe(new, 5 * DAY_S, "changed")
+    sources, told = learned(store, "poisson_mle")
+    assert told.intervals == before.intervals + 1
+    rate = dict(zip(sources.url, sources.change_rate.tolist(), strict=True))
+    assert rate[f"{HOST}/lively-now"] == pytest.approx(poisson_mle.estimate([1.0] * 5, [True] * 5))
+    assert f"{HOST}/lively" not in rate
+
+
 def test_each_lane_has_the_delay_of_its_hosts(store: SmallStore) -> None:
     store.host("https://one.example", lane="one.example", delay_s=1.0, last_exchange_at=0.0)
     history = asyncio.run(read_history(store.path))
