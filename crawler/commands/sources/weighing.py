@@ -42,20 +42,23 @@ _DEEPEST: Final = 500
 class Shares:
     """How the importance of sites is divided among their pages: 1 is the mean of a site.
 
-    ``page_id`` ascends; ``least`` are the smallest shares by :func:`~crawler.urls.site_key`.
+    ``page_id`` ascends; ``least`` are the smallest shares by :func:`~crawler.urls.site_key`, which
+    count for what has come after the id ``newest``. Sitemaps and feeds are as good as the mean.
     """
 
     page_id: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     share: Floats = field(default_factory=lambda: np.empty(0))
     least: Mapping[str, float] = field(default_factory=dict)
+    newest: int = 0
 
     def of(self, page_id: Ints, host: Rows, origins: Sequence[str]) -> Floats:
         """(m,), the share of each page; ``host`` are rows of ``origins``."""
         least = np.array([self.least.get(site_key(place), 1.0) for place in origins])
+        others = np.where(page_id > self.newest, least[host], 1.0)
         if not len(self.page_id):
-            return least[host]
+            return others
         row = np.minimum(np.searchsorted(self.page_id, page_id), len(self.page_id) - 1)
-        return np.where(self.page_id[row] == page_id, self.share[row], least[host])
+        return np.where(self.page_id[row] == page_id, self.share[row], others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,4 +141,5 @@ def divided(pages: LinkedPages, weights: Floats, host: Rows, origins: Sequence[s
     share = weights * (size / total)[site]
     least = np.full(len(codes), np.inf)
     np.minimum.at(least, site, share)
-    return Shares(pages.page_id, share, dict(zip(codes, least.tolist(), strict=True)))
+    found = dict(zip(codes, least.tolist(), strict=True))
+    return Shares(pages.page_id, share, found, newest=len(pages.row_of) - 1)

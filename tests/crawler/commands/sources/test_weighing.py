@@ -86,6 +86,12 @@ def test_a_page_found_since_counts_as_the_least_of_its_site(store: SmallStore, b
     assert found[5] == min(found[:4])
 
 
+@pytest.mark.parametrize("by", ["depth", "pagerank"])
+def test_a_sitemap_weighs_as_much_as_the_mean_of_its_site(store: SmallStore, by: str) -> None:
+    store.page("/sitemap.xml", role="sitemap")
+    assert weights(weighing(store, by), new=f"{HOST}/sitemap.xml")[5] == 3.0
+
+
 def test_copies_share_the_weight_of_one(store: SmallStore) -> None:
     found = replace(weighing(store, "depth"), representatives={2: 1, 3: 1})
     home = weights(replace(found, representatives={}))[0]
