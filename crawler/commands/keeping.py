@@ -317,5 +317,6 @@ class _Daemon:
             )
         if not comparing.stopping():
             await catch_up(around.database, self._clock.now, batch=COMPARED, watch=comparing)
+            before = self._weighing
             await self._weigh()
-            await self.agenda.reweigh()
+            await self.agenda.reweigh(self._weighing.touched(before))

@@ -13,7 +13,7 @@ asked for before there is a use for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import inf
 from random import Random
@@ -103,9 +103,9 @@ class RecrawlAgenda:
             for row in np.flatnonzero(self.pages[name]).tolist():
                 self._refresher.gone(row)
 
-    async def reweigh(self) -> None:
-        """Let all pages weigh what the terms say of them now."""
-        found = await watched.pages(self._reader)
+    async def reweigh(self, page_ids: Sequence[int] | None = None) -> None:
+        """Let all pages, or those of these ids, weigh what the terms say of them now."""
+        found = await watched.pages(self._reader, page_ids)
         rows, known = self.pages.rows(found.page_id)
         found = found.take(known)
         origins = [self._origins[host_id] for host_id in found.host_id.tolist()]

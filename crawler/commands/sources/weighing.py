@@ -33,6 +33,7 @@ from storage import duplicates, hosts, link_graph, seeds
 from storage.link_graph import LinkedPages
 from storage.records import StoredSeed
 
+_DIVIDING: Final = frozenset({"depth", "pagerank"})
 #: A link deeper, a page is worth so much less.
 _DEPTH_FACTOR: Final = 0.5
 _DEEPEST: Final = 500
@@ -83,6 +84,16 @@ class Weighing:
         own = self._of_sites(urls, host, origins) * self.shares.of(page_id, host, origins)
         return shared(own, page_id, self.representatives)
 
+    def touched(self, before: Weighing) -> list[int] | None:
+        """The ids of all pages that may weigh something else than ``before``; None: any may."""
+        unlike = (self.by, list(self.seeds)) != (before.by, list(before.seeds))
+        if unlike or self.by in _DIVIDING:
+            return None
+        both = self.representatives, before.representatives
+        turned = {leader for _, leader in both[0].items() ^ both[1].items()}
+        followers = {page for each in both for page, leader in each.items() if leader in turned}
+        return sorted(turned | followers)
+
     def _of_sites(self, urls: Sequence[str], host: Rows, origins: Sequence[str]) -> Floats:
         if self.by == "constant":
             return np.full(len(urls), DEFAULT)
@@ -119,7 +130,7 @@ async def weigh(connection: aiosqlite.Connection, by: str) -> Weighing:
 
 
 async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
-    if by not in {"depth", "pagerank"}:
+    if by not in _DIVIDING:
         return Shares()
     pages = await link_graph.pages(connection)
     if by == "depth":

@@ -52,6 +52,8 @@ async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(store: SmallS
         store.page(f"{HOST}/new")  # the agenda has not heard of it
         said.importance = {1: 3.0, 2: 5.0, 3: 0.5}
         await agenda.reweigh()
+        said.importance = {1: 9.0, 3: 0.25}
+        await agenda.reweigh([2, 3])
     assert agenda.pages["page_id"].tolist() == [1, 3]
-    assert agenda.pages["importance"].tolist() == [3.0, 0.5]
-    assert refresher.worth(9.0) / before == pytest.approx([3.0, 0.5])
+    assert agenda.pages["importance"].tolist() == [3.0, 0.25]
+    assert refresher.worth(9.0) / before == pytest.approx([3.0, 0.25])

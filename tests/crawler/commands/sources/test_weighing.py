@@ -98,6 +98,17 @@ def test_copies_share_the_weight_of_one(store: SmallStore) -> None:
     assert weights(found)[:3] == pytest.approx([home / 3] * 3)
 
 
+def test_only_pages_whose_group_is_another_may_weigh_otherwise(store: SmallStore) -> None:
+    before = replace(weighing(store, "list"), representatives={2: 1, 3: 1, 7: 6})
+    after = replace(before, representatives={2: 1, 4: 1, 7: 6, 9: 8})
+    assert after.touched(before) == before.touched(after) == [1, 2, 3, 4, 8, 9]
+    assert before.touched(before) == []
+    assert replace(after, seeds=[]).touched(before) is None
+    assert replace(after, by="constant").touched(before) is None
+    ranked = weighing(store, "pagerank")
+    assert ranked.touched(ranked) is None
+
+
 def daemon(*rules: PageRule) -> Daemon:
     settings, _ = load(None, {"daemon.rules": [rule.model_dump() for rule in rules]})
     return settings.daemon
