@@ -238,3 +238,22 @@ async def test_a_page_that_was_linked_at_its_new_url_first_has_its_history_by_th
     found = await stage.prospect("/new")
     assert found is not None
     assert found.compared > sum(k in {"changed", "unchanged"} for k in stage.kinds("/new"))
+
+
+async def test_another_spelling_of_a_page_is_asked_for_at_once_and_not_for_ever(
+    tmp_path: Path,
+) -> None:
+    a, b = "/pong?utm_source=a", "/pong?utm_source=b"
+    stage = Stage(
+        tmp_path / "crawl.db",
+        {
+            "/spelled?utm_source=x": lambda _: (301, "/spelled"),
+            a: lambda _: (301, b),
+            **QUIET,
+        },
+    )
+    stage.site.pages |= {"/spelled": lambda _: text("spelled"), b: lambda _: (301, a)}
+    await stage.keep(20.0)
+    (asked,) = stage.site.days("/spelled?utm_source=x")
+    assert stage.site.days("/spelled")[0] - asked < 1.0
+    assert 2 <= len(stage.site.days(a) + stage.site.days(b)) < 12
