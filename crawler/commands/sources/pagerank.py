@@ -11,11 +11,11 @@ probability α and goes to a page at random otherwise, or where a page has no li
 
 Method: what the pages without links pass on goes to all alike and only scales the solution, so
 that x = 1 + α Σ_{i→j} x_i/d_i is iterated and divided by its mean. Each step shrinks the error by
-α; after at most 100 (a factor of 9e-8) it is done. Deterministic: there is no chance in it.
+α; they end when ranks move by a millionth on the mean, after 100 at most. Deterministic.
 
-By sparse matrices of scipy: 1 M pages and 10 M links take 2 s; igraph takes 14 s for them, holds
-the interpreter meanwhile and needs ten times the memory, and networkx needs more than that for a
-tenth.
+By sparse matrices of scipy: 1 M pages and 10 M links take 2 s and 0.3 GB. igraph takes seven times
+as long and four times the memory, and holds the interpreter meanwhile; networkx takes 40 times as
+long.
 
 Reference: Page et al., "The PageRank citation ranking", 1999; the linear form by Del Corso, Gullí
 and Romani, "Fast PageRank computation via a sparse linear system", 2005.
@@ -31,8 +31,8 @@ from scipy.sparse import csr_array
 
 _FOLLOWED: Final = 0.85
 _STEPS: Final = 100
-#: Steps end when the ranks move by less, on the mean.
-_STILL: Final = 1e-9
+#: Steps end when the ranks move by less than this share of themselves, on the mean.
+_STILL: Final = 1e-6
 
 
 def pagerank(
@@ -43,13 +43,13 @@ def pagerank(
     A link that is there twice counts once, one from a page to itself not at all.
 
     >>> pagerank(3, np.array([0, 1]), np.array([2, 2])).round(3).tolist()
-    [0.526, 0.526, 1.947]
+    [0.638, 0.638, 1.723]
     """
     others = source != target
+    # Links between the same two pages are added up, whatever their sum.
     links = csr_array(
         (np.ones(int(others.sum()), np.float64), (target[others], source[others])), shape=(n, n)
     )
-    links.sum_duplicates()
     out = np.maximum(np.bincount(links.indices, minlength=n), 1)
     links.data = _FOLLOWED / out[links.indices]
     rank = np.ones(n)
