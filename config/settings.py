@@ -218,6 +218,7 @@ class Daemon(Group):
 
     budget: str
     policy: str
+    importance: Literal["list", "constant", "depth", "pagerank"]
     audit_share: Share
     rules: Annotated[tuple[PageRule, ...], _Text]
 

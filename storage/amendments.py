@@ -92,7 +92,10 @@ async def open_memories(
 
 
 async def moves(connection: aiosqlite.Connection, run_id: int) -> list[Move]:
-    """The pages that were new in a run and to which an older page now redirects for good."""
+    """The pages that were new in a run and to which an older page now redirects for good.
+
+    Those whose verdict has been amended since are left out.
+    """
     sketch = (
         "(SELECT sketch FROM version WHERE page_id = {} AND sketch IS NOT NULL "
         " ORDER BY at DESC, id DESC LIMIT 1)"
@@ -101,7 +104,9 @@ async def moves(connection: aiosqlite.Connection, run_id: int) -> list[Move]:
         f"SELECT o.page_id, o.at, {sketch.format('x.id')}, {sketch.format('o.page_id')} "
         "FROM observation AS o JOIN page AS x ON x.alias_of = o.page_id "
         "WHERE o.run_id = ? AND o.kind = 'new' AND x.alias_kind = 'permanent' "
-        "AND x.version_id IS NOT NULL GROUP BY o.page_id HAVING max(x.checked_at)",
+        "AND x.version_id IS NOT NULL "
+        "AND NOT EXISTS (SELECT 1 FROM amendment WHERE observation_id = o.id) "
+        "GROUP BY o.page_id HAVING max(x.checked_at)",
         (run_id,),
     )
     return [Move(*row) for row in rows if row[2] is not None and row[3] is not None]

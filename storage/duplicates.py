@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import aiosqlite
@@ -50,20 +48,16 @@ class IndexState:
     waiting: int
 
 
-async def one_of_group(
-    connection: aiosqlite.Connection, page_ids: Collection[int]
-) -> dict[int, int]:
-    """The representatives of those of these pages that are duplicates.
+async def one_of_group(connection: aiosqlite.Connection) -> dict[int, int]:
+    """The representatives of all pages that are duplicates, by the ids of these.
 
     A page that is left out stands for itself. In SQL, over all pages: ``page LEFT JOIN
     duplicate ON page_id = page.id`` and ``coalesce(representative_id, page.id)``.
     """
     rows = await connection.execute_fetchall(
-        "SELECT l.page_id, g.representative_id FROM json_each(?) AS chosen "
-        "CROSS JOIN lsh_page AS l ON l.page_id = chosen.value "
+        "SELECT l.page_id, g.representative_id FROM lsh_page AS l "
         "CROSS JOIN lsh_group AS g ON g.leader_id = l.leader_id "
-        "WHERE g.representative_id <> l.page_id",
-        (json.dumps(sorted(page_ids)),),
+        "WHERE g.representative_id <> l.page_id"
     )
     return {row[0]: row[1] for row in rows}
 

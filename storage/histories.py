@@ -14,6 +14,7 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
+from storage import watched
 from storage.records import KINDS
 
 #: Rows that SQLite hands over at once.
@@ -112,12 +113,16 @@ async def pages(connection: aiosqlite.Connection) -> KeptPages:
 async def observations(
     connection: aiosqlite.Connection, page_id: NDArray[np.int64]
 ) -> PastObservations:
-    """All observations of the pages with these ids, which are ascending."""
+    """All observations of the pages with these ids, which are ascending.
+
+    Those of a page that has moved are observations of the page where it stands now.
+    """
     pieces = []
+    moved = await watched.moves(connection)
     # In the order of the table: sorting afterwards is cheaper than a look-up for each row.
     async for rows in _pieces(connection, _OBSERVED):
         piece = np.fromiter(rows, _OBSERVATION, len(rows))
-        piece["page"], known = _rows_of(piece["page"], page_id)
+        piece["page"], known = _rows_of(watched.where_now(piece["page"], moved), page_id)
         pieces.append(piece[known])
     observed = _joined(pieces, _OBSERVATION)
     # Stable: a page's observations stay in the order in which they were made.

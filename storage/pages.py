@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import aiosqlite
 
@@ -190,15 +191,17 @@ async def turned_round(
     return [Admitted(*row) for row in rows]
 
 
-async def alias_target(connection: aiosqlite.Connection, url: str) -> int | None:
+async def alias_target(
+    connection: aiosqlite.Connection, url: str, since: float = -inf
+) -> int | None:
     """The id of the page that the current run found ``url`` to be another name of.
 
-    Its own id if it is none, or was seen to be one in an earlier run only; None for an
-    unknown URL.
+    Its own id if it is none, or was seen to be one in an earlier run only, or before ``since``;
+    None for an unknown URL.
     """
     rows = await connection.execute_fetchall(
-        "SELECT iif(alias_at >= (SELECT max(started_at) FROM crawl_run), "
+        "SELECT iif(alias_at >= max(?, (SELECT max(started_at) FROM crawl_run)), "
         "           coalesce(alias_of, id), id) FROM page WHERE url = ?",
-        (url,),
+        (since, url),
     )
     return next((int(r[0]) for r in rows), None)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.records import Digests, DueUrl, Kind, Reason, Role, Validators
+from storage.records import AliasKind, Digests, DueUrl, Kind, Reason, Role, Validators
 
 _PAGE = np.dtype(
     [
@@ -21,14 +21,26 @@ _PAGE = np.dtype(
         ("captured", np.bool_),
         ("gone", np.bool_),
         ("failed", np.bool_),
+        ("elsewhere", np.bool_),
+        ("alias", np.bool_),
+        ("permanent", np.bool_),
         ("asked", np.float64),
         ("found_at", np.float64),
     ]
 )
+#: Of the URLs that lead here for good: a page that has moved takes its place along.
+_MOVED = (
+    "(SELECT {} FROM page AS old WHERE old.alias_of = page.id "
+    f"AND old.alias_kind = '{AliasKind.PERMANENT}')"
+)
 _COLUMNS = (
-    "SELECT id, host_id, coalesce(checked_at, found_at), checked_at IS NOT NULL, "
-    f"last_kind IS '{Kind.GONE}', last_kind IS '{Kind.FAILED}', coalesce(last_at, found_at), "
-    "found_at, url FROM page WHERE held_back IS NULL"
+    f"SELECT id, host_id, coalesce(checked_at, {_MOVED.format('max(old.checked_at)')}, found_at), "
+    "checked_at IS NOT NULL AND alias_kind IS NULL, "
+    f"last_kind IS '{Kind.GONE}', last_kind IS '{Kind.FAILED}', "
+    f"coalesce(last_kind IN ('{Kind.REDIRECTED}', '{Kind.REFUSED}', '{Kind.SKIPPED}'), 0), "
+    f"alias_kind IS NOT NULL, alias_kind IS '{AliasKind.PERMANENT}', coalesce(last_at, found_at), "
+    f"min(found_at, coalesce({_MOVED.format('min(old.found_at)')}, found_at)), url "
+    "FROM page WHERE held_back IS NULL"
 )
 _LOOK = np.dtype(
     [
@@ -42,7 +54,17 @@ _LOOK = np.dtype(
 _LOOKS = (
     f"SELECT page_id, at, kind IN ('{Kind.CHANGED}', '{Kind.UNCHANGED}'), kind = '{Kind.CHANGED}', "
     f"kind = '{Kind.GONE}' FROM finding WHERE kind IN ('{Kind.NEW}', '{Kind.CHANGED}', "
-    f"'{Kind.UNCHANGED}', '{Kind.GONE}') ORDER BY id"
+    f"'{Kind.UNCHANGED}', '{Kind.GONE}')"
+)
+#: Whether the first content of a page was that of another URL before.
+_CAME = (
+    f"(SELECT kind <> '{Kind.NEW}' FROM finding WHERE page_id = {{}} AND kind IN "
+    f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}') ORDER BY id LIMIT 1)"
+)
+_MOVES = (
+    f"SELECT alias_of, id, {_CAME.format('page.alias_of')}, {_CAME.format('page.id')} FROM page "
+    f"WHERE alias_kind = '{AliasKind.PERMANENT}' AND alias_of IS NOT NULL "
+    "AND version_id IS NOT NULL{} ORDER BY alias_of, checked_at DESC, id DESC"
 )
 _ROWS = 50_000
 
@@ -55,11 +77,14 @@ class WatchedPages:
         page_id, host_id: as stored.
         url: canonical.
         since: Unix seconds since when the copy is kept without a look: of the last answer, or
-            of when the page was found.
-        captured: whether there is a copy.
-        gone, failed: the page was gone, or could not be fetched, when it was last asked for.
-        asked: Unix seconds of that, or of when it was found.
-        found_at: Unix seconds.
+            of when the page was found. Of a page that has moved here and was not asked for yet,
+            as at its old URL.
+        captured: whether there is a copy of what this URL shows.
+        gone, failed, elsewhere: the page was gone, could not be fetched, or led elsewhere, was
+            refused or of no use, when it was last asked for.
+        alias, permanent: it is another name of a page; for good.
+        asked: Unix seconds of when it was last asked for, or of when it was found.
+        found_at: Unix seconds, the first of all URLs that lead here for good.
     """
 
     page_id: NDArray[np.int64]
@@ -69,6 +94,9 @@ class WatchedPages:
     captured: NDArray[np.bool_]
     gone: NDArray[np.bool_]
     failed: NDArray[np.bool_]
+    elsewhere: NDArray[np.bool_]
+    alias: NDArray[np.bool_]
+    permanent: NDArray[np.bool_]
     asked: NDArray[np.float64]
     found_at: NDArray[np.float64]
 
@@ -80,7 +108,8 @@ class WatchedPages:
         return WatchedPages(
             self.page_id[rows], self.host_id[rows], list(compress(self.url, rows)),
             self.since[rows], self.captured[rows], self.gone[rows], self.failed[rows],
-            self.asked[rows], self.found_at[rows],
+            self.elsewhere[rows], self.alias[rows], self.permanent[rows], self.asked[rows],
+            self.found_at[rows],
         )  # fmt: skip
 
 
@@ -124,9 +153,53 @@ class Looks:
 
 
 async def looks(connection: aiosqlite.Connection) -> Looks:
-    """All visits that found content or its end, as they are judged today."""
+    """All visits that found content or its end, as they are judged today.
+
+    Those of a page that has moved are visits of the page where it stands now.
+    """
+    found = await _looks(connection, f"{_LOOKS} ORDER BY id", ())
+    return replace(found, page_id=where_now(found.page_id, await moves(connection)))
+
+
+async def moves(connection: aiosqlite.Connection, page_id: int | None = None) -> dict[int, int]:
+    """The pages that have moved, to this page or to any: by their old ids the new one.
+
+    A URL redirects to another for good, and that showed the same page when it was first asked.
+    Of several that lead there it was the one with the latest copy, and so on back from that.
+    """
+    sql = _MOVES.format("" if page_id is None else " AND alias_of = ?")
+    found: dict[int, int] = {}
+    comes: dict[int, bool] = {}
+    rows = await connection.execute_fetchall(sql, () if page_id is None else (page_id,))
+    for new, old, new_came, old_came in rows:
+        if comes.setdefault(new, bool(new_came)):
+            found[old] = new
+            comes[new] = bool(old_came)
+    return found
+
+
+def where_now(page_id: NDArray[np.int64], moved: Mapping[int, int]) -> NDArray[np.int64]:
+    """(m,), the pages as which these stand now, by what has ``moved`` (:func:`moves`)."""
+    if not moved:
+        return page_id
+    old = np.array(sorted(moved), np.int64)
+    new = np.array([moved[each] for each in old.tolist()], np.int64)
+    place = np.minimum(np.searchsorted(old, page_id), len(old) - 1)
+    return np.where(old[place] == page_id, new[place], page_id)
+
+
+async def ids(connection: aiosqlite.Connection, urls: Sequence[str]) -> list[int]:
+    """The ids of those of these URLs (canonical) that are known, in any order."""
+    rows = await connection.execute_fetchall(
+        "SELECT p.id FROM json_each(?) AS wanted JOIN page AS p ON p.url = wanted.value",
+        (json.dumps(list(urls)),),
+    )
+    return [row[0] for row in rows]
+
+
+async def _looks(connection: aiosqlite.Connection, sql: str, parameters: tuple[str, ...]) -> Looks:
     parts: list[NDArray[np.void]] = []
-    async with connection.execute(_LOOKS) as cursor:
+    async with connection.execute(sql, parameters) as cursor:
         while rows := await cursor.fetchmany(_ROWS):
             parts.append(np.array([tuple(row) for row in rows], _LOOK))
     table = np.concatenate(parts) if parts else np.empty(0, _LOOK)

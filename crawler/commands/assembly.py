@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from random import Random
 from typing import Protocol
 
@@ -81,14 +82,19 @@ def copy_rule(settings: Settings) -> CopyRule:
 class Assembly:
     """The parts of one invocation.
 
+    What a URL leads to is taken to be so still for ``alias_age_s``, within the run.
+
     Attributes:
         frontier: which exchange may start now.
         admission: which URLs are crawled.
         listeners: told of every batch that has committed, in this order.
     """
 
-    def __init__(self, around: Surroundings, agenda: OpenAgenda) -> None:
+    def __init__(
+        self, around: Surroundings, agenda: OpenAgenda, *, alias_age_s: float = inf
+    ) -> None:
         self._around = around
+        self._alias_age_s = alias_age_s
         self._agenda = agenda
         settings = around.settings
         self._rules = PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
@@ -120,7 +126,7 @@ class Assembly:
             self.admission,
             Redirection(
                 self.admission,
-                lambda url: pages.alias_target(reader, url),
+                lambda url: pages.alias_target(reader, url, around.clock.now() - self._alias_age_s),
                 max_redirects=settings.crawl.max_redirects,
             ),
             Retrying(self._rules, settings.crawl.attempts, around.rng),

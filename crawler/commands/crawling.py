@@ -40,7 +40,7 @@ from storage.runs import RunState
 
 _DAY_S = 86_400.0
 #: Pages compared in one transaction, some 0.3 s: as long as Ctrl-C may take.
-_COMPARED = 2_000
+COMPARED = 2_000
 _NOTHING_TO_CRAWL = "there is nothing to crawl: name a SITE, or a list with --sites FILE"
 _STATE_AT = {
     Ending.NOTHING_DUE: RunState.ENDED,
@@ -176,7 +176,7 @@ class _CrawlRun:
         await self._close_run(ending)
         if not pool.stopping:
             with stopping_on_signals(pool):
-                await catch_up(self._database, self._clock.now, batch=_COMPARED, watch=comparing)
+                await catch_up(self._database, self._clock.now, batch=COMPARED, watch=comparing)
         return await make_report(
             self._database.reader, self._around.run_id, self._tally, ending,
             seconds=self._clock.now() - started_at, resumed=resumed,

@@ -40,6 +40,12 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     policy: Annotated[
         str | None, typer.Option(metavar="NAME[:OPTION=VALUE,…]", help="What a look is worth.")
     ] = None,
+    importance: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND", help="Where it comes from: list, constant, depth or pagerank."
+        ),
+    ] = None,
     scope: Annotated[
         str | None,
         typer.Option(metavar="KIND", help="What belongs to a seed: host, domain, prefix or list."),
@@ -76,11 +82,13 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
     New pages are found as in a crawl and compete with known ones for the budget, which is
     spent evenly over the day. Ctrl-C ends it after the exchanges under way; `freshet reload`
-    lets it read the settings (`daemon.budget`, `daemon.policy`) and the site list again.
+    lets it read the settings (`daemon.budget`, `daemon.policy`, `daemon.importance`,
+    `daemon.rules`) and the site list again.
     """
     given = {
         "daemon.budget": budget,
         "daemon.policy": policy,
+        "daemon.importance": importance,
         "crawl.scope": scope,
         "politeness.delay_s": delay,
         "crawl.contact": contact,
@@ -125,4 +133,8 @@ def _read_again(
     except ValueError as error:
         raise CrawlError(str(error)) from error
     seeds = read_again(sites, sites_file)
-    return replace(order, seeds=seeds, budget=budget, policy=settings.daemon.policy)
+    daemon = settings.daemon
+    return replace(
+        order, seeds=seeds, budget=budget, policy=daemon.policy, importance=daemon.importance,
+        rules=daemon.rules,
+    )  # fmt: skip

@@ -14,27 +14,34 @@ from random import Random
 
 import numpy as np
 
-from config.settings import Settings
+from config.settings import Daemon, PageRule, Settings
 from crawler.admission.seeding import Seeding
 from crawler.admission.sites import Seed
 from crawler.clock import Clock, SteadyClock
-from crawler.commands.assembly import Assembly, Observer, Surroundings, copy_rule
+from crawler.commands.assembly import (
+    Assembly,
+    Observer,
+    Surroundings,
+    copy_rule,
+    stopping_on_signals,
+)
 from crawler.commands.correcting import correct
-from crawler.commands.crawling import Live
+from crawler.commands.crawling import COMPARED, Live
 from crawler.commands.formats import require_readable
-from crawler.commands.grouping import Watch
+from crawler.commands.grouping import Watch, catch_up
 from crawler.commands.networking import Network
 from crawler.commands.parsers import parser_of
 from crawler.commands.report import CrawlReport, make_report
 from crawler.commands.sources.areas import Areas
-from crawler.commands.sources.importance import importances
 from crawler.commands.sources.page_rules import terms
+from crawler.commands.sources.weighing import Weighing, weigh
 from crawler.errors import CrawlError
 from crawler.network.fetch import Fetcher
 from crawler.pacing import Pacer
 from crawler.pool import Ending, FetchPool, PoolRules
 from crawler.tally import Tally
 from scheduler import policy
+from scheduler.arguments import Ints
 from scheduler.policies.greedy_index import GreedyIndex
 from scheduler.policy import IndexPolicy, PolicyError, RatePolicy
 from scheduler.recrawl.agenda import RecrawlAgenda
@@ -46,7 +53,7 @@ from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import Terms
 from storage import bodies, copies, pages, runs, seeds
 from storage.database import Database, open_store
-from storage.records import StoredSeed
+from storage.records import Kind, StoredSeed
 from storage.runs import RunState
 
 log = logging.getLogger(__name__)
@@ -61,13 +68,19 @@ _NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with 
 
 @dataclass(frozen=True, slots=True)
 class DaemonOrder:
-    """What to keep fresh, and how. ``budget`` is in requests a day, ``time_limit_s`` 0: none."""
+    """What to keep fresh, and how.
+
+    ``budget`` is in requests a day, ``time_limit_s`` 0: none; ``importance`` and ``rules`` are as
+    in the settings where they are None.
+    """
 
     db: Path
     seeds: Sequence[Seed]
     budget: float
     policy: str = "greedy_index"
     time_limit_s: float = 0.0
+    importance: str | None = None
+    rules: tuple[PageRule, ...] | None = None
 
 
 #: Reads the order again; raises CrawlError where it cannot be followed.
@@ -179,8 +192,15 @@ async def _open_run(database: Database, settings: Settings, order: DaemonOrder, 
 def _recorded(settings: Settings, order: DaemonOrder) -> str:
     """The settings as the run keeps them, with what is in force of the order."""
     said = {"budget": f"{order.budget:g}/day", "policy": order.policy}
-    daemon = settings.daemon.model_copy(update=said)
+    daemon = _in_force(settings, order).model_copy(update=said)
     return settings.model_copy(update={"daemon": daemon}).model_dump_json()
+
+
+def _in_force(settings: Settings, order: DaemonOrder) -> Daemon:
+    """The daemon's settings, with what the order says of importance."""
+    said = {"importance": order.importance, "rules": order.rules}
+    chosen = {name: value for name, value in said.items() if value is not None}
+    return settings.daemon.model_copy(update=chosen)
 
 
 class _Daemon:
@@ -199,6 +219,8 @@ class _Daemon:
         self._clock = around.clock
         self._stored = stored
         self._areas = Areas()
+        self._chosen = _in_force(around.settings, order)
+        self._weighing = Weighing(self._chosen.importance, stored)
         self._require_contact = require_contact
         self._reread: Reread | None = None
         self._pool: FetchPool | None = None
@@ -209,15 +231,16 @@ class _Daemon:
             audit_share=around.settings.daemon.audit_share,
             # Threads end when they like: in virtual time the outcome must not depend on it.
             many=_MANY if isinstance(around.clock, SteadyClock) else inf,
+            recheck_days=around.settings.crawl.permanent_recheck_days,
         )  # fmt: skip
-        self._assembly = Assembly(around, self.agenda)
+        self._assembly = Assembly(around, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
         refresher.replan(order.budget, around.clock.now() / _DAY_S)
 
-    def _terms(self, urls: Sequence[str], origins: Sequence[str]) -> Terms:
+    def _terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
         host = np.array([known[origin] for origin in origins], np.intp)
-        importance = importances(urls, host, list(known), self._stored)
-        return terms(urls, self._areas.codes(urls), importance, self._around.settings.daemon.rules)
+        importance = self._weighing.importances(page_id, urls, host, list(known))
+        return terms(urls, self._areas.codes(urls), importance, self._chosen.rules)
 
     async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
         """Visit pages, with a moment of upkeep every day."""
@@ -231,6 +254,7 @@ class _Daemon:
         live = Live(pool, self._assembly.frontier, self._tally, self._clock, False, Watch())
         self._assembly.listeners.append(watch(live))
         await self._assembly.ask_schemes(seeding)
+        await self._weigh()
         ending = Ending.LIMIT
         while ending in {Ending.LIMIT, Ending.PAUSED} and self._clock.now() < ends_at:
             if self._reread is not None:
@@ -239,7 +263,8 @@ class _Daemon:
             pool.rules = replace(rules, time_limit_s=min(_UPKEEP_EVERY_S, ends_at - since))
             ending = await self._assembly.run(pool, seeding)
             if ending is not Ending.PAUSED:
-                await self._upkeep(since)
+                with stopping_on_signals(pool):
+                    await self._upkeep(since, Watch(lambda: pool.stopping))
         await self.agenda.rest()
         async with self._around.database.transaction() as connection:
             await runs.close(connection, self._around.run_id, RunState.ENDED, self._clock.now())
@@ -270,6 +295,8 @@ class _Daemon:
             recorded = _recorded(self._around.settings, order)
             await runs.record_settings(connection, self._around.run_id, recorded)
         self._stored = await seeds.load(database.reader)
+        self._chosen = _in_force(self._around.settings, order)
+        await self._weigh()
         seeding.renew(self._stored)
         await self._assembly.ask_schemes(seeding)
         self._pacer.change(order.budget, now)
@@ -278,10 +305,15 @@ class _Daemon:
         self._order = order
         log.warning("reloaded: %g requests a day by %s", order.budget, order.policy)
 
-    async def _upkeep(self, since: float) -> None:
+    async def _weigh(self) -> None:
+        """Learn what pages weigh by all that the store knows now."""
+        self._weighing = await weigh(self._around.database.reader, self._chosen.importance)
+
+    async def _upkeep(self, since: float, comparing: Watch) -> None:
         """Let what the last days showed count, and throw away what is not to be kept."""
         around, now = self._around, self._clock.now()
-        await correct(around.database, around.run_id, since, now)
+        corrections = await correct(around.database, around.run_id, since, now)
+        await self.agenda.inherit([each.page_id for each in corrections if each.was is Kind.NEW])
         store = around.settings.store
         async with around.database.transaction() as connection:
             await bodies.prune(
@@ -289,3 +321,8 @@ class _Daemon:
                 per_page=store.bodies_per_page,
                 older_than=now - store.body_age_days * _DAY_S,
             )
+        if not comparing.stopping():
+            await catch_up(around.database, self._clock.now, batch=COMPARED, watch=comparing)
+            before = self._weighing
+            await self._weigh()
+            await self.agenda.reweigh(self._weighing.touched(before))

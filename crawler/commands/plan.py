@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from config.settings import Politeness
+from config.settings import Daemon, Politeness
 from crawler.commands import running
 from crawler.commands.budget import crawls_per_day
 from crawler.commands.console import err, fail, print_json, say
@@ -29,7 +29,10 @@ from scheduler.sources import SourceTable
 
 @dataclass(frozen=True, slots=True)
 class PlanOrder:
-    """What is to be planned; ``sources`` is None where the store ``db`` has them."""
+    """What is to be planned; ``sources`` is None where the store ``db`` has them.
+
+    The pages of a store weigh what they would weigh to a ``daemon`` of these settings.
+    """
 
     db: Path
     sources: Path | None
@@ -37,6 +40,7 @@ class PlanOrder:
     policy: str
     estimator: str
     spacing: Spacing
+    daemon: Daemon
     output: Path | None
     limit: int
 
@@ -106,6 +110,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         policy,
         estimator,
         _spacing(settings.politeness, fixed=delay is not None),
+        settings.daemon,
         output,
         limit,
     )
@@ -168,8 +173,8 @@ def _read(order: PlanOrder) -> tuple[Sources, list[float | None], Learning | Non
     if order.sources is not None:
         sources = files.read_sources(order.sources)
         return sources, [None] * len(sources.hosts), None
-    history = running.run(stored.read_history(order.db))
-    sources, learning = stored.sources_of(history, order.estimator)
+    history = running.run(stored.read_history(order.db, order.daemon.importance))
+    sources, learning = stored.sources_of(history, order.estimator, order.daemon.rules)
     return sources, stored.lane_delays_s(history.pages), learning
 
 

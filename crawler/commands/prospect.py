@@ -15,15 +15,16 @@ import numpy as np
 
 from config.settings import Daemon
 from crawler.commands.display import span
-from crawler.commands.sources.importance import importances
+from crawler.commands.sources.importance import Importance
 from crawler.commands.sources.page_rules import terms
+from crawler.commands.sources.weighing import weigh
 from scheduler import policy
 from scheduler.arguments import Bools, Floats
 from scheduler.policy import IndexPolicy
 from scheduler.recrawl.learning import Learning
 from scheduler.recrawl.looks import Looks
 from scheduler.sources import Rows
-from storage import hosts, runs, seeds, watched
+from storage import hosts, runs, watched
 from storage.watched import Looks as StoredLooks
 from storage.watched import WatchedPages
 
@@ -38,16 +39,15 @@ _HALVINGS: Final = 60
 class Prospect:
     """A page as the daemon of the last run sees it.
 
-    ``change_rate`` is in changes a day, with its 90 % interval; ``importance_by`` says where the
-    importance comes from; ``stale`` is the probability that it has changed since it was looked
-    at. Under an index policy ``worth`` is what a look is worth now, ``price`` what looks are taken
-    at, and ``due_in_days`` when the one reaches the other; None where they do not apply.
+    ``change_rate`` is in changes a day, with its 90 % interval; ``stale`` is the probability that
+    it has changed since it was looked at. Under an index policy ``worth`` is what a look is worth
+    now, ``price`` what looks are taken at, and ``due_in_days`` when the one reaches the other; None
+    where they do not apply.
     """
 
     budget: str
     policy: str
-    importance: float
-    importance_by: str
+    importance: Importance
     change_rate: float
     rate_lower: float
     rate_upper: float
@@ -64,7 +64,7 @@ class Prospect:
             f"It changes about {_often(self.change_rate)} ({_often(self.rate_lower)} to "
             f"{_often(self.rate_upper)}, from {self.compared} comparisons), and was looked at "
             f"{span(self.age_days * _DAY_S)} ago: stale with {self.stale:.0%}. Its importance is "
-            f"{self.importance:g} ({self.importance_by})."
+            f"{self.importance.value:.3g} ({self.importance.said()})."
         )
         if self.worth is None or self.price is None or self.due_in_days is None:
             return said
@@ -86,9 +86,9 @@ async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -
     host_ids, codes = np.unique(pages.host_id, return_inverse=True)
     origin_of = {h.host_id: h.origin for h in await hosts.load(connection, host_ids.tolist())}
     origins = [origin_of[host_id] for host_id in host_ids.tolist()]
-    stored = await seeds.load(connection)
-    of_seeds = importances(pages.url, codes, origins, stored)
-    importance = terms(pages.url, codes, of_seeds, order.rules).importance
+    weighing = await weigh(connection, order.importance)
+    weights = weighing.importances(pages.page_id, pages.url, codes, origins)
+    importance = terms(pages.url, codes, weights, order.rules).importance
     learning = Learning()
     learning.add(codes.astype(np.intp), importance, pages.found_at / _DAY_S)
     looks = await watched.looks(connection)
@@ -101,10 +101,12 @@ async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -
     )  # fmt: skip
     lower, upper = learning.credible(row)
     day = now / _DAY_S
-    by = "a rule" if importance[row] != of_seeds[row] else "the site list" if stored else "default"
+    told = weighing.told(
+        page_id, pages.url[row], origins[int(codes[row])], float(importance[row]), order
+    )
     worth, price, due = _worth(order.policy, learning, row, _recent(places, looks.at[known]), day)
     return Prospect(
-        order.budget, order.policy, float(importance[row]), by, learning.rate(row), lower, upper,
+        order.budget, order.policy, told, learning.rate(row), lower, upper,
         int((looks.compared[known] & (places == row)).sum()),
         max(0.0, day - float(pages.since[row]) / _DAY_S), float(learning.stale(day)[row]),
         worth, price, due,
@@ -115,7 +117,8 @@ async def _order(connection: aiosqlite.Connection) -> Daemon | None:
     """The daemon's settings in the last run, if it was one's."""
     text = await runs.settings_of_latest(connection)
     said = json.loads(text).get("daemon") if text else None
-    return Daemon.model_validate(said) if said and said.get("budget") else None
+    # A run of before there was a choice followed the list.
+    return Daemon.model_validate({"importance": "list"} | said) if said and said["budget"] else None
 
 
 def _places(pages: WatchedPages, looks: StoredLooks) -> tuple[Rows, Bools]:

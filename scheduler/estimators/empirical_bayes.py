@@ -112,6 +112,10 @@ class EmpiricalBayes:
         self._rows_seen += len(evidence)
         self._sums.add(evidence)
 
+    def inherit(self, old: int, new: int) -> None:
+        """Let a source have the evidence of another one, too."""
+        self._sums.inherit(old, new)
+
     def change_rate(self, rows: Rows | None = None) -> Floats:
         """(m,), exp(E[ln Δ]) of these rows, or of all sources; fits the prior if that is due."""
         parts = [np.exp(rate_grid.log_mean(posterior)) for posterior in self._posteriors(rows)]

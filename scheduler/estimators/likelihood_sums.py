@@ -62,6 +62,13 @@ class LikelihoodSums:
         elif len(evidence):
             self._add_many(evidence)
 
+    def inherit(self, old: int, new: int) -> None:
+        """Add the sums of a source to those of another one, as they are."""
+        self._differed[new] += self._differed[old]
+        self._exact[new] += self._exact[old]
+        if self._fades:
+            self._latest[new] = max(self._latest[new], self._latest[old])
+
     def likelihood(self, rows: Rows) -> Floats:
         """(m, 157), on the fine grid, each row relative to its largest value."""
         return rate_grid.likelihood(self._differed[rows], self._exact[rows])

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from random import Random
@@ -28,6 +28,7 @@ import aiosqlite
 import numpy as np
 
 from scheduler.arguments import Floats
+from scheduler.recrawl import moves
 from scheduler.recrawl.choosing import worthiest
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Refresher
@@ -78,12 +79,14 @@ class RecrawlAgenda:
         rng: Random,
         *,
         audit_share: float = 0.0,
+        recheck_days: float = 30.0,
         many: float = inf,
     ) -> None:
         self._reader = reader
         self._refresher = refresher
         self._terms_of = terms_of
-        self.pages = Watchlist()
+        self._recheck_days = recheck_days
+        self.pages = Watchlist(recheck_days)
         self._host_codes: dict[int, int] = {}
         self._host_ids: list[int] = []
         self._origins: dict[int, str] = {}
@@ -107,7 +110,7 @@ class RecrawlAgenda:
         """Begin anew with another refresher; nothing may be in flight."""
         await self.rest()
         self._refresher = refresher
-        self.pages = Watchlist()
+        self.pages = Watchlist(self._recheck_days)
         self._host_codes, self._host_ids, self._origins = {}, [], {}
         self._window, self._settled, self._found = Window(), [], []
         self._withdrawn, self._unlearnt = [], []
@@ -125,10 +128,9 @@ class RecrawlAgenda:
             return
         await self._watch(await watched.pages(self._reader))
         looks = await watched.looks(self._reader)
-        rows = np.array([self.pages.row(page_id) for page_id in looks.page_id.tolist()], np.float64)
-        known = ~np.isnan(rows)
+        rows, known = self.pages.rows(looks.page_id)
         past = Looks(
-            rows[known].astype(np.intp), looks.at[known] / _DAY_S, looks.compared[known],
+            rows, looks.at[known] / _DAY_S, looks.compared[known],
             looks.changed[known], looks.gone[known],
         )  # fmt: skip
         self.pages.recall_gone(past)
@@ -137,6 +139,20 @@ class RecrawlAgenda:
             await asyncio.to_thread(self._refresher.learn, past)
         else:
             self._refresher.learn(past)
+
+    async def reweigh(self, page_ids: Sequence[int] | None = None) -> None:
+        """Let all pages, or those of these ids, weigh what the terms say of them now."""
+        found = await watched.pages(self._reader, page_ids)
+        rows, known = self.pages.rows(found.page_id)
+        found = found.take(known)
+        origins = [self._origins[host_id] for host_id in found.host_id.tolist()]
+        terms = self._terms_of(found.page_id, found.url, origins)
+        self.pages.reweigh(rows, terms.importance)
+        self._refresher.reweigh(rows, terms.importance)
+
+    async def inherit(self, page_ids: Collection[int]) -> None:
+        """These pages prove to have stood at other URLs before: take over what was learnt there."""
+        await moves.inherit(self._reader, self.pages, self._refresher, page_ids)
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
@@ -211,9 +227,19 @@ class RecrawlAgenda:
         settled, self._settled = self._settled, []
         for visit in settled:
             row = self.pages.row(visit.due.page_id)
-            if row is not None:
-                self.pages.settle(row, visit)
-                self._unlearnt.append((row, visit.observation.at / _DAY_S, visit.observation.kind))
+            if row is None:
+                continue
+            if moves.has_come(self.pages, visit):
+                self._refresher.learn(self._latest())
+                await self.inherit([visit.due.page_id])
+            self.pages.settle(row, visit)
+            self._unlearnt.append((row, visit.observation.at / _DAY_S, visit.observation.kind))
+        await moves.follow(self._reader, self.pages, settled)
+
+    def _latest(self) -> Looks:
+        """What has not been learnt yet."""
+        looks, self._unlearnt = _told(self._unlearnt), []
+        return looks
 
     # -- learning ----------------------------------------------------------------
 
@@ -230,7 +256,7 @@ class RecrawlAgenda:
         host_ids = found.host_id.tolist()
         codes = np.array([self._host_codes[host_id] for host_id in host_ids], np.intp)
         origins = [self._origins[host_id] for host_id in host_ids]
-        terms = self._terms_of(found.url, origins)
+        terms = self._terms_of(found.page_id, found.url, origins)
         if terms.never.any():
             await self._watch(found.take(~terms.never))
             return
@@ -241,11 +267,18 @@ class RecrawlAgenda:
             least=terms.least_days,
             most=terms.most_days,
             since=found.since / _DAY_S,
+            asked=found.asked / _DAY_S,
             captured=found.captured,
+            away=found.alias,
             gone=found.gone.astype(np.int16),
-            not_before=np.where(found.failed, found.asked / _DAY_S, -np.inf),
+            not_before=self._not_before(found),
         )
         self._refresher.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
+
+    def _not_before(self, found: WatchedPages) -> Floats:
+        asked, since = found.asked / _DAY_S, found.since / _DAY_S
+        until = self.pages.elsewhere_until(asked, since, found.permanent)
+        return np.where(found.elsewhere, until, np.where(found.failed, asked, -np.inf))
 
     # -- the window --------------------------------------------------------------
 
@@ -253,7 +286,7 @@ class RecrawlAgenda:
         """Look over all pages; the hosts of those that came into the window."""
         self._looked_at, self._wants_look = now, False
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
-        looks, self._unlearnt = _told(self._unlearnt), []
+        looks = self._latest()
         counts = list(self._window.counts())
         if len(self.pages) < self._many:
             return await self._fill(self._appraise(looks, counts, now), now)

@@ -86,6 +86,23 @@ class ByClock:
             mine = order[first:stop]
             self._learners[int(site[mine[0]])].learn(pages, table[mine])
 
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """Weigh these pages anew."""
+        self._importance.rows[rows] = importance
+
+    def inherit(self, old: int, new: int) -> None:
+        """The page of one row stands at another one now, with all that is known of it."""
+        page = self._page.rows
+        if not page["known"][old]:
+            return
+        last = float(page["last"][old])
+        # What is pending of it is thereby taken in for good.
+        self.learn(Looks.one(old, last, changed=None, gone=True))
+        for column in (self._likelihood, self._plain_likelihood):
+            column.rows[new] += column.rows[old]
+        if not page["known"][new]:
+            self.learn(Looks.one(new, last, changed=None))
+
     def replan(self, budget: float, now: float) -> None:
         """Looks a day: they say how wide bins are, and how long a page may wait."""
         self._budget = budget

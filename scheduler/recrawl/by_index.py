@@ -32,5 +32,13 @@ class ByIndex:
         """(n,), the probability that a page has changed since it was looked at."""
         return self._learning.stale(now)
 
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """Weigh these pages anew."""
+        self._learning.reweigh(rows, importance)
+
+    def inherit(self, old: int, new: int) -> None:
+        """What is known of one page is known of another."""
+        self._learning.inherit(old, new)
+
     def replan(self, budget: float, now: float) -> None:
         """Nothing changes: the price is what comes out."""

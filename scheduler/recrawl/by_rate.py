@@ -56,8 +56,9 @@ class ByRate:
         rate = np.zeros(len(table))
         rate[: len(plan)] = plan.crawl_rate
         wait = self._draws(table.last_crawl) if plan.crawling == "poisson" else np.ones(len(rate))
-        with np.errstate(divide="ignore"):
-            late = now - table.last_crawl - np.where(rate > 0, wait / rate, np.inf)
+        planned = rate > 0
+        late = np.full(len(rate), -1.0)
+        late[planned] = now - table.last_crawl[planned] - wait[planned] / rate[planned]
         due = table.importance * late
         # What is in no plan yet is late by −∞ times a rate of 0.
         with np.errstate(invalid="ignore"):
@@ -67,6 +68,14 @@ class ByRate:
     def stale(self, now: float) -> Floats:
         """(n,), the probability that a page has changed since it was looked at."""
         return self._learning.stale(now)
+
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """Weigh these pages anew in the next plan."""
+        self._learning.reweigh(rows, importance)
+
+    def inherit(self, old: int, new: int) -> None:
+        """What is known of one page is known of another."""
+        self._learning.inherit(old, new)
 
     def replan(self, budget: float, now: float) -> None:
         """Plan for this budget at the next look."""

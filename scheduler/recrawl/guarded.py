@@ -68,6 +68,16 @@ class Guarded:
         """What the other says."""
         return self._inner.stale(now)
 
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """Pass it on."""
+        self._importance.rows[rows] = importance
+        self._inner.reweigh(rows, importance)
+
+    def inherit(self, old: int, new: int) -> None:
+        """Pass it on."""
+        self._last.rows[new] = max(self._last.rows[new], self._last.rows[old])
+        self._inner.inherit(old, new)
+
     def replan(self, budget: float, now: float) -> None:
         """Pass it on."""
         try:

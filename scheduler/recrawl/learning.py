@@ -28,6 +28,7 @@ class Learning:
         self._importance = Column[np.float64](np.float64)
         self._last = Column[np.float64](np.float64)
         self._rate = Column[np.float64](np.float64)
+        self._looked = Column[np.bool_](np.bool_)
 
     def __len__(self) -> int:
         return len(self._rate)
@@ -38,12 +39,14 @@ class Learning:
         self._learner.extend(site)
         self._importance.extend(importance)
         self._last.extend(at)
+        self._looked.append(len(at))
         self._rate.extend(self._learner.change_rate(np.arange(first, first + len(site))))
 
     def learn(self, looks: Looks) -> None:
         """Learn from looks one by one: in which batches they come must not show."""
         last = self._last.rows
         told = np.zeros(len(looks), np.bool_)
+        self._looked.rows[looks.row] = True
         for k in range(len(looks)):
             row, at = int(looks.row[k]), float(looks.at[k])
             span = at - last[row]
@@ -60,6 +63,17 @@ class Learning:
         self._learner.observe(Evidence(row, np.array([at]), np.array([span]), found, _NOT_COUNTED))
         if self._learner.fit_is_due:
             self._rate.rows[:] = self._learner.change_rate()
+
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """These pages weigh so much from now on."""
+        self._importance.rows[rows] = importance
+
+    def inherit(self, old: int, new: int) -> None:
+        """What is known of one page is known of another, which was looked at when that one was."""
+        self._learner.inherit(old, new)
+        if not self._looked.rows[new]:
+            self._last.rows[new] = self._last.rows[old]
+        self._rate.rows[new] = self._learner.change_rate(np.array([new]))[0]
 
     def table(self) -> SourceTable:
         """All pages with what is known of them; not to be written into."""

@@ -31,6 +31,14 @@ class Refresher(Protocol):
 
     def stale(self, now: float) -> Floats:
         """(n,), the probability that a page has changed since it was looked at."""
+
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """These pages weigh so much from now on, (m,) each."""
+        ...
+        ...
+
+    def inherit(self, old: int, new: int) -> None:
+        """The page of one row stands at another one now, with all that is known of it."""
         ...
 
     def replan(self, budget: float, now: float) -> None:

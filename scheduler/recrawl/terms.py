@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scheduler.arguments import Bools, Floats
+from scheduler.arguments import Bools, Floats, Ints
 from scheduler.sources import Rows
 
 
@@ -29,5 +29,5 @@ class Terms:
     most_days: Floats
 
 
-#: The terms of pages, by their URLs and the origins of their hosts.
-TermsOf: TypeAlias = Callable[[Sequence[str], Sequence[str]], Terms]
+#: The terms of pages, by their ids, their URLs and the origins of their hosts.
+TermsOf: TypeAlias = Callable[[Ints, Sequence[str], Sequence[str]], Terms]

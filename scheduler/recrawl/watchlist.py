@@ -14,21 +14,27 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Bools, Floats
+from scheduler.arguments import Bools, Floats, Ints
 from scheduler.columns import Column
 from scheduler.recrawl.looks import Looks
 from scheduler.sources import Rows
-from storage.records import Kind, Visit
+from storage.records import AliasKind, Kind, Visit
 
 _DAY_S: Final = 86_400.0
 #: A page that is refused, skipped or leads elsewhere is asked for again after so many days.
 _ELSEWHERE_DAYS: Final = 30.0
+#: One that leads elsewhere for good, at least and at most.
+_LEAST_ALIAS_DAYS: Final = 1.0
+_MOST_ALIAS_DAYS: Final = 365.0
+_TURNED_DAYS: Final = 1.0
 #: The first wait after the tries of a page have failed, and how it grows.
 _FAILED_DAYS: Final = 1 / 24
 _FAILED_FACTOR: Final = 4.0
 #: Each time in a row that a page is gone, a look at it is worth so much less.
 _GONE_FACTOR: Final = 0.5
 _MOST_TIMES: Final = 30
+#: Kinds that say nothing of where a URL leads.
+_SILENT: Final = (Kind.FAILED, Kind.REFUSED)
 _MOMENT_DAYS: Final = 1e-6
 #: What a day of an overdue page is worth: more than all else.
 _OVERDUE: Final = 1e200
@@ -39,7 +45,9 @@ _ROW: Final = np.dtype(
         ("host", np.intp),
         ("importance", np.float64),
         ("since", np.float64),
+        ("asked", np.float64),
         ("captured", np.bool_),
+        ("away", np.bool_),
         ("gone", np.int16),
         ("failures", np.int16),
         ("not_before", np.float64),
@@ -54,12 +62,15 @@ class Watchlist:
     """Columns that grow, by name: ``watchlist["host"]`` is (n,), to be written into by its owner.
 
     ``host`` are integer codes; ``since`` is when the copy was last known to be right, or the page
-    found; from one look to the next there are at least ``least`` days, and if it can be at most
-    ``most``; ``gone`` and ``failures`` count in a row; ``taken`` pages are being asked for, and
-    nothing is asked for again before ``not_before``.
+    found, ``asked`` when it was last asked for; from one look to the next there are at least
+    ``least`` days, and if it can be at most ``most``; ``gone`` and ``failures`` count in a row;
+    ``taken`` pages are being asked for, and nothing is asked for again before ``not_before``. An
+    ``away`` page leads to another one: there is no copy of it. Where it does so for good it is
+    asked again after ``recheck_days``, and then each time when it has done so for as long again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:
+        self._recheck_days = min(max(recheck_days, _LEAST_ALIAS_DAYS), _MOST_ALIAS_DAYS)
         self._table = Column[np.void](_ROW)
         self._row_of: dict[int, int] = {}
 
@@ -117,6 +128,33 @@ class Watchlist:
         found[overdue] = _OVERDUE * (now - rows["since"][overdue])
         return found
 
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """These pages weigh so much from now on, (m,) each."""
+        self._rows["importance"][rows] = importance
+
+    def rows(self, page_id: Ints) -> tuple[Rows, Bools]:
+        """The rows of those of these pages, (m,), that are watched, and which they are."""
+        found = np.array([self._row_of.get(each, -1) for each in page_id.tolist()], np.intp)
+        known: Bools = found >= 0
+        return found[known], known
+
+    def elsewhere_until(self, asked: Floats, since: Floats, permanent: Bools) -> Floats:
+        """(m,), when pages that lead elsewhere are asked again, by when they were, (m,) each."""
+        as_long = np.clip(asked - since, self._recheck_days, _MOST_ALIAS_DAYS)
+        until: Floats = asked + np.where(permanent, as_long, _ELSEWHERE_DAYS)
+        return until
+
+    def led_to(self, row: int, since: float, at: float) -> None:
+        """Another page leads here for good, the copy of which was right at ``since``.
+
+        Where this one has led away itself that may be over: it is asked, once a day at most.
+        """
+        page = self._rows[row : row + 1]
+        if page["away"] and page["asked"] < at - _TURNED_DAYS:
+            page["not_before"] = -inf
+        elif not page["captured"]:
+            page["since"] = np.minimum(page["since"], since)
+
     def drop(self, rows: Rows) -> None:
         """Never ask for these again, unless they are admitted anew."""
         self._rows["not_before"][rows] = inf
@@ -132,7 +170,9 @@ class Watchlist:
         """Take in what a visit of this page says of when it may be asked for again."""
         found, page = visit.observation, self._rows[row : row + 1]
         at = found.at / _DAY_S
-        page["taken"] = False
+        page["taken"], page["asked"] = False, at
+        if page["away"] and found.kind not in _SILENT:
+            page["away"], page["captured"] = False, visit.due.digests is not None
         match found.kind:
             case Kind.NEW | Kind.CHANGED | Kind.UNCHANGED:
                 page["captured"], page["since"] = True, at
@@ -144,8 +184,17 @@ class Watchlist:
             case Kind.FAILED:
                 page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
                 page["not_before"] = self._tried_again(visit, int(page["failures"][0]))
+            case Kind.REDIRECTED if visit.retry_at is not None:
+                # Another spelling of the same URL: that is asked for instead, a few times at most.
+                page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
+                page["not_before"] = visit.retry_at / _DAY_S
             case _:
-                page["not_before"] = at + _ELSEWHERE_DAYS
+                alias = visit.alias
+                page["failures"] = 0
+                if alias is not None:
+                    page["away"], page["captured"] = True, False
+                for_good = np.array([alias is not None and alias.kind is AliasKind.PERMANENT])
+                page["not_before"] = self.elsewhere_until(np.array([at]), page["since"], for_good)
 
     @staticmethod
     def _tried_again(visit: Visit, failures: int) -> float:

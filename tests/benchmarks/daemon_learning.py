@@ -20,6 +20,7 @@ import numpy as np
 
 from crawler.commands.keeping import refresher_of
 from crawler.commands.sources.areas import Areas
+from scheduler.arguments import Ints
 from scheduler.recrawl.agenda import RecrawlAgenda
 from scheduler.recrawl.terms import Terms, TermsOf
 from storage.database import open_store
@@ -115,7 +116,7 @@ async def _kept(path: Path, pages: int, looks: int, policy: str) -> dict[str, ob
 def _terms_of() -> TermsOf:
     areas = Areas()
 
-    def terms(urls: Sequence[str], _origins: Sequence[str]) -> Terms:
+    def terms(_page_id: Ints, urls: Sequence[str], _origins: Sequence[str]) -> Terms:
         n = len(urls)
         none = np.zeros(n)
         return Terms(areas.codes(urls), np.ones(n), none.astype(np.bool_), none, none + np.inf)

@@ -87,6 +87,14 @@ class _Rival:
         """Refuse: nothing is audited."""
         raise NotImplementedError
 
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """Refuse: all weigh the same."""
+        raise NotImplementedError
+
+    def inherit(self, old: int, new: int) -> None:
+        """Refuse: no page moves."""
+        raise NotImplementedError
+
     def replan(self, budget: float, now: float) -> None:
         """Do nothing: who knows no budget takes whatever looks come."""
         return

@@ -17,11 +17,13 @@ from random import Random
 
 import pytest
 
+from config.settings import PageRule
 from crawler.admission.sites import seeds_from_arguments
 from crawler.clock import VirtualClock
 from crawler.commands.keeping import DaemonOrder, keep
 from crawler.commands.prospect import prospect
 from crawler.commands.report import CrawlReport
+from crawler.commands.sources.importance import Importance
 from crawler.errors import CrawlError
 from crawler.network.fetch import Fetcher, Request
 from crawler.synthetic_web.fetcher import SyntheticFetcher
@@ -63,6 +65,7 @@ class Stage:
 
     db: Path
     audit_share: float = 0.0
+    importance: str = "list"
     rules: list[dict[str, object]] = field(default_factory=list)
     web: SyntheticWeb = field(default_factory=lambda: showcase(seed=7, traps=False))
     clock: VirtualClock = field(init=False)
@@ -91,7 +94,10 @@ class Stage:
         order = DaemonOrder(
             self.db, seeds_from_arguments(urls).seeds, budget, time_limit_s=days * DAY_S
         )
-        settings = quick(daemon__audit_share=self.audit_share, daemon__rules=self.rules)
+        settings = quick(
+            daemon__audit_share=self.audit_share, daemon__rules=self.rules,
+            daemon__importance=self.importance,
+        )  # fmt: skip
         return await keep(
             settings,
             order,
@@ -271,7 +277,7 @@ async def test_what_it_thinks_of_a_page_can_be_told(tmp_path: Path) -> None:
     assert quiet is not None
     assert busy.rate_lower < busy.change_rate < busy.rate_upper
     assert busy.change_rate > 5 * quiet.change_rate
-    assert busy.importance_by == "the site list"
+    assert busy.importance == Importance(1.0, "site list", "http://news.localhost/", 1.0)
     assert busy.due_in_days is not None
     assert quiet.due_in_days is not None
     assert 0 <= busy.due_in_days < quiet.due_in_days < 60
@@ -297,3 +303,61 @@ async def test_a_day_may_end_while_a_visit_waits_for_a_probe(tmp_path: Path) -> 
             settings, order, watch=unwatched, fetcher=stage.server, clock=stage.clock, rng=Random(1)
         )
     assert_consistent(stage.db)
+
+
+async def told(stage: Stage, url: str) -> Importance:
+    """Where the daemon has the importance of a page from."""
+    page_id = stage.rows(f"SELECT id FROM page WHERE url = '{url}'")[0][0]
+    async with reading(stage.db) as connection:
+        found = await prospect(connection, int(str(page_id)), stage.clock.now())
+    assert found is not None
+    return found.importance
+
+
+async def test_what_is_linked_much_is_looked_at_more_than_what_is_not(tmp_path: Path) -> None:
+    looks = {}
+    for by in ("list", "pagerank"):
+        stage = Stage(tmp_path / f"{by}.db", importance=by)
+        await stage.keep(80.0, 16.0, ["docs"])
+        late = stage.clock.now() - 10 * DAY_S
+        urls = Counter(url for at, url in stage.server.asked if at > late)
+        linked = stage.rows(
+            "SELECT p.url FROM page AS p JOIN link AS l ON l.dst_id = p.id WHERE p.role = 'page' "
+            "AND p.checked_at NOTNULL GROUP BY p.id ORDER BY count(*) DESC, p.id LIMIT 5"
+        )
+        looks[by] = sum(urls[str(url)] for (url,) in linked)
+        if by == "pagerank":
+            home = await told(stage, "http://docs.localhost/")
+            assert home.divided_by == "pagerank"
+            assert home.share > 2
+            assert home.value == pytest.approx(home.share)
+    assert looks["pagerank"] > 1.5 * looks["list"]
+
+
+async def test_a_reload_takes_over_where_importance_comes_from(tmp_path: Path) -> None:
+    def other(order: DaemonOrder) -> DaemonOrder:
+        return replace(order, importance="depth", rules=(PageRule(match="/about", importance=4),))
+
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(240.0, 3.0, ["news"], other, reload_at=300)
+    assert (await told(stage, "http://news.localhost/")).divided_by == "depth"
+    assert await told(stage, "http://news.localhost/about") == Importance(4.0, "rule", "/about")
+
+
+async def test_its_pages_are_compared_every_day_and_copies_share_what_they_weigh(
+    tmp_path: Path,
+) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(400.0, 2.5)
+    unseen = stage.rows(
+        "SELECT count(*) FROM observation WHERE id > (SELECT observation_id FROM lsh)"
+    )
+    assert unseen == [(0,)]
+    groups = stage.rows(
+        "SELECT p.url, count(*) FROM duplicate AS d JOIN page AS p ON p.id = d.representative_id "
+        "WHERE p.checked_at NOTNULL GROUP BY d.representative_id ORDER BY 2 DESC"
+    )
+    url, copies = groups[0]
+    found = await told(stage, str(url))
+    assert found.near_duplicates == copies
+    assert found.value == pytest.approx(1 / (1 + int(str(copies))))

@@ -26,6 +26,10 @@ class SmallStore:
             )
             return cursor.lastrowid or 0
 
+    def execute(self, sql: str, *values: object) -> None:
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.execute(sql, values)
+
     def run(self, started_at: float, **columns: object) -> int:
         return self.insert(
             "crawl_run",

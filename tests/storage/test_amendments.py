@@ -111,3 +111,7 @@ async def test_a_new_page_to_which_an_older_one_redirects_for_good_has_moved(
         assert await amendments.moves(reader, store.run_id) == [
             Move(new.page_id, START + 6, b"old", b"new")
         ]
+        it_moved = Amendment(START + 6, Kind.CHANGED, Rung.BLOCKS, "it stood elsewhere")
+        async with store.database.transaction() as connection:
+            await amendments.amend(connection, new.page_id, it_moved, START + 8)
+        assert await amendments.moves(reader, store.run_id) == []

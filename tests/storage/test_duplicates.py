@@ -52,7 +52,7 @@ async def test_the_largest_groups_come_first_with_their_duplicates_by_url(
 async def test_every_duplicate_has_its_representative_and_other_pages_have_none(
     store: SketchedStore,
 ) -> None:
-    found = await duplicates.one_of_group(store.database.reader, range(9))
+    found = await duplicates.one_of_group(store.database.reader)
     assert found == {1: 2, 3: 2, 5: 4}
     view = await store.rows("SELECT page_id, representative_id FROM duplicate")
     assert dict(view) == found
@@ -87,4 +87,4 @@ async def test_a_store_that_was_never_compared_says_so(tmp_path: Path) -> None:
         state = await duplicates.state(store.database.reader)
         assert (state.parameters, state.pages, state.unseen) == (None, 0, 1)
         assert await duplicates.groups(store.database.reader, 9) == []
-        assert await duplicates.one_of_group(store.database.reader, [1]) == {}
+        assert await duplicates.one_of_group(store.database.reader) == {}

@@ -228,6 +228,9 @@ async def test_the_page_behind_an_alias_is_told_for_this_run(tmp_path: Path) -> 
         assert await pages.alias_target(reader, url_of("/old")) == new
         assert await pages.alias_target(reader, url_of("/new")) == new
         assert await pages.alias_target(reader, url_of("/unknown")) is None
+        assert await pages.alias_target(reader, url_of("/old"), START) == new
+        old = await store.page_id("/old")
+        assert await pages.alias_target(reader, url_of("/old"), LATER) == old
         await store.new_run(LATER)
         assert await pages.alias_target(reader, url_of("/old")) == await store.page_id("/old")
 

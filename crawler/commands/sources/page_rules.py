@@ -32,6 +32,12 @@ def terms(urls: Sequence[str], area: Rows, importance: Floats, rules: Sequence[P
     return found
 
 
+def importance_rule(url: str, rules: Sequence[PageRule]) -> PageRule | None:
+    """The rule that says the importance of this page, if one does."""
+    saying = (rule for rule in rules if rule.importance is not None)
+    return next((rule for rule in saying if _pattern(rule.match).fullmatch(url)), None)
+
+
 def _pattern(match: str) -> re.Pattern[str]:
     """``*`` stands for anything; what begins with a slash is a path, on whatever host."""
     text = ".*".join(map(re.escape, match.split("*")))

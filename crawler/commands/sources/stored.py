@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from config.settings import PageRule
 from crawler.commands.sources.columns import Sources, numbered
-from crawler.commands.sources.importance import importances, shared
+from crawler.commands.sources.page_rules import terms
+from crawler.commands.sources.weighing import Weighing, weigh
 from scheduler.estimators import by_name
 from scheduler.estimators.histories import evidence_of
-from storage import duplicates, histories, inquiries, seeds
+from storage import histories, inquiries
 from storage.histories import KeptPages, PastObservations
-from storage.records import StoredSeed
 
 
 @dataclass(frozen=True, slots=True)
 class StoredHistory:
-    """What a store knew at one moment; ``representatives`` by the ids of their duplicates."""
+    """What a store knew at one moment."""
 
     pages: KeptPages
     observations: PastObservations
-    seeds: list[StoredSeed]
-    representatives: dict[int, int]
+    weighing: Weighing
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,10 @@ class Learning:
     gone: int
 
 
-async def read_history(db: Path) -> StoredHistory:
-    """The pages that are kept up to date, their observations and the seeds, from one snapshot.
+async def read_history(db: Path, importance: str = "list") -> StoredHistory:
+    """The pages that are kept up to date, their observations and importance, from one snapshot.
+
+    ``importance`` is where that comes from (``daemon.importance``).
 
     Raises:
         StoreError: there is no such file, or it is not a store of this schema.
@@ -50,12 +53,15 @@ async def read_history(db: Path) -> StoredHistory:
     async with inquiries.snapshot(db) as connection:
         pages = await histories.pages(connection)
         observed = await histories.observations(connection, pages.page_id)
-        same = await duplicates.one_of_group(connection, pages.page_id.tolist())
-        return StoredHistory(pages, observed, await seeds.load(connection), same)
+        return StoredHistory(pages, observed, await weigh(connection, importance))
 
 
-def sources_of(stored: StoredHistory, estimator: str) -> tuple[Sources, Learning]:
+def sources_of(
+    stored: StoredHistory, estimator: str, rules: Sequence[PageRule] = ()
+) -> tuple[Sources, Learning]:
     """The pages as sources, with their change rates by the estimator of this name.
+
+    Of the ``rules`` (``daemon.rules``) those count that say an importance.
 
     Their hosts are lanes: what shares one delay. A lane is also the group in which the
     estimator takes pages to be alike.
@@ -68,10 +74,10 @@ def sources_of(stored: StoredHistory, estimator: str) -> tuple[Sources, Learning
     learner = by_name.load(estimator, host)
     learner.observe(evidence)
     origins = [place.origin for place in pages.hosts]
-    own = importances(pages.url, pages.host, origins, stored.seeds)
+    own = stored.weighing.importances(pages.page_id, pages.url, pages.host, origins)
     learned = Sources(
         pages.url,
-        shared(own, pages.page_id, stored.representatives),
+        terms(pages.url, pages.host, own, rules).importance,
         learner.change_rate(),
         np.zeros(len(pages), np.bool_),
         host,

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from config.loading import load
 from crawler.commands.main import app
 from tests.storage.small_store import HOST, SmallStore, small_store
+
+RULE = {"match": "/b*", "importance": 2.5}
 
 
 @pytest.fixture(autouse=True)
@@ -167,3 +170,26 @@ def test_a_foreign_file_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
     assert "not a Freshet store" in result.stderr
+
+
+def test_the_importance_of_a_page_is_told_with_its_origin(tmp_path: Path, now: float) -> None:
+    store = asyncio.run(small_store(tmp_path / "kept.db"))
+    settings, _ = load(
+        None, {"daemon.budget": "9/day", "daemon.importance": "depth", "daemon.rules": [RULE]}
+    )
+    store.run(now - 9_000, settings=settings.model_dump_json())
+    store.host()
+    for path, depth in (("/", 0), ("/a", 1), ("/b", 1)):
+        page = store.page(path, depth=depth, found_at=now - 9_000, checked_at=now - 1_000)
+        store.observe(page, now - 9_000, "new")
+        store.observe(page, now - 1_000, "unchanged")
+    store.insert("seed", text="one.example", url=f"{HOST}/", importance=6.0, added_at=now)
+    told = json.loads(explain(store, f"{HOST}/", "--json").stdout)["prospect"]["importance"]
+    assert told == {
+        "value": 9.0, "origin": "site list", "source": "one.example", "site": 6.0,
+        "divided_by": "depth", "share": 1.5, "near_duplicates": 0,
+    }  # fmt: skip
+    said = explain(store, f"{HOST}/").stdout.replace("\n", " ")
+    assert "Its importance is 9 (site list “one.example”: 6, by depth 1.5 times that)." in said
+    said = explain(store, f"{HOST}/b").stdout.replace("\n", " ")
+    assert "Its importance is 2.5 (rule “/b*”)." in said

@@ -51,8 +51,7 @@ async def update(
 
 
 async def copies(store: SketchedStore) -> dict[int, int]:
-    ids = [row[0] for row in await store.rows("SELECT id FROM page")]
-    return await duplicates.one_of_group(store.database.reader, ids)
+    return await duplicates.one_of_group(store.database.reader)
 
 
 async def test_copies_find_each_other_and_others_stay_alone(store: SketchedStore) -> None:

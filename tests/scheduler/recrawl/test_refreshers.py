@@ -14,6 +14,7 @@ from scheduler.policies.greedy_index import GreedyIndex
 from scheduler.policies.lambda_crawl import LambdaCrawl
 from scheduler.policies.optimal_intervals import OptimalIntervals
 from scheduler.policy import CrawlPlan
+from scheduler.recrawl.by_clock import ByClock
 from scheduler.recrawl.by_index import ByIndex
 from scheduler.recrawl.by_rate import ByRate
 from scheduler.recrawl.guarded import Guarded
@@ -34,6 +35,8 @@ def pages(refresher: Refresher | Learning, n: int = 4, at: float = 0.0) -> None:
         refresher.add(*columns)
     else:
         refresher.add(columns[0], np.zeros(n, np.intp), *columns[1:])
+    none = np.zeros(n, np.bool_)
+    refresher.learn(Looks(np.arange(n), np.full(n, at), none, none, none))
 
 
 def look(refresher: Refresher | Learning, row: int, at: float, *, changed: bool | None) -> None:
@@ -116,6 +119,30 @@ def test_lambda_crawl_is_followed_at_poisson_times() -> None:
     table = SourceTable.of(importance, refresher._learning.table().change_rate)
     share = LambdaCrawl().rates(table, 4.0).crawl_rate / 4.0
     assert counts / 400 == pytest.approx(share, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    "refresher",
+    [ByIndex(GreedyIndex()), ByRate(OptimalIntervals()), ByClock(), Guarded(ByClock(), "x")],
+    ids=["index", "rate", "clock", "guarded"],
+)
+def test_pages_that_weigh_more_from_now_on_are_worth_more(refresher: Refresher) -> None:
+    pages(refresher)
+    refresher.replan(2.0, 0.0)
+    before = refresher.worth(3.0)
+    refresher.reweigh(np.array([1, 3]), np.array([4.0, 0.0]))
+    refresher.replan(2.0, 3.0)
+    after = refresher.worth(3.0)
+    assert int(np.argmax(after)) == 1
+    assert after[3] < before[3]
+    assert after[1] > before[1]
+
+
+def test_where_a_policy_fails_pages_go_by_what_they_weigh_by_now() -> None:
+    guarded = Guarded(ByRate(Faulty()), "theirs")
+    pages(guarded)
+    guarded.reweigh(np.array([2]), np.array([7.0]))
+    assert guarded.worth(1.0).tolist() == [1.0, 1.0, 7.0, 1.0]
 
 
 def test_the_same_looks_make_the_same_due() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from config.settings import PageRule
 from crawler.commands.sources.columns import Sources
 from crawler.commands.sources.stored import (
     Learning,
@@ -72,6 +73,34 @@ def test_empirical_bayes_takes_the_pages_of_a_host_to_be_alike(store: SmallStore
     expected = EmpiricalBayes(3, group=[0, 0, 1])
     expected.observe(Evidence.of([0] * 4 + [1] * 4, [1, 2, 3, 4] * 2, [1.0] * 8, [1] * 4 + [0] * 4))
     assert sources.change_rate.tolist() == pytest.approx(expected.change_rate().tolist())
+
+
+def test_pages_weigh_what_they_would_weigh_to_a_daemon(store: SmallStore) -> None:
+    home = store.page("/", checked_at=9.0)
+    for page in (1, 2):
+        store.link(page, home, 0.0)
+    history = asyncio.run(read_history(store.path, "pagerank"))
+    sources, _ = sources_of(history, "poisson_mle", [PageRule(match="/still", importance=8.0)])
+    lively, still, other, linked = sources.importance.tolist()
+    assert (still, other) == (8.0, 1.0)
+    assert linked > 3.0 > lively
+
+
+def test_what_was_learnt_of_a_page_at_its_old_url_counts_where_it_stands_now(
+    store: SmallStore,
+) -> None:
+    _, before = learned(store, "poisson_mle")
+    lively, new = 1, store.page("/lively-now", checked_at=9.0)
+    store.execute(
+        "UPDATE page SET alias_of = ?, alias_kind = 'permanent', alias_at = ?, version_id = 1 "
+        "WHERE id = ?", new, 5 * DAY_S, lively,
+    )  # fmt: skip
+    store.observe(new, 5 * DAY_S, "changed")
+    sources, told = learned(store, "poisson_mle")
+    assert told.intervals == before.intervals + 1
+    rate = dict(zip(sources.url, sources.change_rate.tolist(), strict=True))
+    assert rate[f"{HOST}/lively-now"] == pytest.approx(poisson_mle.estimate([1.0] * 5, [True] * 5))
+    assert f"{HOST}/lively" not in rate
 
 
 def test_each_lane_has_the_delay_of_its_hosts(store: SmallStore) -> None:

@@ -1,0 +1,144 @@
+"""What pages weigh: the list's word, divided by depth or links, shared by copies, ruled over."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from config.loading import load
+from config.settings import Daemon, PageRule
+from crawler.commands.sources.importance import Importance
+from crawler.commands.sources.weighing import Weighing, weigh
+from storage.database import reading
+from tests.storage.small_store import HOST, SmallStore, small_store
+
+OTHER = "https://other.example"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SmallStore:
+    """A site of importance 3: /, that all link, /a and /b below it, and /c below these."""
+    store = asyncio.run(small_store(tmp_path / "crawl.db"))
+    store.run(0.0)
+    store.host()
+    store.host("http://www.one.example")
+    store.host(OTHER)
+    home, a = store.page("/"), store.page("/a", depth=1)
+    b, c = store.page("http://www.one.example/b", host=2, depth=1), store.page("/c", depth=2)
+    store.page(f"{OTHER}/", host=3)
+    for src, dst in ((home, a), (home, b), (a, home), (b, home), (a, c), (c, home)):
+        store.link(src, dst, 1.0)
+    store.insert("seed", text="one.example", url=f"{HOST}/", importance=3.0, added_at=0.0)
+    return store
+
+
+def weighing(store: SmallStore, by: str) -> Weighing:
+    async def read() -> Weighing:
+        async with reading(store.path) as connection:
+            return await weigh(connection, by)
+
+    return asyncio.run(read())
+
+
+URLS = [f"{HOST}/", f"{HOST}/a", "http://www.one.example/b", f"{HOST}/c", f"{OTHER}/"]
+PLACES = [HOST, "http://www.one.example", OTHER]
+
+
+def weights(found: Weighing, *, new: str | None = None) -> list[float]:
+    urls = URLS if new is None else [*URLS, new]
+    host = np.array([0, 0, 1, 0, 2, 0][: len(urls)])
+    of_all: list[float] = found.importances(
+        np.arange(1, len(urls) + 1), urls, host, PLACES
+    ).tolist()
+    return of_all
+
+
+def test_by_the_list_all_pages_of_a_site_weigh_the_same(store: SmallStore) -> None:
+    assert weights(weighing(store, "list")) == [3.0, 3.0, 3.0, 3.0, 1.0]
+
+
+def test_constant_asks_nobody(store: SmallStore) -> None:
+    assert weights(weighing(store, "constant")) == [1.0] * 5
+
+
+def test_a_page_weighs_half_as_much_for_each_link_and_the_list_is_the_mean(
+    store: SmallStore,
+) -> None:
+    found = weights(weighing(store, "depth"))
+    assert found == pytest.approx([3 / 2.25 * 4 * w for w in (1, 0.5, 0.5, 0.25)] + [1.0])
+    assert sum(found[:4]) == pytest.approx(4 * 3.0)
+
+
+def test_by_pagerank_links_divide_a_site_and_the_list_is_the_mean(store: SmallStore) -> None:
+    home, a, b, c, other = weights(weighing(store, "pagerank"))
+    assert home > a == b > c
+    assert home + a + b + c == pytest.approx(4 * 3.0)
+    assert other == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("by", ["depth", "pagerank"])
+def test_a_page_found_since_counts_as_the_least_of_its_site(store: SmallStore, by: str) -> None:
+    found = weights(weighing(store, by), new=f"{HOST}/new")
+    assert found[5] == min(found[:4])
+
+
+@pytest.mark.parametrize("by", ["depth", "pagerank"])
+def test_a_sitemap_weighs_as_much_as_the_mean_of_its_site(store: SmallStore, by: str) -> None:
+    store.page("/sitemap.xml", role="sitemap")
+    assert weights(weighing(store, by), new=f"{HOST}/sitemap.xml")[5] == 3.0
+
+
+def test_copies_share_the_weight_of_one(store: SmallStore) -> None:
+    found = replace(weighing(store, "depth"), representatives={2: 1, 3: 1})
+    home = weights(replace(found, representatives={}))[0]
+    assert weights(found)[:3] == pytest.approx([home / 3] * 3)
+
+
+def test_only_pages_whose_group_is_another_may_weigh_otherwise(store: SmallStore) -> None:
+    before = replace(weighing(store, "list"), representatives={2: 1, 3: 1, 7: 6})
+    after = replace(before, representatives={2: 1, 4: 1, 7: 6, 9: 8})
+    assert after.touched(before) == before.touched(after) == [1, 2, 3, 4, 8, 9]
+    assert before.touched(before) == []
+    assert replace(after, seeds=[]).touched(before) is None
+    assert replace(after, by="constant").touched(before) is None
+    ranked = weighing(store, "pagerank")
+    assert ranked.touched(ranked) is None
+
+
+def daemon(*rules: PageRule) -> Daemon:
+    settings, _ = load(None, {"daemon.rules": [rule.model_dump() for rule in rules]})
+    return settings.daemon
+
+
+def told(found: Weighing, *rules: PageRule, page_id: int = 2) -> Importance:
+    url = URLS[page_id - 1]
+    origin = HOST if url.startswith(HOST) else OTHER
+    return found.told(page_id, url, origin, 0.7, daemon(*rules))
+
+
+def test_each_importance_tells_where_it_comes_from(store: SmallStore) -> None:
+    listed = weighing(store, "list")
+    assert told(listed).said() == "site list “one.example”"
+    assert told(listed, page_id=5) == Importance(0.7, "default")
+    assert told(weighing(store, "constant")).said() == "constant"
+    ranked = weighing(store, "pagerank")
+    share = told(ranked).share
+    assert share == pytest.approx(weights(ranked)[1] / 3)
+    assert told(ranked) == Importance(0.7, "site list", "one.example", 3.0, "pagerank", share)
+    assert told(ranked).said() == f"site list “one.example”: 3, by PageRank {share:.3g} times that"
+    copies = replace(listed, representatives={2: 1, 3: 1})
+    assert told(copies).said() == "site list “one.example”, shared with 2 pages that say the same"
+    assert told(copies, page_id=1).near_duplicates == 2
+    assert told(copies, page_id=4).near_duplicates == 0
+
+
+def test_a_rule_that_says_an_importance_is_named(store: SmallStore) -> None:
+    rules = PageRule(match="/a", least_days=1.0), PageRule(match="/a*", importance=5.0)
+    found = told(weighing(store, "depth"), *rules)
+    assert found == Importance(0.7, "rule", "/a*")
+    assert found.said() == "rule “/a*”"
+    assert told(weighing(store, "depth"), *rules, page_id=4).origin == "site list"
