@@ -37,12 +37,14 @@ from crawler.visiting import Visiting
 from storage import copies, hosts, links, memories, pages
 from storage.copies import CopyRule
 from storage.database import Database
-from storage.errors import sqlite_errors
+from storage.errors import StoreUnavailable, sqlite_errors
 from storage.records import Acknowledged, Agenda
 from storage.visits import VisitTables
 from storage.writer import Writer
 
 Observer = Callable[[Sequence[Acknowledged]], None]
+#: Waits for a store that is unavailable, or raises the error.
+Patience = Callable[[StoreUnavailable], Awaitable[None]]
 
 
 class OpenAgenda(Agenda, Protocol):
@@ -85,6 +87,7 @@ class Assembly:
         frontier: which exchange may start now.
         admission: which URLs are crawled.
         listeners: told of every batch that has committed, in this order.
+        patience: what is done where the store is unavailable; None: the run ends.
     """
 
     def __init__(self, around: Surroundings, agenda: OpenAgenda) -> None:
@@ -107,9 +110,10 @@ class Assembly:
         self._probing = Probing(self.frontier)
         self._reduction = self._reduces(token)
         self.listeners: list[Observer] = []
+        self.patience: Patience | None = None
         self._writer = Writer(
             around.database, VisitTables(around.run_id, copy_rule(settings)), self._tell,
-            batch=settings.store.batch,
+            batch=settings.store.batch, patience=self._wait_for_store,
         )  # fmt: skip
 
     def _reduces(self, token: str) -> Reduction:
@@ -155,6 +159,11 @@ class Assembly:
     def _tell(self, batch: Sequence[Acknowledged]) -> None:
         for listener in self.listeners:
             listener(batch)
+
+    async def _wait_for_store(self, error: StoreUnavailable) -> None:
+        if self.patience is None:
+            raise error
+        await self.patience(error)
 
     def pool(self, seeding: Seeding, rules: PoolRules, pacer: Pacer) -> FetchPool:
         """The pool that runs errands; it is told first of what has committed."""

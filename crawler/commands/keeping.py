@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random
@@ -24,6 +25,7 @@ from crawler.commands.crawling import Live
 from crawler.commands.formats import require_readable
 from crawler.commands.grouping import Watch
 from crawler.commands.networking import Network
+from crawler.commands.outages import Outages
 from crawler.commands.parsers import parser_of
 from crawler.commands.report import CrawlReport, make_report
 from crawler.commands.sources.areas import Areas
@@ -221,10 +223,13 @@ class _Daemon:
         self._assembly.listeners.append(self._tally.add)
         started_at = self._clock.now()
         ends_at = started_at + (self._order.time_limit_s or inf)
-        rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf)
+        rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf, goes_on=True)
         pool = self._pool = self._assembly.pool(seeding, rules, self._pacer)
         live = Live(pool, self._assembly.frontier, self._tally, self._clock, False, Watch())
         self._assembly.listeners.append(watch(live))
+        outages = Outages(pool, self._clock)
+        self._assembly.patience = outages.wait
+        self._assembly.listeners.append(outages.written)
         await self._assembly.ask_schemes(seeding)
         ending = Ending.LIMIT
         while ending in {Ending.LIMIT, Ending.PAUSED} and self._clock.now() < ends_at:
@@ -234,13 +239,16 @@ class _Daemon:
             pool.rules = replace(rules, time_limit_s=min(_UPKEEP_EVERY_S, ends_at - since))
             ending = await self._assembly.run(pool, seeding)
             if ending is not Ending.PAUSED:
-                await self._upkeep(since)
-        async with self._around.database.transaction() as connection:
-            await runs.close(connection, self._around.run_id, RunState.ENDED, self._clock.now())
+                await outages.endure(partial(self._upkeep, since))
+        await outages.endure(self._close_run)
         return await make_report(
             self._around.database.reader, self._around.run_id, self._tally, ending,
             seconds=self._clock.now() - started_at, resumed=False,
         )  # fmt: skip
+
+    async def _close_run(self) -> None:
+        async with self._around.database.transaction() as connection:
+            await runs.close(connection, self._around.run_id, RunState.ENDED, self._clock.now())
 
     def reload(self, reread: Reread) -> None:
         """Read the order again as soon as the exchanges under way have ended."""
