@@ -58,7 +58,7 @@ class OpenAgenda(Agenda, Protocol):
 class Surroundings:
     """What the parts stand on; the owner opens and closes it.
 
-    ``lane_key`` gives the politeness key of a URL's host.
+    ``lane_key`` gives the politeness key of a URL's host; a ``lasting`` run has no end.
     """
 
     settings: Settings
@@ -69,6 +69,7 @@ class Surroundings:
     lane_key: Callable[[str], Awaitable[str]]
     parser: Parser
     rng: Random
+    lasting: bool = False
 
 
 async def _unasked(_host_id: int, _url: str) -> None:
@@ -127,7 +128,7 @@ class Assembly:
                 lambda url: pages.alias_target(reader, url),
                 max_redirects=settings.crawl.max_redirects,
             ),
-            Retrying(self._rules, settings.crawl.attempts, around.rng),
+            Retrying(self._rules, settings.crawl.attempts, around.rng, lasting=around.lasting),
             self._book,
             self._judges(),
             ReductionRules(
@@ -172,7 +173,7 @@ class Assembly:
             around.fetcher, self.frontier, self._probing, self._book, self._reduction,
             self.admission, seeding, around.lane_key, around.clock, self._robots_rules,
             around.settings.sitemaps.max_bytes,
-            lambda url, at: links.offsite_at(around.database.reader, url, at),
+            lambda url, at: links.offsite_at(around.database.reader, url, at), around.lasting,
         )  # fmt: skip
         pool = FetchPool(
             self.frontier, self._agenda, visiting, self._writer.submit, around.lane_key,

@@ -19,6 +19,7 @@ from config.settings import Settings
 from crawler.admission.seeding import Seeding
 from crawler.admission.sites import Seed
 from crawler.clock import Clock, SteadyClock
+from crawler.commands.absences import Absences
 from crawler.commands.assembly import Assembly, Observer, Surroundings, copy_rule
 from crawler.commands.correcting import correct
 from crawler.commands.crawling import Live
@@ -112,7 +113,7 @@ async def keep(
         network.require_contact([s.root_url or s.url for s in stored])
         around = Surroundings(
             settings, database, run_id, clock, fetcher or network.fetcher, network.lane_key, parser,
-            rng or Random(),
+            rng or Random(), lasting=True,
         )  # fmt: skip
         daemon = _Daemon(around, order, refresher, stored, network.require_contact)
         with _told_to_reload(daemon, reread):
@@ -229,7 +230,7 @@ class _Daemon:
         self._assembly.listeners.append(watch(live))
         outages = Outages(pool, self._clock)
         self._assembly.patience = outages.wait
-        self._assembly.listeners.append(outages.written)
+        self._assembly.listeners += [outages.written, Absences().told]
         await self._assembly.ask_schemes(seeding)
         ending = Ending.LIMIT
         while ending in {Ending.LIMIT, Ending.PAUSED} and self._clock.now() < ends_at:
