@@ -81,6 +81,11 @@ def copy_rule(settings: Settings) -> CopyRule:
     return CopyRule(settings.traps.min_copy_urls, settings.traps.copy_share)
 
 
+def politeness_rules(settings: Settings) -> PolitenessRules:
+    """How hosts are treated."""
+    return PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
+
+
 class Assembly:
     """The parts of one invocation.
 
@@ -95,7 +100,7 @@ class Assembly:
         self._around = around
         self._agenda = agenda
         settings = around.settings
-        self._rules = PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
+        self._rules = politeness_rules(settings)
         self._robots_rules = RobotsRules(**settings.robots.model_dump())
         token = settings.crawl.product.lower()
         self._book = RobotsBook(token, self._robots_rules, self._rules, around.rng)
@@ -109,6 +114,9 @@ class Assembly:
             TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
         )
         self._probing = Probing(self.frontier)
+        self._retrying = Retrying(
+            self._rules, settings.crawl.attempts, around.rng, lasting=around.lasting
+        )
         self._reduction = self._reduces(token)
         self.listeners: list[Observer] = []
         self.patience: Patience | None = None
@@ -128,7 +136,7 @@ class Assembly:
                 lambda url: pages.alias_target(reader, url),
                 max_redirects=settings.crawl.max_redirects,
             ),
-            Retrying(self._rules, settings.crawl.attempts, around.rng, lasting=around.lasting),
+            self._retrying,
             self._book,
             self._judges(),
             ReductionRules(
@@ -156,6 +164,13 @@ class Assembly:
             vetting,
             Copies(self.admission.pattern, partial(copies.texts, reader)),
         )
+
+    def obey(self, rules: PolitenessRules) -> None:
+        """Treat hosts by these rules from now on."""
+        self._rules = rules
+        self.frontier.obey(rules)
+        self._book.obey(rules)
+        self._retrying.obey(rules)
 
     def _tell(self, batch: Sequence[Acknowledged]) -> None:
         for listener in self.listeners:
@@ -212,8 +227,10 @@ class Assembly:
                     raise _first(group) from group
 
     async def _feed(self, pool: FetchPool, seeding: Seeding) -> Ending:
+        # What the agenda opens with may depend on the scope, which this sets.
+        settled = seeding.decided(self._around.clock.now())
         await self._agenda.open()
-        await pool.submit(seeding.decided(self._around.clock.now()))
+        await pool.submit(settled)
         ending = await pool.run()
         await self._writer.finish()
         return ending

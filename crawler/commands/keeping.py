@@ -20,7 +20,14 @@ from crawler.admission.seeding import Seeding
 from crawler.admission.sites import Seed
 from crawler.clock import Clock, SteadyClock
 from crawler.commands.absences import Absences
-from crawler.commands.assembly import Assembly, Observer, Surroundings, copy_rule
+from crawler.commands.assembly import (
+    Assembly,
+    Observer,
+    Surroundings,
+    copy_rule,
+    politeness_rules,
+)
+from crawler.commands.chosen_sites import ChosenSites, chosen_sites
 from crawler.commands.correcting import correct
 from crawler.commands.crawling import Live
 from crawler.commands.formats import require_readable
@@ -28,6 +35,7 @@ from crawler.commands.grouping import Watch
 from crawler.commands.networking import Network
 from crawler.commands.outages import Outages
 from crawler.commands.parsers import parser_of
+from crawler.commands.reloading import taken_over, waiting_for_a_restart
 from crawler.commands.report import CrawlReport, make_report
 from crawler.commands.sources.areas import Areas
 from crawler.commands.sources.importance import importances
@@ -49,7 +57,7 @@ from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import Terms
 from storage import bodies, copies, pages, runs, seeds
 from storage.database import Database, open_store
-from storage.records import StoredSeed
+from storage.errors import StoreError
 from storage.runs import RunState
 
 log = logging.getLogger(__name__)
@@ -62,13 +70,17 @@ _NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with 
 
 @dataclass(frozen=True, slots=True)
 class DaemonOrder:
-    """What to keep fresh, and how. ``budget`` is in requests a day, ``time_limit_s`` 0: none."""
+    """What to keep fresh, and how. ``budget`` is in requests a day, ``time_limit_s`` 0: none.
+
+    ``settings`` come with an order that is given to a running daemon.
+    """
 
     db: Path
     seeds: Sequence[Seed]
     budget: float
     policy: str = "greedy_index"
     time_limit_s: float = 0.0
+    settings: Settings | None = None
 
 
 #: Reads the order again; raises CrawlError where it cannot be followed.
@@ -109,13 +121,13 @@ async def keep(
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
         run_id = await _open_run(database, settings, order, clock.now())
-        stored = await seeds.load(database.reader)
-        network.require_contact([s.root_url or s.url for s in stored])
+        chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
+        network.require_contact([s.root_url or s.url for s in chosen.seeds])
         around = Surroundings(
             settings, database, run_id, clock, fetcher or network.fetcher, network.lane_key, parser,
             rng or Random(), lasting=True,
         )  # fmt: skip
-        daemon = _Daemon(around, order, refresher, stored, network.require_contact)
+        daemon = _Daemon(around, order, refresher, chosen, network.require_contact)
         with _told_to_reload(daemon, reread):
             return await daemon.run(watch)
 
@@ -192,13 +204,14 @@ class _Daemon:
         around: Surroundings,
         order: DaemonOrder,
         refresher: Refresher,
-        stored: Sequence[StoredSeed],
+        chosen: ChosenSites,
         require_contact: Callable[[Sequence[str]], None],
     ) -> None:
         self._around = around
         self._order = order
         self._clock = around.clock
-        self._stored = stored
+        self._chosen = chosen
+        self._settings = around.settings
         self._areas = Areas()
         self._require_contact = require_contact
         self._reread: Reread | None = None
@@ -215,12 +228,14 @@ class _Daemon:
     def _terms(self, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
         host = np.array([known[origin] for origin in origins], np.intp)
-        importance = importances(urls, host, list(known), self._stored)
-        return terms(urls, self._areas.codes(urls), importance, self._around.settings.daemon.rules)
+        importance = importances(urls, host, list(known), self._chosen.seeds)
+        found = terms(urls, self._areas.codes(urls), importance, self._settings.daemon.rules)
+        found.never[:] |= self._chosen.left_out_of(urls, self._assembly.admission.scope)
+        return found
 
     async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
         """Visit pages, with a moment of upkeep every day."""
-        seeding = Seeding(self._stored, self._assembly.admission)
+        seeding = Seeding(self._chosen.seeds, self._assembly.admission)
         self._assembly.listeners.append(self._tally.add)
         started_at = self._clock.now()
         ends_at = started_at + (self._order.time_limit_s or inf)
@@ -235,7 +250,7 @@ class _Daemon:
         ending = Ending.LIMIT
         while ending in {Ending.LIMIT, Ending.PAUSED} and self._clock.now() < ends_at:
             if self._reread is not None:
-                await self._reload(self._reread, seeding)
+                await self._reload(self._reread, seeding, outages)
             since = self._clock.now()
             pool.rules = replace(rules, time_limit_s=min(_UPKEEP_EVERY_S, ends_at - since))
             ending = await self._assembly.run(pool, seeding)
@@ -257,29 +272,38 @@ class _Daemon:
         if self._pool is not None:
             self._pool.pause()
 
-    async def _reload(self, reread: Reread, seeding: Seeding) -> None:
+    async def _reload(self, reread: Reread, seeding: Seeding, outages: Outages) -> None:
         """Follow the order as it is now, or go on as before."""
         self._reread = None
         try:
             order = reread()
             refresher = refresher_of(order.policy)
             self._require_contact([seed.url for seed in order.seeds])
-        except CrawlError as error:
+            now, database = self._clock.now(), self._around.database
+            asked = order.settings or self._settings
+            settings = taken_over(self._settings, asked)
+            async with database.transaction() as connection:
+                await seeds.add(connection, given(order.seeds), now)
+                recorded = _recorded(settings, order)
+                await runs.record_settings(connection, self._around.run_id, recorded)
+        except (CrawlError, StoreError) as error:
             log.warning("not reloaded: %s; the daemon goes on as before", error)
             return
-        now, database = self._clock.now(), self._around.database
-        async with database.transaction() as connection:
-            await seeds.add(connection, given(order.seeds), now)
-            recorded = _recorded(self._around.settings, order)
-            await runs.record_settings(connection, self._around.run_id, recorded)
-        self._stored = await seeds.load(database.reader)
-        seeding.renew(self._stored)
-        await self._assembly.ask_schemes(seeding)
+        left_for_later = waiting_for_a_restart(settings, asked)
+        before, self._settings = self._chosen, settings
+        self._chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
+        self._assembly.obey(politeness_rules(settings))
+        seeding.renew(self._chosen.seeds)
+        await outages.endure(partial(self._assembly.ask_schemes, seeding))
         self._pacer.change(order.budget, now)
         refresher.replan(order.budget, now / _DAY_S)
+        self.agenda.audit_share = settings.daemon.audit_share
         self.agenda.forget(refresher)
         self._order = order
-        log.warning("reloaded: %g requests a day by %s", order.budget, order.policy)
+        log.warning(
+            "reloaded: %g requests a day by %s%s%s",
+            order.budget, order.policy, self._chosen.beside(before), left_for_later,
+        )  # fmt: skip
 
     async def _upkeep(self, since: float) -> None:
         """Let what the last days showed count, and throw away what is not to be kept."""

@@ -33,6 +33,10 @@ class Retrying:
         self._attempts = attempts
         self._rng = rng
 
+    def obey(self, rules: PolitenessRules) -> None:
+        """Wait by these rules from now on."""
+        self._rules = rules
+
     def visit(self, due: DueUrl, result: FetchResult, now: float) -> Visit:
         """The visit of a URL that failed."""
         observation = Observation(

@@ -70,7 +70,7 @@ class RecrawlAgenda:
         self._settled: list[Visit] = []
         self._found: list[int] = []
         self._rng = rng
-        self._audit_share = audit_share
+        self.audit_share = audit_share
         self._audits_due = 0.0
         self._looked_at = 0.0
         self._wants_look = True
@@ -107,7 +107,7 @@ class RecrawlAgenda:
             self._widen()
             return None
         self._wanted = max(_LEAST, self._wanted - 1)
-        self._audits_due += self._audit_share
+        self._audits_due += self.audit_share
         return due
 
     def _widen(self) -> None:
