@@ -37,6 +37,7 @@ from crawler.commands.outages import Outages
 from crawler.commands.parsers import parser_of
 from crawler.commands.reloading import taken_over, waiting_for_a_restart
 from crawler.commands.report import CrawlReport, make_report
+from crawler.commands.resuming import resume_time
 from crawler.commands.sources.areas import Areas
 from crawler.commands.sources.importance import importances
 from crawler.commands.sources.page_rules import terms
@@ -120,6 +121,7 @@ async def keep(
         await require_readable(database.reader, order.db)
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
+        await resume_time(database, clock)
         run_id = await _open_run(database, settings, order, clock.now())
         chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
         network.require_contact([s.root_url or s.url for s in chosen.seeds])

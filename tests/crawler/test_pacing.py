@@ -34,7 +34,7 @@ def test_no_hour_brings_more_than_its_share_and_the_reserve(
     # No more than a few thousand requests, so that the test ends.
     per_day = min(per_day, 2_000 * DAY_S / max(1.0, sum(pauses)))
     times = starts(Pacer(per_day, 0.0), pauses)
-    reserve = max(1.0, per_day / 1_440)
+    reserve = max(1.0, per_day / 2_880)
     for i, first in enumerate(times):
         in_an_hour = sum(first <= at < first + HOUR_S for at in times[i:])
         assert in_an_hour <= per_day / 24 + reserve + 1e-3
@@ -56,8 +56,8 @@ def test_who_asks_when_told_spends_the_budget_whole_and_evenly(per_day: int) -> 
 def test_a_start_and_the_end_of_a_pause_are_no_bursts() -> None:
     pacer = Pacer(24_000, 0.0)
     assert not pacer.allows(0)
-    assert len(starts(pacer, [10 * DAY_S, 0.0])) == 24_000 // 1_440
-    assert pacer.forgone == pytest.approx(240_000 - 24_000 / 1_440)
+    assert len(starts(pacer, [10 * DAY_S, 0.0])) == 24_000 // 2_880
+    assert pacer.forgone == pytest.approx(240_000 - 24_000 / 2_880)
 
 
 def test_a_clock_set_back_neither_gives_nor_takes() -> None:
