@@ -41,6 +41,7 @@ from crawler.commands.resuming import resume_time
 from crawler.commands.sources.areas import Areas
 from crawler.commands.sources.importance import importances
 from crawler.commands.sources.page_rules import terms
+from crawler.commands.usage import Usage
 from crawler.errors import CrawlError
 from crawler.network.fetch import Fetcher
 from crawler.pacing import Pacer
@@ -219,6 +220,7 @@ class _Daemon:
         self._reread: Reread | None = None
         self._pool: FetchPool | None = None
         self._pacer = Pacer(order.budget, around.clock.now())
+        self._usage = Usage()
         self._tally = Tally()
         self.agenda = RecrawlAgenda(
             around.database.reader, refresher, self._terms, around.rng,
@@ -259,10 +261,11 @@ class _Daemon:
             if ending is not Ending.PAUSED:
                 await outages.endure(partial(self._upkeep, since))
         await outages.endure(self._close_run)
-        return await make_report(
+        report = await make_report(
             self._around.database.reader, self._around.run_id, self._tally, ending,
             seconds=self._clock.now() - started_at, resumed=False,
         )  # fmt: skip
+        return replace(report, forgone=round(self._pacer.forgone, 1))
 
     async def _close_run(self) -> None:
         async with self._around.database.transaction() as connection:
@@ -310,6 +313,7 @@ class _Daemon:
     async def _upkeep(self, since: float) -> None:
         """Let what the last days showed count, and throw away what is not to be kept."""
         around, now = self._around, self._clock.now()
+        self._usage.tell(self._pacer)
         await correct(around.database, around.run_id, since, now)
         store = around.settings.store
         async with around.database.transaction() as connection:
