@@ -107,7 +107,7 @@ class FetchPool:
         self._changed.set()
 
     def pause(self) -> None:
-        """As :meth:`stop`, but to go on: :meth:`run` may be called again."""
+        """As :meth:`stop`, but to go on: :meth:`run` may be called again. It ends once for it."""
         self._pausing = True
         self._changed.set()
 
@@ -138,7 +138,6 @@ class FetchPool:
         """Crawl; everything submitted has been acknowledged when this returns. May be repeated."""
         deadline = self._clock.now() + (self.rules.time_limit_s or inf)
         self._drain_until = None
-        self._pausing = False
         self._visiting.probing.resume()
         try:
             while True:
@@ -150,6 +149,7 @@ class FetchPool:
                 if ending is not None:
                     self._visiting.probing.give_up()
                     if self._quiet():
+                        self._pausing = False
                         return ending
                 if ending is not None or not self._agenda.hungry:
                     await self._wait(deadline, draining=ending is not None)

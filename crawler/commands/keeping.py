@@ -67,6 +67,7 @@ log = logging.getLogger(__name__)
 _DAY_S = 86_400.0
 #: After so long the daemon pauses for a moment: verdicts are corrected, old bodies thrown away.
 _UPKEEP_EVERY_S = _DAY_S
+_MOMENT_S = 1e-3
 _NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
 
 
@@ -113,6 +114,8 @@ async def keep(
     if not order.seeds and not order.db.exists():
         raise CrawlError(_NOTHING_TO_KEEP)
     async with AsyncExitStack() as stack:
+        # Before others can see who writes the store, and tell it to reload.
+        serve = stack.enter_context(_heeding_sighup(reread))
         clock = clock or SteadyClock()
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
@@ -131,8 +134,8 @@ async def keep(
             rng or Random(), lasting=True,
         )  # fmt: skip
         daemon = _Daemon(around, order, refresher, chosen, network.require_contact)
-        with _told_to_reload(daemon, reread):
-            return await daemon.run(watch)
+        serve(daemon)
+        return await daemon.run(watch)
 
 
 def refresher_of(specification: str) -> Refresher:
@@ -157,16 +160,37 @@ def refresher_of(specification: str) -> Refresher:
     )
 
 
+class _Reloads:
+    """What SIGHUP does: a daemon that is not there yet reloads as soon as it is."""
+
+    def __init__(self, reread: Reread) -> None:
+        self._reread = reread
+        self._daemon: _Daemon | None = None
+        self._is_due = False
+
+    def told(self) -> None:
+        """The signal has come."""
+        self._is_due = self._daemon is None
+        if self._daemon is not None:
+            self._daemon.reload(self._reread)
+
+    def serve(self, daemon: _Daemon) -> None:
+        """This daemon is to be told from now on."""
+        self._daemon = daemon
+        if self._is_due:
+            self.told()
+
+
 @contextmanager
-def _told_to_reload(daemon: _Daemon, reread: Reread | None) -> Iterator[None]:
-    """SIGHUP tells the daemon to read its order again."""
+def _heeding_sighup(reread: Reread | None) -> Iterator[Callable[[_Daemon], None]]:
+    """From here on SIGHUP ends nothing; gives what is to be told of the daemon."""
     if reread is None:
-        yield
+        yield lambda _daemon: None
         return
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, daemon.reload, reread)
+    reloads, loop = _Reloads(reread), asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, reloads.told)
     try:
-        yield
+        yield reloads.serve
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
 
@@ -251,15 +275,16 @@ class _Daemon:
         self._assembly.patience = outages.wait
         self._assembly.listeners += [outages.written, Absences().told]
         await self._assembly.ask_schemes(seeding)
-        ending = Ending.LIMIT
+        ending, kept_up_at = Ending.LIMIT, started_at
         while ending in {Ending.LIMIT, Ending.PAUSED} and self._clock.now() < ends_at:
-            if self._reread is not None:
+            while self._reread is not None:
                 await self._reload(self._reread, seeding, outages)
-            since = self._clock.now()
-            pool.rules = replace(rules, time_limit_s=min(_UPKEEP_EVERY_S, ends_at - since))
+            until = min(kept_up_at + _UPKEEP_EVERY_S, ends_at)
+            pool.rules = replace(rules, time_limit_s=max(_MOMENT_S, until - self._clock.now()))
             ending = await self._assembly.run(pool, seeding)
             if ending is not Ending.PAUSED:
-                await outages.endure(partial(self._upkeep, since))
+                await outages.endure(partial(self._upkeep, kept_up_at))
+                kept_up_at = self._clock.now()
         await outages.endure(self._close_run)
         report = await make_report(
             self._around.database.reader, self._around.run_id, self._tally, ending,

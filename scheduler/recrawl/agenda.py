@@ -35,6 +35,8 @@ from storage.watched import WatchedPages
 _DAY_S: Final = 86_400.0
 #: Pages of a host in the window.
 _OF_A_HOST: Final = 2
+#: Of a host that is away no more audits pile up than some, which would take the window's room.
+_OF_AWAY_HOST: Final = 20
 _LEAST: Final = 4
 _MOST: Final = 4_096
 #: One page in so many stands in the window, so that the order in it is that of now.
@@ -263,6 +265,8 @@ class RecrawlAgenda:
         if not len(captured):
             return set()
         row = int(captured[self._rng.randrange(len(captured))])
+        if self._window.count(self._host_ids[int(self.pages["host"][row])]) > _OF_AWAY_HOST:
+            return set()
         due = await self._drawn(row, now)
         if due is None:
             return set()

@@ -154,5 +154,5 @@ async def test_an_exchange_that_outlasts_a_reload_keeps_no_host_closed(tmp_path:
     stage.at(BusyClock(stage.clock.now()))
     stage.server = Slow(stage.server.web, stage.clock)
     await stage.keep(480.0, 1.0, ["news"], lambda order: order)
-    # This clock does not wait for the store either, which costs a few.
-    assert len(stage.server.asked) > 400
+    # This clock does not wait for the store either, which costs some.
+    assert len(stage.server.asked) > 60

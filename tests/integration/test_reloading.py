@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -13,7 +15,9 @@ import pytest
 
 from config.settings import Settings
 from crawler.admission.sites import seeds_from_arguments
+from crawler.commands import keeping
 from crawler.commands.keeping import DaemonOrder, keep
+from storage.database import Database, open_store
 from tests.integration.quick import quick, unwatched
 from tests.integration.test_daemon import DAY_S, Stage
 
@@ -95,3 +99,43 @@ async def test_a_longer_delay_holds_at_once_and_what_needs_a_restart_is_named(
     times = [at for at, _ in stage.server.asked[RELOAD_AT + 1 :]]
     assert min(b - a for a, b in pairwise(times)) >= 3_600.0
     assert "; crawl.max_depth, politeness.key: in force after a restart only" in caplog.text
+
+
+async def test_a_signal_before_there_is_a_daemon_is_heeded_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def told_meanwhile(path: Path, *, owner: str) -> Database:
+        os.kill(os.getpid(), signal.SIGHUP)
+        return await open_store(path, owner=owner)
+
+    monkeypatch.setattr(keeping, "open_store", told_meanwhile)
+    stage = Stage(tmp_path / "crawl.db")
+    order = DaemonOrder(
+        stage.db, seeds_from_arguments(["http://news.localhost/"]).seeds, 240.0,
+        time_limit_s=DAY_S / 24,
+    )  # fmt: skip
+    await keep(
+        quick(), order, reread=lambda: replace(order, budget=480.0), watch=unwatched,
+        fetcher=stage.server, clock=stage.clock, rng=Random(1),
+    )  # fmt: skip
+    assert "reloaded: 480 requests a day" in caplog.text
+    assert len(stage.server.asked) == pytest.approx(20, abs=1)
+
+
+async def test_daily_upkeep_comes_although_it_is_reloaded_more_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept_up: list[float] = []
+    stage = Stage(tmp_path / "crawl.db")
+
+    async def noted(_database: object, _run: object, since: float, now: float) -> list[object]:
+        kept_up.append((now - since) / DAY_S)
+        return []
+
+    def hang_up_again(order: DaemonOrder) -> DaemonOrder:
+        stage.server.hang_up_at = len(stage.server.asked) + 100
+        return order
+
+    monkeypatch.setattr(keeping, "correct", noted)
+    await kept(stage, ["news"], hang_up_again, quick())
+    assert kept_up == pytest.approx([1.0, 1.0], abs=0.01)
