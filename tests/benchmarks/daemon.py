@@ -125,7 +125,7 @@ def main() -> None:
     )  # fmt: skip
     chosen = parser.parse_args()
     if chosen.soak is not None:
-        daemon_soak.main(chosen.soak, chosen.output)
+        daemon_soak.main(chosen.soak, chosen.policy, chosen.output)
         return
     if chosen.sites is not None:
         with command.workspace() as directory:

@@ -47,8 +47,9 @@ POLICIES = ("greedy_index", "greedy_index_binary", "lambda_crawl")
 class Findings:
     """What went wrong, which is nothing, and how much there was to go wrong.
 
-    ``not_stored`` were sent in time and are not in the store, ``lost`` were not asked for again
-    either; ``ahead`` is how many requests were ahead of the budget at most.
+    ``not_stored`` were sent in time and are not in the store; of these ``waiting`` have not been
+    asked for again yet, and ``lost`` will not be, as no page to be fetched has their URL.
+    ``ahead`` is how many requests were ahead of the budget at most.
     """
 
     kills: int = 0
@@ -57,6 +58,7 @@ class Findings:
     acknowledged_lost: int = 0
     sent: int = 0
     not_stored: int = 0
+    waiting: int = 0
     lost: int = 0
     ahead: float = -1.0
     problems: list[str] = field(default_factory=list)
@@ -91,7 +93,9 @@ class Trials:
                 self._invoke(store, self._rng.uniform(*_MOMENTS_S))
                 self.findings.kills += 1
             self._invoke(store, 2 * _MOMENTS_S[1])
-            self.findings.lost += len(store.wanting)
+            lost = store.wanting - _kept(store.path)
+            self.findings.lost += len(lost)
+            self.findings.waiting += len(store.wanting) - len(lost)
             self._compare(store.path)
             command.say(f"{self.findings.kills} kills, {self.findings.lost} lost")
 
@@ -140,6 +144,13 @@ class Trials:
             split = self._rng.uniform(0.1, 0.9)
             found = asyncio.run(replayed(path, policy, 86_400 * _RATE, split))
             self.findings.differences.setdefault(policy, []).append(found)
+
+
+def _kept(store: Path) -> set[str]:
+    """The pages that are to be fetched again."""
+    with closing(sqlite3.connect(store)) as connection:
+        rows = connection.execute("SELECT url FROM page WHERE held_back IS NULL").fetchall()
+    return {url for (url,) in rows}
 
 
 def _observed(store: Path, newest: int) -> tuple[Counter[str], int]:

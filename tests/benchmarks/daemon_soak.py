@@ -18,7 +18,7 @@ from time import monotonic
 from typing import Any
 
 from tests.benchmarks import command
-from tests.benchmarks.crawling import CrawlProcess, freshet
+from tests.benchmarks.crawling import freshet
 from tests.benchmarks.living_web import Load, living
 from tests.benchmarks.memory_watch import MemoryWatch, Sample
 
@@ -44,12 +44,21 @@ class File:
     bytes: dict[str, int]
 
 
-def soak(seconds: float, directory: Path) -> dict[str, Any]:
+def soak(seconds: float, policy: str, directory: Path) -> dict[str, Any]:
     """Run a daemon for so long."""
     load = Load(days_per_s=_DAYS_PER_S, span_days=2 + seconds * _DAYS_PER_S)
     store = directory / "store.db"
     (directory / "freshet.toml").write_text(_SETTINGS, "utf-8")
-    options = ["--budget", f"{_PER_HOUR}/hour", "--delay", "0", "--config", "freshet.toml"]
+    options = [
+        "--policy",
+        policy,
+        "--budget",
+        f"{_PER_HOUR}/hour",
+        "--delay",
+        "0",
+        "--config",
+        "freshet.toml",
+    ]
     with living(load, directory / "exchanges.log") as web:
         begun_at = monotonic()
         with (
@@ -58,13 +67,17 @@ def soak(seconds: float, directory: Path) -> dict[str, Any]:
             ) as running,
             MemoryWatch(running.pid) as watch,
         ):
-            half = _at_half(running, store, seconds / 2)
+            running.wait(seconds / 2)
+            half = _file(store)
+            # Before the daemon ends, which throws old bodies away.
+            running.wait(0.45 * seconds)
+            end = _file(store)
             report = running.report()
         asked = len(web.asked())
-    end = _file(store)
-    late = [s for s in watch.samples if s.at - begun_at > seconds / 2]
+    late = [s for s in watch.samples if seconds / 2 < s.at - begun_at < 0.95 * seconds]
     return {
         "seconds": seconds,
+        "policy": policy,
         "requests_per_s": round(asked / seconds, 1),
         "forgone": report.get("forgone"),
         "pages": end.rows["page"],
@@ -75,11 +88,6 @@ def soak(seconds: float, directory: Path) -> dict[str, Any]:
         "peak_mb": watch.peaks(),
         "file": _grown(half, end),
     }
-
-
-def _at_half(running: CrawlProcess, store: Path, seconds: float) -> File:
-    running.wait(seconds)
-    return _file(store)
 
 
 def _file(store: Path) -> File:
@@ -130,7 +138,7 @@ def _series(samples: Sequence[Sample], begun_at: float) -> dict[int, float]:
     return {round(s.at - begun_at): round(s.resident / 1e6, 1) for s in chosen}
 
 
-def main(seconds: float, output: Path | None) -> None:
+def main(seconds: float, policy: str, output: Path | None) -> None:
     """The command ``scripts/bench_daemon --soak``."""
     with command.workspace() as directory:
-        command.finish(soak(seconds, directory), output)
+        command.finish(soak(seconds, policy, directory), output)
