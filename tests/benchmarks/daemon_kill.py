@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Any
 
 from tests.benchmarks import command
-from tests.benchmarks.crawling import freshet
+from tests.benchmarks.crawling import CrawlProcess, freshet
 from tests.benchmarks.daemon_replay import Differences, replayed
 from tests.benchmarks.kill import acknowledged_in
 from tests.benchmarks.living_web import Asked, LivingWeb, Load, living
@@ -35,8 +35,10 @@ _SETTINGS = (
     "[change]\nprobe = false\n"
     "[politeness]\nslow_factor = 0.0\ncrawl_delay_cap_s = 0.0\nconnections_per_host = 4\n"
 )
-#: Moments of kills, in seconds since the start, of which the first goes with the imports.
-_MOMENTS_S = (0.5, 5.0)
+#: Kills come so long after a daemon's first request, but for one in so many, which comes before.
+_LATEST_S = 3.0
+_ONE_IN = 6
+_STARTS_WITHIN_S = 30.0
 #: What was sent so long before a kill has committed.
 _BATCH_S = 1.0
 _KILLS_PER_STORE = 10
@@ -90,18 +92,21 @@ class Trials:
             store.path.parent.mkdir()
             (store.path.parent / "freshet.toml").write_text(_SETTINGS, "utf-8")
             for _ in range(min(_KILLS_PER_STORE, kills - self.findings.kills)):
-                self._invoke(store, self._rng.uniform(*_MOMENTS_S))
+                early = self.findings.kills % _ONE_IN == 1
+                self._invoke(store, self._rng.uniform(0, _LATEST_S), early=early)
                 self.findings.kills += 1
-            self._invoke(store, 2 * _MOMENTS_S[1])
+            self._invoke(store, 2 * _LATEST_S)
             lost = store.wanting - _kept(store.path)
             self.findings.lost += len(lost)
             self.findings.waiting += len(store.wanting) - len(lost)
             self._compare(store.path)
             command.say(f"{self.findings.kills} kills, {self.findings.lost} lost")
 
-    def _invoke(self, store: _Store, moment_s: float) -> None:
+    def _invoke(self, store: _Store, moment_s: float, *, early: bool = False) -> None:
         findings, before = self.findings, len(self._web.asked())
         with freshet("daemon", store.path, self._web.seeds(), *_OPTIONS) as running:
+            if not early:
+                self._first_request(running)
             running.wait(moment_s)
             killed_at = monotonic()
             running.kill()
@@ -116,6 +121,12 @@ class Trials:
         self._check_acknowledged(store, running.errors)
         self._check_sent(store, [a for a in asked if a.ended_at < killed_at - _BATCH_S])
         self._check_pace(running.started_at, new)
+
+    def _first_request(self, running: CrawlProcess) -> None:
+        size, begun_at = self._web.log.stat().st_size, monotonic()
+        while self._web.log.stat().st_size == size and monotonic() < begun_at + _STARTS_WITHIN_S:
+            if running.wait(0.02):
+                return
 
     def _check_acknowledged(self, store: _Store, log: Path) -> None:
         acknowledged = acknowledged_in(log)
