@@ -38,6 +38,8 @@ _SETTINGS = (
 #: Kills come so long after a daemon's first request, but for one in so many, which comes before.
 _LATEST_S = 3.0
 _ONE_IN = 6
+#: No process asks for anything earlier.
+_IMPORTS_S = 0.4
 _STARTS_WITHIN_S = 30.0
 #: What was sent so long before a kill has committed.
 _BATCH_S = 1.0
@@ -113,8 +115,9 @@ class Trials:
         if not running.killed:
             said = running.errors.read_text("utf-8", "replace")[-500:]
             findings.problems.append(f"ended by itself: {said}")
-        # The server may end what the daemon before had asked for after that was killed.
-        new = [a for a in self._web.asked()[before:] if a.started_at > running.started_at]
+        # The server may come to what the daemon before had asked for after that was killed.
+        since = running.started_at + _IMPORTS_S
+        new = [a for a in self._web.asked()[before:] if a.started_at > since]
         asked = [a for a in new if not a.url.endswith("/robots.txt")]
         findings.kills_before_any_request += not asked
         store.wanting -= {each.url for each in asked}

@@ -35,4 +35,6 @@ def test_10_kills_of_a_daemon_lose_nothing_and_make_no_burst(tmp_path: Path) -> 
     assert found["ahead"] <= 1.0
     for policy in daemon_kill.POLICIES:
         assert found["differences"][policy]["pages"] > 0
-        assert found["differences"][policy]["agreement"] > 0.7
+        assert found["differences"][policy]["agreement"] > (
+            0.5 if policy == "greedy_index" else 0.9
+        )
