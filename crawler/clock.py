@@ -8,8 +8,9 @@ from collections.abc import Callable
 from math import inf
 from typing import Final, Protocol
 
-#: How much faster or slower than true time may pass until it agrees with the machine's clock.
-_SLEW: Final = 0.1
+#: How much faster or slower than true time may pass until it agrees with the machine's clock: a
+#: budget an hour stays within two parts in a hundred.
+_SLEW: Final = 0.01
 
 
 class Clock(Protocol):
@@ -17,6 +18,9 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Unix seconds (UTC)."""
+
+    def go_on_from(self, at: float) -> None:
+        """It is ``at`` by now, or later: that was written down before the clock was set back."""
 
     async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
         """Wait until the event is set or it is ``until``; whether the event was set.
@@ -35,7 +39,7 @@ class SteadyClock:
     """The wall clock, without its jumps.
 
     *Invariant.* Time never goes back, and between two readings passes as it truly did, to a
-    tenth. Consequence: a delay is a delay although the machine's clock is set meanwhile, the
+    hundredth. Consequence: a delay is a delay although the machine's clock is set meanwhile, the
     machine's sleep counts, and after months the time is still that of the machine.
     """
 
@@ -56,6 +60,10 @@ class SteadyClock:
         self._at += passed + max(-_SLEW * passed, min(_SLEW * passed, behind))
         return self._at
 
+    def go_on_from(self, at: float) -> None:
+        """As :class:`Clock` says; then it is slowed down until the machine's clock agrees."""
+        self._at = max(self.now(), at)
+
     async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
         """As :class:`Clock` says; what is under way does not matter."""
         try:
@@ -75,6 +83,10 @@ class VirtualClock:
     def now(self) -> float:
         """The virtual time in Unix seconds."""
         return self._at
+
+    def go_on_from(self, at: float) -> None:
+        """As :class:`Clock` says."""
+        self._at = max(self._at, at)
 
     async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
         """As :class:`Clock` says; if idle, it is ``until`` at once.

@@ -136,6 +136,13 @@ class Frontier:
             lane.state.restore(host.state)
         lane.state.obey_crawl_delay(max(lane.state.crawl_delay_s, delay_s))
 
+    def obey(self, rules: PolitenessRules) -> None:
+        """Treat hosts by these rules from now on; pauses under way last as long as they were to."""
+        self._rules = rules
+        for lane in self._lanes.values():
+            lane.state.rules = rules
+            self._schedule(lane)
+
     def wake(self, host_id: int) -> None:
         """The agenda has URLs of this host."""
         lane = self._hosts[host_id].lane

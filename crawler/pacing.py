@@ -1,7 +1,7 @@
 """Pacing: when the next request may start under a budget. Pure.
 
-The budget flows in evenly, and what is not taken is kept for a minute, or as one request where
-less than one a minute flows in. *Invariant.* In any span of time no more requests start than
+The budget flows in evenly, and what is not taken is kept for half a minute, or as one request
+where less than one flows in by then. *Invariant.* In any span of time no more requests start than
 flow in during it and that reserve. Consequence: no burst at a start, after a pause, or when a
 host that was down for a day is back.
 """
@@ -12,7 +12,7 @@ from math import inf
 from typing import Final
 
 _DAY_S: Final = 86_400.0
-_KEPT_S: Final = 60.0
+_KEPT_S: Final = 30.0
 #: Times of today differ by 2e-7 s at least: a request that is due to this is due.
 _CLOCK_S: Final = 1e-6
 

@@ -24,7 +24,8 @@ class PoolRules:
     """Bounds of one invocation; 0 means none.
 
     ``patience_s`` is how long a run waits for the next URL, ``grace_s`` how long a drain
-    waits for the exchanges under way.
+    waits for the exchanges under way before it breaks them off. What is broken off leaves its
+    lane and its page taken: a pool that ``goes_on`` after a limit or a pause waits for all.
     """
 
     exchanges: int = 256
@@ -32,6 +33,7 @@ class PoolRules:
     time_limit_s: float = 0.0
     patience_s: float = 300.0
     grace_s: float = 10.0
+    goes_on: bool = False
 
 
 class Ending(StrEnum):
@@ -75,8 +77,9 @@ class FetchPool:
         self._pages = 0
         self._unacknowledged = 0
         self._submit_entry = submit
-        self.stopping = False
+        self.told_to_stop = asyncio.Event()
         self._pausing = False
+        self._is_store_away = False
         self._is_held = False
         self._failure: BaseException | None = None
         self._drain_until: float | None = None
@@ -88,13 +91,23 @@ class FetchPool:
         """Exchanges under way."""
         return len(self._tasks)
 
+    @property
+    def stopping(self) -> bool:
+        """Whether :meth:`stop` was called."""
+        return self.told_to_stop.is_set()
+
     def stop(self) -> None:
         """Take no new work; :meth:`run` returns when what is in flight has ended."""
-        self.stopping = True
+        self.told_to_stop.set()
+        self._changed.set()
+
+    def hold(self, *, while_store_is_away: bool) -> None:
+        """Start nothing while what is found cannot be kept, or start again."""
+        self._is_store_away = while_store_is_away
         self._changed.set()
 
     def pause(self) -> None:
-        """As :meth:`stop`, but to go on: :meth:`run` may be called again."""
+        """As :meth:`stop`, but to go on: :meth:`run` may be called again. It ends once for it."""
         self._pausing = True
         self._changed.set()
 
@@ -129,7 +142,6 @@ class FetchPool:
         """Crawl; everything submitted has been acknowledged when this returns. May be repeated."""
         deadline = self._clock.now() + (self.rules.time_limit_s or inf)
         self._drain_until = None
-        self._pausing = False
         self._visiting.probing.resume()
         try:
             while True:
@@ -141,6 +153,7 @@ class FetchPool:
                 if ending is not None:
                     self._visiting.probing.give_up()
                     if self._quiet():
+                        self._pausing = False
                         return ending
                 if ending is not None or not self._agenda.hungry:
                     await self._wait(deadline, draining=ending is not None)
@@ -165,7 +178,9 @@ class FetchPool:
             now = self._clock.now()
             if ending := self._must_end(now, deadline):
                 return ending
-            self._is_held = not self._pacer.allows(now)
+            self._is_held = not self._is_store_away and not self._pacer.allows(now)
+            if self._is_store_away:
+                return None
             if self._is_held:
                 return None
             errand = None
@@ -215,12 +230,14 @@ class FetchPool:
     async def _wait(self, deadline: float, *, draining: bool) -> None:
         """Wait until something has ended or become due; a drain breaks off after its grace."""
         now = self._clock.now()
-        if draining:
+        if draining and self.rules.goes_on and not self.stopping:
+            until = inf
+        elif draining:
             self._drain_until = self._drain_until or now + self.rules.grace_s
             until = self._drain_until
         else:
             until = deadline
-            if self._may_launch():
+            if self._may_launch() and not self._is_store_away:
                 until = min(until, self._next_launch(now))
         # What has been given up or broken off is about to end: it needs no time.
         idle = not draining and self._idle()

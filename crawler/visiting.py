@@ -47,7 +47,8 @@ class Visiting:
     """Performs errands; owns no state of its own.
 
     ``offsite_at`` reads which URLs of an origin a known page leads to out of its scope, and
-    that page's depth.
+    that page's depth. A ``lasting`` run has no end in which hosts could be tried again: none is
+    hopeless.
     """
 
     fetcher: Fetcher
@@ -62,6 +63,7 @@ class Visiting:
     rules: RobotsRules
     sitemap_max_bytes: int
     offsite_at: Callable[[str, str], Awaitable[list[tuple[str, int]]]]
+    lasting: bool = False
 
     async def page(self, errand: PageErrand) -> Visit:
         """Fetch a due URL and reduce what came."""
@@ -124,7 +126,7 @@ class Visiting:
     async def _exchange(self, lane: str, request: Request) -> FetchResult:
         """One exchange on a lane that the frontier has started."""
         result = await self.fetcher.fetch(request)
-        answer = answer_of(result.status, result.reason)
+        answer = answer_of(result.status, result.reason, lasting=self.lasting)
         why = f"{result.reason or result.status}"
         self.frontier.ended(
             lane, self.clock.now(), result.duration_s, answer, result.retry_after_s, why
@@ -175,7 +177,7 @@ class Visiting:
         return targets
 
     def _bar_if_hopeless(self, host_id: int, result: FetchResult) -> None:
-        if result.reason in _HOPELESS:
+        if result.reason in _HOPELESS and not self.lasting:
             self.book.bar(host_id, Bar(result.reason or "", result.detail or ""))
 
     def _record(self, result: FetchResult, now: float) -> RobotsRecord:

@@ -142,8 +142,9 @@ def load(specification: str) -> Policy:
     make = _imported(_entry(name))
     try:
         policy = make(**options.given(make, text))
-    except (TypeError, ValueError) as error:
-        raise PolicyError(f"policy {name}: {error}") from error
+    except Exception as error:
+        # Somebody else's code, as below.
+        raise PolicyError(f"policy {name}: {str(error) or type(error).__name__}") from error
     if not isinstance(policy, RatePolicy | IndexPolicy | IntervalPolicy):
         raise PolicyError(f"policy {name}: has none of the methods rates, index, next_interval")
     return policy

@@ -136,9 +136,10 @@ def _lock(path: Path, owner: str) -> IO[bytes]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.seek(0)
-        known = lock.read(_OWNER_BYTES).decode("ascii", "replace").split() or ["unknown"]
+        number, _, who = lock.read(_OWNER_BYTES).decode("ascii", "replace").partition(" ")
         lock.close()
-        raise StoreError(f"{path}: another freshet (process {known[0]}) is writing it") from None
+        whose = f"a freshet {who}" if who and who != "freshet" else "another freshet"
+        raise StoreError(f"{path}: {whose} (process {number or 'unknown'}) is writing it") from None
     lock.truncate(0)
     lock.write(f"{os.getpid()} {owner}".encode("ascii"))
     lock.flush()

@@ -41,6 +41,12 @@ async def load(connection: aiosqlite.Connection, host_ids: Sequence[int]) -> lis
     return [_host(row) for row in rows]
 
 
+async def last_exchange_at(connection: aiosqlite.Connection) -> float | None:
+    """When the last exchange with any host ended, or None if there was none."""
+    rows = await connection.execute_fetchall("SELECT max(last_exchange_at) FROM host")
+    return next((row[0] for row in rows), None)
+
+
 async def find(connection: aiosqlite.Connection, origin: str) -> Host | None:
     """The host with this origin, or None."""
     rows = await connection.execute_fetchall(f"{_SELECT} WHERE h.origin = ?", (origin,))

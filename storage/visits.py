@@ -57,11 +57,13 @@ class VisitTables:
         self._admitted: set[str] = set()
         #: Of captures that have not come in yet, by page: visits overtake one another.
         self._retractions: dict[int, Retraction] = {}
+        self._committed: dict[int, Retraction] = {}
 
     async def apply(
         self, connection: aiosqlite.Connection, entries: Sequence[Entry]
     ) -> list[Acknowledged]:
         """Write a batch; what may be said of it once the transaction has committed."""
+        self._committed = dict(self._retractions)
         visits = [e for e in entries if isinstance(e, Visit)]
         acknowledged = [await self._admit(connection, entry) for entry in entries]
         await bodies.append(connection, visits)
@@ -85,9 +87,10 @@ class VisitTables:
         return _with(weighed, acknowledged)
 
     def forget(self) -> None:
-        """Drop what was cached since the last commit: the transaction failed."""
+        """Drop what was cached since the last commit: the transaction of the last batch failed."""
         self._host_ids.clear()
         self._admitted.clear()
+        self._retractions = dict(self._committed)
 
     async def _admit(self, connection: aiosqlite.Connection, entry: Entry) -> Acknowledged:
         """Make the targets of a visit pages, and due where they are new."""

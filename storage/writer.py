@@ -7,9 +7,10 @@ Consequence: whatever was counted, shown or logged survives kill -9.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from storage.database import Database
+from storage.errors import StoreUnavailable
 from storage.records import Acknowledged, Entry
 from storage.visits import VisitTables
 
@@ -18,7 +19,8 @@ class Writer:
     """Gathers entries into transactions of at most ``batch``; a full queue holds senders up.
 
     A transaction takes what has come in while the one before it was committing, so that
-    batches grow with the load and an idle writer adds no delay.
+    batches grow with the load and an idle writer adds no delay. Where the store is unavailable,
+    ``patience`` is awaited and the batch tried again; it may raise the error that it is given.
     """
 
     def __init__(
@@ -28,11 +30,13 @@ class Writer:
         acknowledge: Callable[[Sequence[Acknowledged]], None],
         *,
         batch: int,
+        patience: Callable[[StoreUnavailable], Awaitable[None]] | None = None,
     ) -> None:
         self._database = database
         self._tables = tables
         self._acknowledge = acknowledge
         self._batch = batch
+        self._patience = patience
         self._queue: asyncio.Queue[Entry | None] = asyncio.Queue(maxsize=batch)
 
     async def submit(self, entry: Entry) -> None:
@@ -61,10 +65,24 @@ class Writer:
         return entries, False
 
     async def _write(self, entries: list[Entry]) -> None:
+        while True:
+            try:
+                acknowledged = await self._committed(entries)
+            except StoreUnavailable as error:
+                if self._patience is None:
+                    raise
+                await self._patience(error)
+            else:
+                self._acknowledge(acknowledged)
+                return
+
+    async def _committed(self, entries: list[Entry]) -> list[Acknowledged]:
+        has_begun = False
         try:
             async with self._database.transaction() as connection:
-                acknowledged = await self._tables.apply(connection, entries)
+                has_begun = True
+                return await self._tables.apply(connection, entries)
         except BaseException:
-            self._tables.forget()
+            if has_begun:
+                self._tables.forget()
             raise
-        self._acknowledge(acknowledged)

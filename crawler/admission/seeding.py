@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crawler.admission.admitting import Admission
+from crawler.admission.scope import Scope
 from crawler.urls import canonical, origin
 from storage.records import FetchResult, SeedsSettled, StoredSeed, Targets
 
@@ -27,7 +28,8 @@ class Seeding:
         self.renew(seeds)
 
     def renew(self, seeds: Sequence[StoredSeed]) -> None:
-        """Go on with these."""
+        """Go on with these, and nothing else in scope."""
+        self._admission.scope = Scope(self._admission.scope.kind)
         self._decided = [s for s in seeds if s.root_url is not None or s.fallback_url is None]
         self._open = {}
         for seed in seeds:
@@ -35,8 +37,9 @@ class Seeding:
                 self._open.setdefault(str(origin(seed.url)), []).append(seed)
 
     def decided(self, now: float) -> SeedsSettled:
-        """The seeds that need no probe; sets the scope."""
-        return self._settled([(s, s.root_url or s.url) for s in self._decided], now)
+        """The seeds that need no probe; sets the scope. From then on redirects may move them."""
+        decided, self._decided = self._decided, []
+        return self._settled([(s, s.root_url or s.url) for s in decided], now)
 
     def open_origins(self) -> list[str]:
         """The https origins whose robots.txt decides the scheme of some seeds."""

@@ -38,12 +38,14 @@ from crawler.visiting import Visiting
 from storage import copies, hosts, links, memories, pages
 from storage.copies import CopyRule
 from storage.database import Database
-from storage.errors import sqlite_errors
+from storage.errors import StoreUnavailable, sqlite_errors
 from storage.records import Acknowledged, Agenda
 from storage.visits import VisitTables
 from storage.writer import Writer
 
 Observer = Callable[[Sequence[Acknowledged]], None]
+#: Waits for a store that is unavailable, or raises the error.
+Patience = Callable[[StoreUnavailable], Awaitable[None]]
 
 
 class OpenAgenda(Agenda, Protocol):
@@ -57,7 +59,7 @@ class OpenAgenda(Agenda, Protocol):
 class Surroundings:
     """What the parts stand on; the owner opens and closes it.
 
-    ``lane_key`` gives the politeness key of a URL's host.
+    ``lane_key`` gives the politeness key of a URL's host; a ``lasting`` run has no end.
     """
 
     settings: Settings
@@ -68,6 +70,7 @@ class Surroundings:
     lane_key: Callable[[str], Awaitable[str]]
     parser: Parser
     rng: Random
+    lasting: bool = False
 
 
 async def _unasked(_host_id: int, _url: str) -> None:
@@ -79,6 +82,11 @@ def copy_rule(settings: Settings) -> CopyRule:
     return CopyRule(settings.traps.min_copy_urls, settings.traps.copy_share)
 
 
+def politeness_rules(settings: Settings) -> PolitenessRules:
+    """How hosts are treated."""
+    return PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
+
+
 class Assembly:
     """The parts of one invocation.
 
@@ -88,6 +96,7 @@ class Assembly:
         frontier: which exchange may start now.
         admission: which URLs are crawled.
         listeners: told of every batch that has committed, in this order.
+        patience: what is done where the store is unavailable; None: the run ends.
     """
 
     def __init__(
@@ -97,7 +106,7 @@ class Assembly:
         self._alias_age_s = alias_age_s
         self._agenda = agenda
         settings = around.settings
-        self._rules = PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
+        self._rules = politeness_rules(settings)
         self._robots_rules = RobotsRules(**settings.robots.model_dump())
         token = settings.crawl.product.lower()
         self._book = RobotsBook(token, self._robots_rules, self._rules, around.rng)
@@ -111,11 +120,15 @@ class Assembly:
             TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
         )
         self._probing = Probing(self.frontier)
+        self._retrying = Retrying(
+            self._rules, settings.crawl.attempts, around.rng, lasting=around.lasting
+        )
         self._reduction = self._reduces(token)
         self.listeners: list[Observer] = []
+        self.patience: Patience | None = None
         self._writer = Writer(
             around.database, VisitTables(around.run_id, copy_rule(settings)), self._tell,
-            batch=settings.store.batch,
+            batch=settings.store.batch, patience=self._wait_for_store,
         )  # fmt: skip
 
     def _reduces(self, token: str) -> Reduction:
@@ -129,7 +142,7 @@ class Assembly:
                 lambda url: pages.alias_target(reader, url, around.clock.now() - self._alias_age_s),
                 max_redirects=settings.crawl.max_redirects,
             ),
-            Retrying(self._rules, settings.crawl.attempts, around.rng),
+            self._retrying,
             self._book,
             self._judges(),
             ReductionRules(
@@ -158,9 +171,21 @@ class Assembly:
             Copies(self.admission.pattern, partial(copies.texts, reader)),
         )
 
+    def obey(self, rules: PolitenessRules) -> None:
+        """Treat hosts by these rules from now on."""
+        self._rules = rules
+        self.frontier.obey(rules)
+        self._book.obey(rules)
+        self._retrying.obey(rules)
+
     def _tell(self, batch: Sequence[Acknowledged]) -> None:
         for listener in self.listeners:
             listener(batch)
+
+    async def _wait_for_store(self, error: StoreUnavailable) -> None:
+        if self.patience is None:
+            raise error
+        await self.patience(error)
 
     def pool(self, seeding: Seeding, rules: PoolRules, pacer: Pacer) -> FetchPool:
         """The pool that runs errands; it is told first of what has committed."""
@@ -169,7 +194,7 @@ class Assembly:
             around.fetcher, self.frontier, self._probing, self._book, self._reduction,
             self.admission, seeding, around.lane_key, around.clock, self._robots_rules,
             around.settings.sitemaps.max_bytes,
-            lambda url, at: links.offsite_at(around.database.reader, url, at),
+            lambda url, at: links.offsite_at(around.database.reader, url, at), around.lasting,
         )  # fmt: skip
         pool = FetchPool(
             self.frontier, self._agenda, visiting, self._writer.submit, around.lane_key,
@@ -208,8 +233,10 @@ class Assembly:
                     raise _first(group) from group
 
     async def _feed(self, pool: FetchPool, seeding: Seeding) -> Ending:
+        # What the agenda opens with may depend on the scope, which this sets.
+        settled = seeding.decided(self._around.clock.now())
         await self._agenda.open()
-        await pool.submit(seeding.decided(self._around.clock.now()))
+        await pool.submit(settled)
         ending = await pool.run()
         await self._writer.finish()
         return ending

@@ -105,7 +105,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     order = DaemonOrder(db, seeds, per_day, settings.daemon.policy, time_limit)
 
     def reread() -> DaemonOrder:
-        return _read_again(order, config, given, sites or [], sites_file)
+        return order_again(order, config, given, sites or [], sites_file)
 
     with watching(quiet=json, verbose=verbose) as watch:
         report = running.run(keep(settings, order, watch=watch, reread=reread))
@@ -115,7 +115,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         print_summary(report, db)
 
 
-def _read_again(
+def order_again(
     order: DaemonOrder,
     config: Path | None,
     given: Mapping[str, object],
@@ -132,9 +132,8 @@ def _read_again(
         budget = parsed(settings.daemon.budget)
     except ValueError as error:
         raise CrawlError(str(error)) from error
-    seeds = read_again(sites, sites_file)
-    daemon = settings.daemon
+    # Standard input cannot be read twice: what came from there stays.
+    seeds = order.seeds if sites_file == "-" else read_again(sites, sites_file)
     return replace(
-        order, seeds=seeds, budget=budget, policy=daemon.policy, importance=daemon.importance,
-        rules=daemon.rules,
-    )  # fmt: skip
+        order, seeds=seeds, budget=budget, policy=settings.daemon.policy, settings=settings
+    )

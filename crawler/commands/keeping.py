@@ -8,33 +8,41 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random
 
 import numpy as np
 
-from config.settings import Daemon, PageRule, Settings
+from config.settings import Settings
 from crawler.admission.seeding import Seeding
 from crawler.admission.sites import Seed
 from crawler.clock import Clock, SteadyClock
+from crawler.commands.absences import Absences
 from crawler.commands.assembly import (
     Assembly,
     Observer,
     Surroundings,
     copy_rule,
+    politeness_rules,
     stopping_on_signals,
 )
+from crawler.commands.chosen_sites import ChosenSites, chosen_sites
 from crawler.commands.correcting import correct
 from crawler.commands.crawling import COMPARED, Live
 from crawler.commands.formats import require_readable
 from crawler.commands.grouping import Watch, catch_up
 from crawler.commands.networking import Network
+from crawler.commands.outages import Outages
 from crawler.commands.parsers import parser_of
+from crawler.commands.reloading import taken_over, waiting_for_a_restart
 from crawler.commands.report import CrawlReport, make_report
+from crawler.commands.resuming import resume_time
 from crawler.commands.sources.areas import Areas
 from crawler.commands.sources.page_rules import terms
 from crawler.commands.sources.weighing import Weighing, weigh
+from crawler.commands.usage import Usage
 from crawler.errors import CrawlError
 from crawler.network.fetch import Fetcher
 from crawler.pacing import Pacer
@@ -49,11 +57,13 @@ from scheduler.recrawl.by_clock import ByClock
 from scheduler.recrawl.by_index import ByIndex
 from scheduler.recrawl.by_rate import ByRate
 from scheduler.recrawl.guarded import Guarded
+from scheduler.recrawl.preparing import prepare
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import Terms
 from storage import bodies, copies, pages, runs, seeds
 from storage.database import Database, open_store
-from storage.records import Kind, StoredSeed
+from storage.errors import StoreError
+from storage.records import Kind
 from storage.runs import RunState
 
 log = logging.getLogger(__name__)
@@ -61,6 +71,9 @@ log = logging.getLogger(__name__)
 _DAY_S = 86_400.0
 #: After so long the daemon pauses for a moment: verdicts are corrected, old bodies thrown away.
 _UPKEEP_EVERY_S = _DAY_S
+_MOMENT_S = 1e-3
+#: Compiled code is loaded in less.
+_TOLD_AFTER_S = 3.0
 #: So many pages are looked over in a thread.
 _MANY = 20_000
 _NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
@@ -68,10 +81,9 @@ _NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with 
 
 @dataclass(frozen=True, slots=True)
 class DaemonOrder:
-    """What to keep fresh, and how.
+    """What to keep fresh, and how. ``budget`` is in requests a day, ``time_limit_s`` 0: none.
 
-    ``budget`` is in requests a day, ``time_limit_s`` 0: none; ``importance`` and ``rules`` are as
-    in the settings where they are None.
+    ``settings`` come with an order that is given to a running daemon.
     """
 
     db: Path
@@ -79,8 +91,7 @@ class DaemonOrder:
     budget: float
     policy: str = "greedy_index"
     time_limit_s: float = 0.0
-    importance: str | None = None
-    rules: tuple[PageRule, ...] | None = None
+    settings: Settings | None = None
 
 
 #: Reads the order again; raises CrawlError where it cannot be followed.
@@ -111,25 +122,38 @@ async def keep(
     if not order.seeds and not order.db.exists():
         raise CrawlError(_NOTHING_TO_KEEP)
     async with AsyncExitStack() as stack:
+        # Before others can see who writes the store, and tell it to reload.
+        serve = stack.enter_context(_heeding_sighup(reread))
         clock = clock or SteadyClock()
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
         network.require_contact([seed.url for seed in order.seeds])
+        await _prepared()
         database = await open_store(order.db, owner="daemon")
         stack.push_async_callback(database.close)
         await require_readable(database.reader, order.db)
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
+        await resume_time(database, clock)
         run_id = await _open_run(database, settings, order, clock.now())
-        stored = await seeds.load(database.reader)
-        network.require_contact([s.root_url or s.url for s in stored])
+        chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
+        network.require_contact([s.root_url or s.url for s in chosen.seeds])
         around = Surroundings(
             settings, database, run_id, clock, fetcher or network.fetcher, network.lane_key, parser,
-            rng or Random(),
+            rng or Random(), lasting=True,
         )  # fmt: skip
-        daemon = _Daemon(around, order, refresher, stored, network.require_contact)
-        with _told_to_reload(daemon, reread):
-            return await daemon.run(watch)
+        daemon = _Daemon(around, order, refresher, chosen, network.require_contact)
+        serve(daemon)
+        return await daemon.run(watch)
+
+
+async def _prepared() -> None:
+    """Compile what learning needs, or load it; the first time the user is told why that takes."""
+    work = asyncio.create_task(asyncio.to_thread(prepare))
+    done, _ = await asyncio.wait([work], timeout=_TOLD_AFTER_S)
+    if not done:
+        log.warning("compiling what the daemon learns with; after an installation it takes a while")
+    await work
 
 
 def refresher_of(specification: str) -> Refresher:
@@ -154,16 +178,37 @@ def refresher_of(specification: str) -> Refresher:
     )
 
 
+class _Reloads:
+    """What SIGHUP does: a daemon that is not there yet reloads as soon as it is."""
+
+    def __init__(self, reread: Reread) -> None:
+        self._reread = reread
+        self._daemon: _Daemon | None = None
+        self._is_due = False
+
+    def told(self) -> None:
+        """The signal has come."""
+        self._is_due = self._daemon is None
+        if self._daemon is not None:
+            self._daemon.reload(self._reread)
+
+    def serve(self, daemon: _Daemon) -> None:
+        """This daemon is to be told from now on."""
+        self._daemon = daemon
+        if self._is_due:
+            self.told()
+
+
 @contextmanager
-def _told_to_reload(daemon: _Daemon, reread: Reread | None) -> Iterator[None]:
-    """SIGHUP tells the daemon to read its order again."""
+def _heeding_sighup(reread: Reread | None) -> Iterator[Callable[[_Daemon], None]]:
+    """From here on SIGHUP ends nothing; gives what is to be told of the daemon."""
     if reread is None:
-        yield
+        yield lambda _daemon: None
         return
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, daemon.reload, reread)
+    reloads, loop = _Reloads(reread), asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, reloads.told)
     try:
-        yield
+        yield reloads.serve
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
 
@@ -192,15 +237,8 @@ async def _open_run(database: Database, settings: Settings, order: DaemonOrder, 
 def _recorded(settings: Settings, order: DaemonOrder) -> str:
     """The settings as the run keeps them, with what is in force of the order."""
     said = {"budget": f"{order.budget:g}/day", "policy": order.policy}
-    daemon = _in_force(settings, order).model_copy(update=said)
+    daemon = settings.daemon.model_copy(update=said)
     return settings.model_copy(update={"daemon": daemon}).model_dump_json()
-
-
-def _in_force(settings: Settings, order: DaemonOrder) -> Daemon:
-    """The daemon's settings, with what the order says of importance."""
-    said = {"importance": order.importance, "rules": order.rules}
-    chosen = {name: value for name, value in said.items() if value is not None}
-    return settings.daemon.model_copy(update=chosen)
 
 
 class _Daemon:
@@ -211,27 +249,28 @@ class _Daemon:
         around: Surroundings,
         order: DaemonOrder,
         refresher: Refresher,
-        stored: Sequence[StoredSeed],
+        chosen: ChosenSites,
         require_contact: Callable[[Sequence[str]], None],
     ) -> None:
         self._around = around
         self._order = order
         self._clock = around.clock
-        self._stored = stored
+        self._chosen = chosen
+        self._settings = around.settings
+        self._weighing = Weighing(around.settings.daemon.importance, chosen.seeds)
         self._areas = Areas()
-        self._chosen = _in_force(around.settings, order)
-        self._weighing = Weighing(self._chosen.importance, stored)
         self._require_contact = require_contact
         self._reread: Reread | None = None
         self._pool: FetchPool | None = None
         self._pacer = Pacer(order.budget, around.clock.now())
+        self._usage = Usage()
         self._tally = Tally()
         self.agenda = RecrawlAgenda(
             around.database.reader, refresher, self._terms, around.rng,
             audit_share=around.settings.daemon.audit_share,
+            recheck_days=around.settings.crawl.permanent_recheck_days,
             # Threads end when they like: in virtual time the outcome must not depend on it.
             many=_MANY if isinstance(around.clock, SteadyClock) else inf,
-            recheck_days=around.settings.crawl.permanent_recheck_days,
         )  # fmt: skip
         self._assembly = Assembly(around, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
         refresher.replan(order.budget, around.clock.now() / _DAY_S)
@@ -240,38 +279,49 @@ class _Daemon:
         known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
         host = np.array([known[origin] for origin in origins], np.intp)
         importance = self._weighing.importances(page_id, urls, host, list(known))
-        return terms(urls, self._areas.codes(urls), importance, self._chosen.rules)
+        found = terms(urls, self._areas.codes(urls), importance, self._settings.daemon.rules)
+        found.never[:] |= self._chosen.left_out_of(urls, self._assembly.admission.scope)
+        return found
 
     async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
         """Visit pages, with a moment of upkeep every day."""
-        seeding = Seeding(self._stored, self._assembly.admission)
+        seeding = Seeding(self._chosen.seeds, self._assembly.admission)
         self._assembly.listeners.append(self._tally.add)
         started_at = self._clock.now()
         ends_at = started_at + (self._order.time_limit_s or inf)
-        rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf)
+        rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf, goes_on=True)
         pool = self._pool = self._assembly.pool(seeding, rules, self._pacer)
         self.agenda.wake = pool.wake
         live = Live(pool, self._assembly.frontier, self._tally, self._clock, False, Watch())
         self._assembly.listeners.append(watch(live))
+        outages = Outages(pool, self._clock)
+        self._assembly.patience = outages.wait
+        self._assembly.listeners += [outages.written, Absences().told]
         await self._assembly.ask_schemes(seeding)
         await self._weigh()
-        ending = Ending.LIMIT
+        ending, kept_up_at = Ending.LIMIT, started_at
         while ending in {Ending.LIMIT, Ending.PAUSED} and self._clock.now() < ends_at:
-            if self._reread is not None:
-                await self._reload(self._reread, seeding)
-            since = self._clock.now()
-            pool.rules = replace(rules, time_limit_s=min(_UPKEEP_EVERY_S, ends_at - since))
+            while self._reread is not None:
+                await self._reload(self._reread, seeding, outages)
+            until = min(kept_up_at + _UPKEEP_EVERY_S, ends_at)
+            pool.rules = replace(rules, time_limit_s=max(_MOMENT_S, until - self._clock.now()))
             ending = await self._assembly.run(pool, seeding)
             if ending is not Ending.PAUSED:
                 with stopping_on_signals(pool):
-                    await self._upkeep(since, Watch(lambda: pool.stopping))
+                    comparing = Watch(lambda: pool.stopping)
+                    await outages.endure(partial(self._upkeep, kept_up_at, comparing))
+                kept_up_at = self._clock.now()
         await self.agenda.rest()
-        async with self._around.database.transaction() as connection:
-            await runs.close(connection, self._around.run_id, RunState.ENDED, self._clock.now())
-        return await make_report(
+        await outages.endure(self._close_run)
+        report = await make_report(
             self._around.database.reader, self._around.run_id, self._tally, ending,
             seconds=self._clock.now() - started_at, resumed=False,
         )  # fmt: skip
+        return replace(report, forgone=round(self._pacer.forgone, 1))
+
+    async def _close_run(self) -> None:
+        async with self._around.database.transaction() as connection:
+            await runs.close(connection, self._around.run_id, RunState.ENDED, self._clock.now())
 
     def reload(self, reread: Reread) -> None:
         """Read the order again as soon as the exchanges under way have ended."""
@@ -279,39 +329,50 @@ class _Daemon:
         if self._pool is not None:
             self._pool.pause()
 
-    async def _reload(self, reread: Reread, seeding: Seeding) -> None:
+    async def _reload(self, reread: Reread, seeding: Seeding, outages: Outages) -> None:
         """Follow the order as it is now, or go on as before."""
         self._reread = None
         try:
             order = reread()
             refresher = refresher_of(order.policy)
             self._require_contact([seed.url for seed in order.seeds])
-        except CrawlError as error:
+            now, database = self._clock.now(), self._around.database
+            asked = order.settings or self._settings
+            settings = taken_over(self._settings, asked)
+            async with database.transaction() as connection:
+                await seeds.add(connection, given(order.seeds), now)
+                recorded = _recorded(settings, order)
+                await runs.record_settings(connection, self._around.run_id, recorded)
+        except (CrawlError, StoreError) as error:
             log.warning("not reloaded: %s; the daemon goes on as before", error)
             return
-        now, database = self._clock.now(), self._around.database
-        async with database.transaction() as connection:
-            await seeds.add(connection, given(order.seeds), now)
-            recorded = _recorded(self._around.settings, order)
-            await runs.record_settings(connection, self._around.run_id, recorded)
-        self._stored = await seeds.load(database.reader)
-        self._chosen = _in_force(self._around.settings, order)
+        left_for_later = waiting_for_a_restart(settings, asked)
+        before, self._settings = self._chosen, settings
+        self._chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
+        self._assembly.obey(politeness_rules(settings))
         await self._weigh()
-        seeding.renew(self._stored)
-        await self._assembly.ask_schemes(seeding)
+        seeding.renew(self._chosen.seeds)
+        await outages.endure(partial(self._assembly.ask_schemes, seeding))
         self._pacer.change(order.budget, now)
         refresher.replan(order.budget, now / _DAY_S)
+        self.agenda.audit_share = settings.daemon.audit_share
         await self.agenda.forget(refresher)
         self._order = order
-        log.warning("reloaded: %g requests a day by %s", order.budget, order.policy)
+        log.warning(
+            "reloaded: %g requests a day by %s%s%s",
+            order.budget, order.policy, self._chosen.beside(before), left_for_later,
+        )  # fmt: skip
 
     async def _weigh(self) -> None:
         """Learn what pages weigh by all that the store knows now."""
-        self._weighing = await weigh(self._around.database.reader, self._chosen.importance)
+        by = self._settings.daemon.importance
+        self._weighing = await weigh(self._around.database.reader, by)
 
     async def _upkeep(self, since: float, comparing: Watch) -> None:
         """Let what the last days showed count, and throw away what is not to be kept."""
         around, now = self._around, self._clock.now()
+        self._usage.tell(self._pacer)
+        await self.agenda.rest()
         corrections = await correct(around.database, around.run_id, since, now)
         await self.agenda.inherit([each.page_id for each in corrections if each.was is Kind.NEW])
         store = around.settings.store

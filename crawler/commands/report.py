@@ -20,7 +20,8 @@ class CrawlReport:
 
     ``pages`` are distinct canonical URLs that answered 200 or 304; ``changed`` counts
     significant changes only; ``appeared`` and ``vanished`` are empty in a first run, in
-    which everything is new. ``duplicates`` are the store's near-duplicates.
+    which everything is new. ``duplicates`` are the store's near-duplicates, and ``forgone`` is
+    how many requests a daemon's budget had room for while no host could be asked.
     """
 
     run: int
@@ -49,6 +50,7 @@ class CrawlReport:
     bounded: list[BoundedPattern]
     held_back: dict[str, int]
     duplicates: IndexState
+    forgone: float | None = None
 
     def as_json(self) -> dict[str, object]:
         """The report as JSON values."""

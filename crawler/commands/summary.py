@@ -20,6 +20,7 @@ def print_summary(report: CrawlReport, db: Path) -> None:
     _print_seeds(report)
     _print_left_out(report)
     _print_duplicates(report)
+    _print_forgone(report)
     _print_last_line(report, db)
 
 
@@ -33,6 +34,11 @@ def _print_outcomes(report: CrawlReport) -> None:
     total = ("pages (200 or 304)", report.pages, f"{report.fetches:,} requests in all")
     title = f"Run {report.run}{', resumed' if report.resumed else ''}"
     show_list(title, ("outcome", "URLs", "mostly"), [*rows, total])
+
+
+def _print_forgone(report: CrawlReport) -> None:
+    if report.forgone is not None and report.forgone >= 1:
+        show_line(f"{report.forgone:,.0f} requests of the budget could not be used", "yellow")
 
 
 def _mostly(report: CrawlReport, kind: str) -> str | None:

@@ -56,16 +56,19 @@ class Answer(StrEnum):
 
 _CONNECTION_FAILURES = frozenset({"dns", "connect", "tls", "not_tls", "timeout_connect"})
 _BROKEN_OFF = frozenset({"protocol", "timeout_headers", "timeout_body", "too_slow", "cut_short"})
-_NO_EXCHANGE = frozenset({"address", "no_such_host", "url"})
+#: The host's name leads nowhere, for now or for ever.
+NO_ADDRESS = frozenset({"address", "no_such_host"})
+_NO_EXCHANGE = NO_ADDRESS | {"url"}
 #: Doublings beyond this are beyond every cap, and would not fit a float at 1024.
 _MOST_DOUBLINGS = 64
 
 
-def answer_of(status: int | None, reason: str | None) -> Answer:
+def answer_of(status: int | None, reason: str | None, *, lasting: bool = False) -> Answer:
     """Classify an exchange by its status and failure word (see ``FetchResult.reason``).
 
     No connection at all means that the host is down; a connection that broke (before or
-    after the status), or a 5xx, may be this one URL's fault.
+    after the status), or a 5xx, may be this one URL's fault. In a ``lasting`` run a name
+    without an address is down, too: it may have one again.
     """
     if status in (429, 503):
         return Answer.THROTTLED
@@ -74,7 +77,7 @@ def answer_of(status: int | None, reason: str | None) -> Answer:
     if reason in _CONNECTION_FAILURES:
         return Answer.DOWN
     if reason in _NO_EXCHANGE:
-        return Answer.FINE
+        return Answer.DOWN if lasting and reason in NO_ADDRESS else Answer.FINE
     if status is None or status >= 500 or reason in _BROKEN_OFF:
         return Answer.FAILED
     return Answer.FINE

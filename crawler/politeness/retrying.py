@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from random import Random
 
-from crawler.politeness.lanes import Answer, PolitenessRules, answer_of, back_off_s
+from crawler.politeness.lanes import NO_ADDRESS, Answer, PolitenessRules, answer_of, back_off_s
 from storage.records import DueUrl, FetchResult, Kind, Observation, Visit
 
 _FINAL = frozenset(
@@ -20,12 +20,22 @@ _FINAL = frozenset(
 
 
 class Retrying:
-    """Turns failures into visits; ``attempts`` is how often a URL is tried in one run."""
+    """Turns failures into visits; ``attempts`` is how often a URL is tried in one run.
 
-    def __init__(self, rules: PolitenessRules, attempts: int, rng: Random) -> None:
+    In a ``lasting`` run URLs of a name without an address wait with their host.
+    """
+
+    def __init__(
+        self, rules: PolitenessRules, attempts: int, rng: Random, *, lasting: bool = False
+    ) -> None:
+        self._lasting = lasting
         self._rules = rules
         self._attempts = attempts
         self._rng = rng
+
+    def obey(self, rules: PolitenessRules) -> None:
+        """Wait by these rules from now on."""
+        self._rules = rules
 
     def visit(self, due: DueUrl, result: FetchResult, now: float) -> Visit:
         """The visit of a URL that failed."""
@@ -33,7 +43,7 @@ class Retrying:
             due.page_id, now, Kind.FAILED, status=result.status, reason=result.reason,
             detail=result.detail, duration_s=result.duration_s,
         )  # fmt: skip
-        answer = answer_of(result.status, result.reason)
+        answer = answer_of(result.status, result.reason, lasting=self._lasting)
         retry_at = self._retry_at(due, result, answer, now)
         return Visit(
             due, observation, role=due.role, retry_at=retry_at, charged=answer is not Answer.DOWN
@@ -42,6 +52,8 @@ class Retrying:
     def _retry_at(
         self, due: DueUrl, result: FetchResult, answer: Answer, now: float
     ) -> float | None:
+        if self._lasting and result.reason in NO_ADDRESS:
+            return now
         if result.reason in _FINAL or answer in (Answer.FINE, Answer.FORBIDDEN):
             return None
         if answer is Answer.DOWN:

@@ -64,6 +64,10 @@ class RobotsBook:
         self._naming: dict[str, set[str]] = {}
         self._barred: dict[int, Bar] = {}
 
+    def obey(self, politeness: PolitenessRules) -> None:
+        """Ask again for files that cannot be reached by these rules from now on."""
+        self._politeness = politeness
+
     def learn(self, host: Host) -> None:
         """Take over what an earlier run knew of a host."""
         record = host.robots

@@ -45,6 +45,8 @@ log = logging.getLogger(__name__)
 _DAY_S: Final = 86_400.0
 #: Pages of a host in the window.
 _OF_A_HOST: Final = 2
+#: Of a host that is away no more audits pile up than some, which would take the window's room.
+_OF_AWAY_HOST: Final = 20
 _LEAST: Final = 4
 _MOST: Final = 4_096
 #: One page in so many stands in the window, so that the order in it is that of now.
@@ -98,7 +100,7 @@ class RecrawlAgenda:
         self._withdrawn: list[int] = []
         self._unlearnt: list[tuple[int, float, Kind]] = []
         self._rng = rng
-        self._audit_share = audit_share
+        self.audit_share = audit_share
         self._audits_due = 0.0
         self._looked_at = 0.0
         self._wants_look = True
@@ -121,6 +123,7 @@ class RecrawlAgenda:
         work, self._work = self._work, None
         if work is not None:
             await asyncio.wait([work])
+            self._wants_look = True
 
     async def open(self) -> None:
         """Take in all pages of the store, unless they are known."""
@@ -161,7 +164,7 @@ class RecrawlAgenda:
             self._widen()
             return None
         self._wanted = max(_LEAST, self._wanted - 1)
-        self._audits_due += self._audit_share
+        self._audits_due += self.audit_share
         return due
 
     def _widen(self) -> None:
@@ -338,6 +341,8 @@ class RecrawlAgenda:
         if not len(captured):
             return set()
         row = int(captured[self._rng.randrange(len(captured))])
+        if self._window.count(self._host_ids[int(self.pages["host"][row])]) > _OF_AWAY_HOST:
+            return set()
         due = await self._drawn(row, now)
         if due is None:
             return set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from scheduler.sources import Rows
 
 log = logging.getLogger(__name__)
 
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_MOST_TOLD = 100
 #: Pages that have been looked at since the last good plan come after those that have not.
 _AFTER = 1e-6
 
@@ -22,7 +25,8 @@ class Guarded:
     """A :class:`~scheduler.recrawl.refresher.Refresher` around another.
 
     Where that raises an error or answers with anything but n finite numbers from 0 on, its last
-    good answer holds; pages that are not in it go by importance and age. It is told once.
+    good answer holds; pages that are not in it go by importance and age. A kind of fault is
+    told once.
     """
 
     def __init__(self, inner: Refresher, name: str) -> None:
@@ -86,8 +90,10 @@ class Guarded:
             self._tell(f"{type(error).__name__}: {error}")
 
     def _tell(self, fault: str) -> None:
-        if fault not in self._told:
-            self._told.add(fault)
+        # Without what differs each time, such as the number of a page.
+        kind = _NUMBER.sub("#", fault)
+        if kind not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(kind)
             log.error("policy %s: %s; its last good plan goes on", self._name, fault)
 
     def _fault(self, worth: object) -> str | None:

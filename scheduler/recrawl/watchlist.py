@@ -182,7 +182,9 @@ class Watchlist:
                 page["gone"] = np.minimum(page["gone"] + 1, _MOST_TIMES)
                 page["since"], page["failures"] = at, 0
             case Kind.FAILED:
-                page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
+                # A host that is down is no fault of the page that asked it.
+                if visit.charged or visit.retry_at is None:
+                    page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
                 page["not_before"] = self._tried_again(visit, int(page["failures"][0]))
             case Kind.REDIRECTED if visit.retry_at is not None:
                 # Another spelling of the same URL: that is asked for instead, a few times at most.

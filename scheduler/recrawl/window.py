@@ -24,6 +24,10 @@ class Window:
         """The hosts, and how many pages each has here."""
         return ((host_id, len(pages)) for host_id, pages in self._hosts.items())
 
+    def count(self, host_id: int) -> int:
+        """How many pages a host has here."""
+        return len(self._hosts.get(host_id, ()))
+
     def add(self, worth: float, due: DueUrl) -> None:
         """Put a page in its host's row, behind those that are worth as much."""
         row = self._hosts.setdefault(due.host_id, [])

@@ -1,4 +1,4 @@
-"""``freshet crawl`` as a process, the way that its users start it."""
+"""``freshet crawl`` and ``freshet daemon`` as processes, the way that their users start them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests.benchmarks.loopback import Server
 
 @dataclass(slots=True)
 class CrawlProcess:
-    """A crawl that is running or has ended; standard output and error go to files."""
+    """A crawl or daemon that runs or has ended; standard output and error go to files."""
 
     process: subprocess.Popen[bytes]
     output: Path
@@ -65,10 +65,17 @@ def crawl(server: Server, store: Path, *options: str) -> Iterator[CrawlProcess]:
 
     What runs still at the end of the block is killed.
     """
+    with freshet("crawl", store, server.seeds(), *options) as running:
+        yield running
+
+
+@contextmanager
+def freshet(verb: str, store: Path, seeds: Sequence[str], *options: str) -> Iterator[CrawlProcess]:
+    """Start ``freshet crawl`` or ``daemon`` likewise, with these seeds as its site list."""
     directory = store.parent
     sites = directory / "sites.txt"
-    sites.write_text("\n".join(server.seeds()) + "\n", "utf-8")
-    command = [str(Path(sys.executable).with_name("freshet")), "crawl", "--json"]
+    sites.write_text("\n".join(seeds) + "\n", "utf-8")
+    command = [str(Path(sys.executable).with_name("freshet")), verb, "--json"]
     command += ["--db", str(store), "--sites", str(sites), "--allow-private-addresses", *options]
     output, errors = directory / "output.json", directory / "errors.log"
     with output.open("wb") as stdout, errors.open("wb") as stderr:

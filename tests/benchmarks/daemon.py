@@ -29,7 +29,7 @@ from scheduler.simulate.judging import Crawls, expected_costs
 from scheduler.simulate.populations import surrogate
 from scheduler.sources import SourceTable
 from storage.records import Acknowledged
-from tests.benchmarks import command, daemon_learning, daemon_recorded, daemon_sites
+from tests.benchmarks import command, daemon_learning, daemon_recorded, daemon_sites, daemon_soak
 from tests.benchmarks.daemon_recorded import Stretch
 from tests.benchmarks.daemon_web import DAY_S, PoissonWeb, url
 
@@ -141,7 +141,14 @@ def main() -> None:
         help="with --recorded: one request a page and so many days; repeatable; default 5",
     )
     parser.add_argument("--policy", default="greedy_index", help="what a look is worth")
+    parser.add_argument(
+        "--soak", type=float, nargs="?", const=3_600.0, metavar="SECONDS",
+        help="instead, a daemon in real time under load: its memory and its file",
+    )  # fmt: skip
     chosen = parser.parse_args()
+    if chosen.soak is not None:
+        daemon_soak.main(chosen.soak, chosen.policy, chosen.output)
+        return
     if chosen.sites is not None:
         with command.workspace() as directory:
             result = daemon_sites.compared(

@@ -225,6 +225,13 @@ def main() -> None:
     parser = command.arguments(__doc__)
     parser.add_argument("--trials", type=int, default=1_000, help="kills")
     parser.add_argument("--seed", type=int, default=1, help="of the moments")
+    parser.add_argument("--daemon", action="store_true", help="kill daemons instead of crawls")
     chosen = parser.parse_args()
     with command.workspace() as directory:
+        if chosen.daemon:
+            from tests.benchmarks import daemon_kill
+
+            found = daemon_kill.measure(chosen.trials, chosen.seed, directory)
+            command.finish(found, chosen.output)
+            return
         command.finish(measure(Load(chosen.trials, seed=chosen.seed), directory), chosen.output)

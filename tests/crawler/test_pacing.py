@@ -1,5 +1,6 @@
 """A budget of requests over time."""
 
+from bisect import bisect_left
 from itertools import pairwise
 from math import inf
 
@@ -34,7 +35,7 @@ def test_no_hour_brings_more_than_its_share_and_the_reserve(
     # No more than a few thousand requests, so that the test ends.
     per_day = min(per_day, 2_000 * DAY_S / max(1.0, sum(pauses)))
     times = starts(Pacer(per_day, 0.0), pauses)
-    reserve = max(1.0, per_day / 1_440)
+    reserve = max(1.0, per_day / 2_880)
     for i, first in enumerate(times):
         in_an_hour = sum(first <= at < first + HOUR_S for at in times[i:])
         assert in_an_hour <= per_day / 24 + reserve + 1e-3
@@ -56,8 +57,50 @@ def test_who_asks_when_told_spends_the_budget_whole_and_evenly(per_day: int) -> 
 def test_a_start_and_the_end_of_a_pause_are_no_bursts() -> None:
     pacer = Pacer(24_000, 0.0)
     assert not pacer.allows(0)
-    assert len(starts(pacer, [10 * DAY_S, 0.0])) == 24_000 // 1_440
-    assert pacer.forgone == pytest.approx(240_000 - 24_000 / 1_440)
+    assert len(starts(pacer, [10 * DAY_S, 0.0])) == 24_000 // 2_880
+    assert pacer.forgone == pytest.approx(240_000 - 24_000 / 2_880)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(1, 2e4), st.floats(60, 10_000), st.sampled_from([0.0, 30.0, 4_000.0])),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_any_hour_brings_the_budget_within_two_parts_in_a_hundred_or_one_request(
+    parts: list[tuple[float, float, float]],
+) -> None:
+    """Budgets a day that hold for so many seconds each, all of them spent but for a pause."""
+    pacer, now, times = Pacer(parts[0][0], 0.0), 0.0, []
+    ends, pauses = [0.0], []
+    for per_day, seconds, pause in parts:
+        pacer.change(per_day, now)
+        pauses.append((now, now + pause))
+        now, until = now + pause, now + pause + seconds
+        while (now := pacer.allows_at(now)) <= until:
+            pacer.started()
+            times.append(now)
+        now = until
+        ends.append(now)
+
+    def flow(begin: float, end: float) -> float:
+        """What flows in from one time to another."""
+        overlaps = (min(end, b) - max(begin, a) for a, b in pairwise(ends))
+        return sum(
+            max(0.0, overlap) * per_day / DAY_S
+            for overlap, (per_day, _, _) in zip(overlaps, parts, strict=True)
+        )
+
+    begins = [*times[:: max(1, len(times) // 50)], *ends]
+    for begin in (each for each in begins if each + HOUR_S <= ends[-1]):
+        end = begin + HOUR_S
+        asked, may = bisect_left(times, end) - bisect_left(times, begin), flow(begin, end)
+        highest = max(part[0] for part, b in zip(parts, ends[1:], strict=True) if b > begin)
+        slack = max(0.02 * highest / 24, 1.0) + 1e-3
+        assert asked <= may + slack
+        if not any(a < end and b > begin and b > a for a, b in pauses):
+            assert asked >= may - slack
 
 
 def test_a_clock_set_back_neither_gives_nor_takes() -> None:

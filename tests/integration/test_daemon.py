@@ -17,7 +17,6 @@ from random import Random
 
 import pytest
 
-from config.settings import PageRule
 from crawler.admission.sites import seeds_from_arguments
 from crawler.clock import VirtualClock
 from crawler.commands.keeping import DaemonOrder, keep
@@ -336,7 +335,9 @@ async def test_what_is_linked_much_is_looked_at_more_than_what_is_not(tmp_path: 
 
 async def test_a_reload_takes_over_where_importance_comes_from(tmp_path: Path) -> None:
     def other(order: DaemonOrder) -> DaemonOrder:
-        return replace(order, importance="depth", rules=(PageRule(match="/about", importance=4),))
+        rules = [{"match": "/about", "importance": 4}]
+        settings = quick(daemon__importance="depth", daemon__rules=rules)
+        return replace(order, settings=settings)
 
     stage = Stage(tmp_path / "crawl.db")
     await stage.keep(240.0, 3.0, ["news"], other, reload_at=300)

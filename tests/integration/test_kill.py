@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks import daemon_kill
 from tests.benchmarks.kill import Load, measure
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs addresses of 127.0.0.0/8")
@@ -21,3 +22,18 @@ def test_25_kills_lose_nothing_acknowledged_and_every_page_is_fetched(tmp_path: 
     asked_again = found["asked_again_in_one_run"]
     assert asked_again["after_commit"] == 0
     assert asked_again["twice_by_one_process"] == 0
+
+
+def test_10_kills_of_a_daemon_lose_nothing_and_make_no_burst(tmp_path: Path) -> None:
+    found = daemon_kill.measure(10, 1, tmp_path)
+    assert found["kills"] == 10
+    assert found["acknowledged"] > 0
+    assert found["sent"] > 0
+    assert found["acknowledged_lost"] == 0
+    assert found["lost"] == 0
+    assert found["problems"] == []
+    assert found["ahead"] <= 1.0
+    for policy in daemon_kill.POLICIES:
+        assert found["differences"][policy]["pages"] > 0
+        assert found["differences"][policy]["worth"] < 1e-9
+        assert found["differences"][policy]["stale"] < 1e-9

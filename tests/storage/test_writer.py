@@ -12,7 +12,7 @@ import aiosqlite
 import pytest
 
 from storage import observations
-from storage.errors import StoreError
+from storage.errors import StoreError, StoreUnavailable
 from storage.records import Acknowledged, Visit
 from storage.writer import Writer
 from tests.storage.crawl_store import CrawlStore, captured, crawl_store, visit
@@ -126,6 +126,30 @@ async def test_after_a_failure_nothing_is_taken_for_known_that_did_not_commit(
         await writer.run()
         assert ledger.pages == [seen.due.page_id]
         assert await store.value("SELECT origin FROM host WHERE id = 2") == "https://new.example"
+
+
+async def test_a_store_that_is_unavailable_is_waited_for_and_the_batch_tried_again(
+    tmp_path: Path,
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        entries, ledger = await visits(store, 3), Ledger(store)
+        waits: list[str] = []
+
+        async def patience(error: StoreUnavailable) -> None:
+            waits.append(error.why)
+            assert ledger.pages == []
+            if len(waits) == 2:
+                await store.database.writer.execute(f"PRAGMA max_page_count = {1 << 30}")
+
+        writer = Writer(store.database, store.tables, ledger, batch=4, patience=patience)
+        await store.database.writer.execute("PRAGMA max_page_count = 1")
+        big = replace(entries[0], memory=bytes(100_000))
+        for entry in (big, *entries[1:]):
+            await writer.submit(entry)
+        await writer.finish()
+        await writer.run()
+        assert waits == [f"{tmp_path / 'db'}: the disk is full"] * 2
+        assert ledger.batches == [3]
 
 
 async def test_a_writer_that_is_cancelled_in_a_transaction_rolls_it_back(

@@ -198,6 +198,18 @@ def test_a_faulty_policy_is_told_of_once_and_its_last_good_plan_holds(
     assert re.search(told, caplog.text)
 
 
+def test_a_fault_that_moves_from_page_to_page_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    policy = Faulty()
+    refresher = Guarded(ByIndex(policy), "theirs")
+    pages(refresher)
+    for row in range(4):
+        policy.answer = np.where(np.arange(4) == row, np.nan, 1.0)
+        refresher.worth(2.0)
+    assert len(caplog.records) == 1
+
+
 def test_a_policy_that_never_worked_leaves_pages_to_go_by_their_age() -> None:
     refresher = Guarded(ByRate(Faulty()), "theirs")
     pages(refresher)

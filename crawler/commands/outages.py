@@ -1,0 +1,83 @@
+"""A store that cannot be written for a while: a daemon waits for it, and goes on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+from crawler.clock import Clock
+from crawler.commands.display import span
+from crawler.pool import FetchPool
+from storage.errors import StoreUnavailable
+from storage.records import Acknowledged
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: The first wait, how it grows, and the longest one: there may be room again at any time.
+_FIRST_S: Final = 60.0
+_FACTOR: Final = 2.0
+_LONGEST_S: Final = 900.0
+
+
+class Outages:
+    """Holds a pool while the store is away: disk full, failing, or locked by another program.
+
+    *Invariant.* What could not be committed is tried again until it is, in its order, and
+    nothing is fetched meanwhile. Consequence: an outage costs time, and no observation. It is
+    told once when it begins and once when it ends. Who stops the daemon meanwhile gets the error
+    that the last try ended with.
+    """
+
+    def __init__(self, pool: FetchPool, clock: Clock) -> None:
+        self._pool = pool
+        self._clock = clock
+        self._since: float | None = None
+        self._wait_s = _FIRST_S
+
+    async def wait(self, error: StoreUnavailable) -> None:
+        """Wait until it is worth another try.
+
+        Raises:
+            StoreUnavailable: the error, if the daemon has been told to stop.
+        """
+        now = self._clock.now()
+        if self._since is None:
+            self._since = now
+            self._pool.hold(while_store_is_away=True)
+            log.error(
+                "%s; fetching is paused until it can be written, which is tried every minute at "
+                "first and every %s later",
+                error.why,
+                span(_LONGEST_S),
+            )
+        if self._pool.stopping:
+            raise error
+        await self._clock.wait(self._pool.told_to_stop, now + self._wait_s, idle=True)
+        self._wait_s = min(_FACTOR * self._wait_s, _LONGEST_S)
+
+    async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of ``work``, which is repeated until the store lets it."""
+        while True:
+            try:
+                done = await work()
+            except StoreUnavailable as error:
+                await self.wait(error)
+            else:
+                self.over()
+                return done
+
+    def written(self, _batch: Sequence[Acknowledged]) -> None:
+        """A batch has committed."""
+        self.over()
+
+    def over(self) -> None:
+        """The store could be written."""
+        if self._since is None:
+            return
+        away_s = self._clock.now() - self._since
+        self._since, self._wait_s = None, _FIRST_S
+        self._pool.hold(while_store_is_away=False)
+        log.warning("the store can be written again after %s; fetching goes on", span(away_s))

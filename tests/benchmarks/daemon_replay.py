@@ -1,0 +1,133 @@
+"""What a daemon knows that was killed and went on, beside one that was fed the same at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from crawler.commands.keeping import refresher_of
+from crawler.commands.sources.areas import Areas
+from scheduler.arguments import Floats
+from scheduler.recrawl import looks as recrawl
+from scheduler.recrawl.refresher import Refresher
+from scheduler.sources import Rows
+from storage import watched
+from storage.database import reading
+from storage.watched import Looks, WatchedPages
+
+_DAY_S = 86_400.0
+#: Values below count as 0.
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Of the worth of a look and the probability of being stale, over all pages.
+
+    ``worth`` and ``stale`` are the largest relative differences, ``agreement`` is the rank
+    correlation (Spearman's) of the worths: 1 where both would look at the same pages.
+    """
+
+    pages: int
+    worth: float
+    stale: float
+    agreement: float
+
+
+async def replayed(store: Path, policy: str, budget: float, split: float) -> Differences:
+    """Compare a daemon that was killed after a part (``split``) of the looks with a new one.
+
+    The first one opens the store as it was then, and takes in what came later look by look, each
+    page when it was found; the second one takes in all at once.
+    """
+    async with reading(store) as connection:
+        pages = await watched.pages(connection)
+        looks = await watched.looks(connection)
+    return differences(
+        _interrupted(pages, looks, policy, budget, split),
+        _at_once(pages, looks, policy, budget),
+        float(looks.at.max()) / _DAY_S + 0.01,
+        budget,
+    )
+
+
+def differences(one: Refresher, other: Refresher, now: float, budget: float) -> Differences:
+    """Compare what two know of the same rows on this day; both plan anew."""
+    worths: list[Floats] = []
+    for each in (one, other):
+        each.replan(budget, now)
+        worths.append(each.worth(now))
+    stale = [each.stale(now) for each in (one, other)]
+    return Differences(
+        len(worths[0]),
+        _apart(worths[0], worths[1]),
+        _apart(stale[0], stale[1]),
+        _agreement(worths[0], worths[1]),
+    )
+
+
+def _agreement(one: Floats, other: Floats) -> float:
+    if len(one) < 2:
+        return 1.0
+    return float(spearmanr(one, other).statistic)
+
+
+def _apart(one: Floats, other: Floats) -> float:
+    if not len(one):
+        return 0.0
+    size = np.maximum(np.maximum(np.abs(one), np.abs(other)), _TINY)
+    return float((np.abs(one - other) / size).max())
+
+
+class _Columns:
+    """The rows of a store for a refresher, and the looks at them."""
+
+    def __init__(self, pages: WatchedPages, looks: Looks) -> None:
+        hosts = {host: code for code, host in enumerate(dict.fromkeys(pages.host_id.tolist()))}
+        self.site = np.array([hosts[host] for host in pages.host_id.tolist()], np.intp)
+        self.area = Areas().codes(pages.url)
+        self.found = pages.found_at / _DAY_S
+        place = np.minimum(np.searchsorted(pages.page_id, looks.page_id), len(pages) - 1)
+        known = pages.page_id[place] == looks.page_id
+        self.row, self.at = place[known].astype(np.intp), looks.at[known] / _DAY_S
+        self.compared, self.changed = looks.compared[known], looks.changed[known]
+        self.gone = looks.gone[known]
+
+    def add(self, to: Refresher, rows: Rows) -> None:
+        to.add(self.site[rows], self.area[rows], np.ones(len(rows)), self.found[rows])
+
+    def looks(self, first: int, stop: int) -> recrawl.Looks:
+        some = slice(first, stop)
+        return recrawl.Looks(
+            self.row[some], self.at[some], self.compared[some], self.changed[some], self.gone[some]
+        )
+
+
+def _at_once(pages: WatchedPages, looks: Looks, policy: str, budget: float) -> Refresher:
+    columns, found = _Columns(pages, looks), refresher_of(policy)
+    found.replan(budget, float(columns.found.min()))
+    columns.add(found, np.arange(len(pages)))
+    found.learn(columns.looks(0, len(columns.row)))
+    return found
+
+
+def _interrupted(
+    pages: WatchedPages, looks: Looks, policy: str, budget: float, split: float
+) -> Refresher:
+    it, found = _Columns(pages, looks), refresher_of(policy)
+    found.replan(budget, float(it.found.min()))
+    end = int(len(it.row) * split)
+    known = int(it.row[:end].max()) + 1 if end else 0
+    it.add(found, np.arange(known))
+    found.learn(it.looks(0, end))
+    for place in range(end, len(it.row)):
+        row = int(it.row[place])
+        if row >= known:
+            it.add(found, np.arange(known, row + 1))
+            known = row + 1
+        found.learn(it.looks(place, place + 1))
+    it.add(found, np.arange(known, len(pages)))
+    return found

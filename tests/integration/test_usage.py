@@ -1,0 +1,40 @@
+"""What hosts refuse of a daemon's budget is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from crawler.admission.sites import seeds_from_arguments
+from crawler.commands.keeping import DaemonOrder, keep
+from tests.integration.quick import quick, unwatched
+from tests.integration.test_daemon import DAY_S, Stage
+
+
+async def test_what_the_only_host_refuses_is_told_each_day_and_in_the_report(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage, days, budget, delay_s = Stage(tmp_path / "crawl.db"), 2, 480.0, 360.0
+    seeds = seeds_from_arguments(["http://news.localhost/"]).seeds
+    report = await keep(
+        quick(politeness__delay_s=delay_s),
+        DaemonOrder(stage.db, seeds, budget, time_limit_s=days * DAY_S),
+        watch=unwatched, fetcher=stage.server, clock=stage.clock, rng=Random(1),
+    )  # fmt: skip
+    possible = days * DAY_S / delay_s
+    assert len(stage.server.asked) == pytest.approx(possible, abs=2)
+    assert report.forgone == pytest.approx(days * budget - possible, abs=3)
+    told = [r.getMessage() for r in caplog.records if r.name.endswith("usage")]
+    assert len(told) == days
+    assert told[1].startswith("240 of 480 requests of the budget could not be used")
+
+
+async def test_a_budget_that_is_used_is_no_news(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    report = await stage.keep(240.0, 1.0, ["news"])
+    assert report.forgone == pytest.approx(0.0, abs=1.0)
+    assert not [r for r in caplog.records if r.name.endswith("usage")]
