@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 #: Changes a day from which on a page counts in each class of :attr:`Outlook.changing`.
-CLASSES: Final = (1.0, 1 / 7, 1 / 30, 1 / 365, 0.0)
+RATE_CLASSES: Final = (1.0, 1 / 7, 1 / 30, 1 / 365, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Outlook:
         stale: the share of the captured pages' importance whose copy is expected to be stale,
             ``harmonic`` the mean of H(N) expected; None where there are none.
         price: what the looks taken last were worth (median); None where the policy has none.
-        changing: how many captured pages change at least as often as :data:`CLASSES` say.
+        changing: how many captured pages change at least as often as :data:`RATE_CLASSES` say.
         clocked: the share of the captured pages that go by their site's clock.
         next_at: when the next request may start; ``next_page_id`` what it will be for.
         capped: where politeness allows less than is wanted, the most refused first.

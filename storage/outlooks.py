@@ -13,11 +13,11 @@ from storage.records import CappedLane, Outlook
 _DAY_S: Final = 86_400.0
 #: Outlooks that are older are thinned to the last of each day.
 _ALL_S: Final = 31 * _DAY_S
-_VALUES: Final = (
-    "at, began_at, budget, policy, flowed, forgone, watched, captured, waiting, gone, stale, "
-    "harmonic, price, clocked, next_at, next_page_id, daily, weekly, monthly, yearly, rarer"
-)
-_PLAIN: Final = 16
+_PLAIN: Final = (
+    "at", "began_at", "budget", "policy", "flowed", "forgone", "watched", "captured", "waiting",
+    "gone", "stale", "harmonic", "price", "clocked", "next_at", "next_page_id",
+)  # fmt: skip
+_VALUES: Final = ", ".join((*_PLAIN, "daily", "weekly", "monthly", "yearly", "rarer"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,9 @@ async def append(
         await connection.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
         await connection.execute(
             f"INSERT OR REPLACE INTO outlook (run_id, fetches, {_VALUES}) VALUES "
-            f"(?1, (SELECT fetches FROM crawl_run WHERE id = ?1){', ?' * (_PLAIN + 5)})",
-            (
-                run_id, it.at, it.began_at, it.budget, it.policy, it.flowed, it.forgone,
-                it.watched, it.captured, it.waiting, it.gone, it.stale, it.harmonic, it.price,
-                it.clocked, it.next_at, it.next_page_id, *it.changing,
-            ),
-        )  # fmt: skip
+            f"(?1, (SELECT fetches FROM crawl_run WHERE id = ?1){', ?' * (len(_PLAIN) + 5)})",
+            (run_id, *(getattr(it, name) for name in _PLAIN), *it.changing),
+        )
         await connection.executemany(
             "INSERT INTO capped_lane VALUES (?, ?, ?, ?, ?)",
             [(it.at, lane.lane, lane.most, lane.wanted, lane.pages) for lane in it.capped],
@@ -75,9 +71,9 @@ async def latest(connection: aiosqlite.Connection, run_id: int) -> Outlook | Non
             "ORDER BY wanted - most DESC, lane",
             (row[0],),
         )
-        *plain, clocked, next_at, next_page_id = tuple(row)[:_PLAIN]
+        plain = dict(zip(_PLAIN, row, strict=False))
         capped = tuple(CappedLane(*lane) for lane in lanes)
-        return Outlook(*plain, tuple(row)[_PLAIN:], clocked, next_at, next_page_id, capped)
+        return Outlook(**plain, changing=tuple(row)[len(_PLAIN) :], capped=capped)
     return None
 
 
@@ -88,3 +84,11 @@ async def spendings(connection: aiosqlite.Connection, since: float) -> list[Spen
         (since,),
     )
     return [Spending(*row) for row in rows]
+
+
+async def upcoming(connection: aiosqlite.Connection, outlook: Outlook) -> str | None:
+    """The URL of the page that was to come next, or None."""
+    rows = await connection.execute_fetchall(
+        "SELECT url FROM page WHERE id = ?", (outlook.next_page_id,)
+    )
+    return next((str(row[0]) for row in rows), None)

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from storage.corrections import Amendment, CopyFinding, Retraction
-from storage.outlook import Audit, CappedLane, Outlook
+from storage.outlook import RATE_CLASSES, Audit, CappedLane, Outlook
 from storage.words import KINDS, AliasKind, Kind, Outcome, Reason, RobotsStanding, Role, Rung
 
 __all__ = [
-    "KINDS", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Audit", "CappedLane",
-    "Capture", "CopyFinding", "Digests", "DueUrl", "Entry", "FetchResult", "Host", "HostState",
-    "Kind", "Links", "Observation", "Outcome", "Outlook", "PageHistory", "Reason", "Retraction",
-    "RobotsRecord", "RobotsStanding", "RobotsVisit", "Role", "Rung", "SeedsSettled", "StoredSeed",
-    "Supply", "Targets", "Validators", "Visit",
+    "KINDS", "RATE_CLASSES", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Audit",
+    "CappedLane", "Capture", "CopyFinding", "Digests", "DueUrl", "Entry", "FetchResult", "Host",
+    "HostState", "Kind", "Links", "Observation", "Outcome", "Outlook", "PageHistory", "Reason",
+    "Retraction", "RobotsRecord", "RobotsStanding", "RobotsVisit", "Role", "Rung", "SeedsSettled",
+    "StoredSeed", "Supply", "Targets", "Validators", "Visit",
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random
@@ -24,6 +25,7 @@ from crawler.commands.crawling import Live
 from crawler.commands.formats import require_readable
 from crawler.commands.grouping import Watch
 from crawler.commands.networking import Network
+from crawler.commands.noting import Noting
 from crawler.commands.parsers import parser_of
 from crawler.commands.report import CrawlReport, make_report
 from crawler.commands.sources.areas import Areas
@@ -44,7 +46,7 @@ from scheduler.recrawl.by_rate import ByRate
 from scheduler.recrawl.guarded import Guarded
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import Terms
-from storage import bodies, copies, pages, runs, seeds
+from storage import bodies, copies, outlooks, pages, runs, seeds
 from storage.database import Database, open_store
 from storage.records import StoredSeed
 from storage.runs import RunState
@@ -208,6 +210,11 @@ class _Daemon:
         )  # fmt: skip
         self._assembly = Assembly(around, self.agenda)
         refresher.replan(order.budget, around.clock.now() / _DAY_S)
+        self._noting = Noting(
+            around.database.reader, self.agenda, self._pacer, around.settings.politeness,
+            around.clock.now(),
+        )  # fmt: skip
+        self._noting.follow(order.policy, refresher, order.budget)
 
     def _terms(self, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
@@ -223,6 +230,7 @@ class _Daemon:
         ends_at = started_at + (self._order.time_limit_s or inf)
         rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf)
         pool = self._pool = self._assembly.pool(seeding, rules, self._pacer)
+        pool.chore = partial(self._noting.chore, submit=pool.submit)
         live = Live(pool, self._assembly.frontier, self._tally, self._clock, False, Watch())
         self._assembly.listeners.append(watch(live))
         await self._assembly.ask_schemes(seeding)
@@ -235,7 +243,9 @@ class _Daemon:
             ending = await self._assembly.run(pool, seeding)
             if ending is not Ending.PAUSED:
                 await self._upkeep(since)
+        last = await self._noting.outlook(self._clock.now())
         async with self._around.database.transaction() as connection:
+            await outlooks.append(connection, self._around.run_id, [last])
             await runs.close(connection, self._around.run_id, RunState.ENDED, self._clock.now())
         return await make_report(
             self._around.database.reader, self._around.run_id, self._tally, ending,
@@ -269,6 +279,7 @@ class _Daemon:
         self._pacer.change(order.budget, now)
         refresher.replan(order.budget, now / _DAY_S)
         self.agenda.forget(refresher)
+        self._noting.follow(order.policy, refresher, order.budget)
         self._order = order
         log.warning("reloaded: %g requests a day by %s", order.budget, order.policy)
 

@@ -13,9 +13,9 @@ asked for before there is a use for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from math import inf
+from math import expm1, inf
 from random import Random
 from typing import Final
 
@@ -160,6 +160,22 @@ class RecrawlAgenda:
         new_hosts, self._new_hosts = self._new_hosts, []
         return Supply(tuple(new_hosts), tuple(supplied))
 
+    # -- what people want to know ------------------------------------------------
+
+    @property
+    def host_ids(self) -> Sequence[int]:
+        """The hosts, by the codes that pages and refresher know them by."""
+        return tuple(self._host_ids)
+
+    @property
+    def paid(self) -> Sequence[float]:
+        """What the pages asked for last were worth."""
+        return tuple(self._window.paid)
+
+    def upcoming(self) -> DueUrl | None:
+        """The page that comes next if its host is ready."""
+        return self._window.worthiest()
+
     # -- learning ----------------------------------------------------------------
 
     async def _watch(self, found: WatchedPages) -> None:
@@ -266,10 +282,12 @@ class RecrawlAgenda:
         due = await self._drawn(row, now)
         if due is None:
             return set()
+        hazard = float(self._refresher.beliefs(now / _DAY_S).hazard[row])
         audit = Audit(
             float(self.pages["importance"][row]),
             float(self.pages["since"][row]) * _DAY_S,
-            self._refresher.stale(row, now / _DAY_S),
+            -expm1(-hazard),
+            hazard,
         )
         self.pages["taken"][row] = True
         self._window.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))

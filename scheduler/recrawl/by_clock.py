@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from scheduler.arguments import Bools, Floats
 from scheduler.harmonics import ein
+from scheduler.recrawl.refresher import Beliefs
 from scheduler.recrawl.site_clock import AREAS, REWRITTEN, SHARED, Changed, SiteClock
 from scheduler.sources import Rows
 
@@ -185,6 +186,15 @@ class ByClock:
         """The probability that a page has changed since it was looked at."""
         age = np.maximum(now - self._last, 0.0)
         return float(-np.expm1(-self._hazard(now, age)[0][row]))
+
+    def beliefs(self, now: float) -> Beliefs:
+        """By the clock of each site, where that has proved itself, or else by the days."""
+        hazard, rate = self._hazard(now, np.maximum(now - self._last, 0.0))
+        proven = np.array([it.loss < 0 for it in self._sites], np.float64)[self._site_of]
+        return Beliefs(hazard, rate, proven)
+
+    def limits(self, lane: Rows, per_day: Floats) -> None:
+        """Nothing changes: the next look goes to the worthiest page whose host is ready."""
 
     def _hazard(self, now: float, age: Floats) -> tuple[Floats, Floats]:
         """(n,) each: what has accumulated since the last look, and the mean rate."""

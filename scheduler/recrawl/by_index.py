@@ -5,6 +5,7 @@ from __future__ import annotations
 from scheduler.arguments import Bools, Floats
 from scheduler.policy import IndexPolicy
 from scheduler.recrawl.learning import Learning
+from scheduler.recrawl.refresher import Beliefs
 from scheduler.sources import Rows
 
 
@@ -35,8 +36,15 @@ class ByIndex:
         """The probability that a page has changed since it was looked at."""
         return self._learning.stale(row, now)
 
+    def beliefs(self, now: float) -> Beliefs:
+        """Changes at the learnt rates."""
+        return self._learning.beliefs(now)
+
     def gone(self, row: int) -> None:
         """Nothing changes: a page that is gone is looked at ever more rarely anyway."""
 
     def replan(self, budget: float, now: float) -> None:
         """Nothing changes: the price is what comes out."""
+
+    def limits(self, lane: Rows, per_day: Floats) -> None:
+        """Nothing changes: the next look goes to the worthiest page whose host is ready."""

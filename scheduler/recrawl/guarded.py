@@ -7,7 +7,7 @@ import logging
 import numpy as np
 
 from scheduler.arguments import Bools, Floats
-from scheduler.recrawl.refresher import Refresher
+from scheduler.recrawl.refresher import Beliefs, Refresher
 from scheduler.sources import Rows
 
 log = logging.getLogger(__name__)
@@ -70,6 +70,14 @@ class Guarded:
     def stale(self, row: int, now: float) -> float:
         """What the other says."""
         return self._inner.stale(row, now)
+
+    def beliefs(self, now: float) -> Beliefs:
+        """What the other says."""
+        return self._inner.beliefs(now)
+
+    def limits(self, lane: Rows, per_day: Floats) -> None:
+        """Pass it on."""
+        self._inner.limits(lane, per_day)
 
     def gone(self, row: int) -> None:
         """Pass it on."""

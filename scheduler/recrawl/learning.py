@@ -7,6 +7,7 @@ import numpy as np
 from scheduler.arguments import Bools, Floats
 from scheduler.estimators.empirical_bayes import EmpiricalBayes
 from scheduler.estimators.estimator import Evidence
+from scheduler.recrawl.refresher import Beliefs
 from scheduler.sources import Rows, SourceTable
 
 
@@ -87,6 +88,11 @@ class Learning:
         """1 − e^{−Δτ}, the probability that a page has changed since it was looked at."""
         age = max(now - float(self._last[row]), 0.0)
         return float(-np.expm1(-float(self._rate[row]) * age))
+
+    def beliefs(self, now: float) -> Beliefs:
+        """Changes at the estimated rates since the last look at each page."""
+        age = np.maximum(now - self._last, 0.0)
+        return Beliefs(self._rate * age, self._rate, np.zeros(len(age)))
 
     def _estimate_all(self) -> None:
         self._rate = self._learner.change_rate()

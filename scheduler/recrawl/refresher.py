@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.arguments import Bools, Floats
 from scheduler.sources import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """What is thought of n pages on a day; every column has length n.
+
+    Attributes:
+        hazard: x, the changes expected since the last look: the copy is stale with probability
+            1 − e^{−x}, and Ein(x) is expected of H(N).
+        rate: changes a day, from now on.
+        clocked: 0 to 1, how far x goes by the clock of the page's site instead of by the days.
+    """
+
+    hazard: Floats
+    rate: Floats
+    clocked: Floats
 
 
 class Refresher(Protocol):
@@ -37,10 +54,18 @@ class Refresher(Protocol):
         """The probability that a page has changed since it was looked at."""
         ...
 
+    def beliefs(self, now: float) -> Beliefs:
+        """What is thought of all pages on this day; not to be written into."""
+        ...
+
     def gone(self, row: int) -> None:
         """A page is gone: it counts for nothing until it is looked at again and is there."""
         ...
 
     def replan(self, budget: float, now: float) -> None:
         """Take it that ``budget`` looks a day can be paid from now on."""
+        ...
+
+    def limits(self, lane: Rows, per_day: Floats) -> None:
+        """Take it that site s shares ``per_day[lane[s]]`` looks at most with those of its lane."""
         ...

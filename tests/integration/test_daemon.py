@@ -229,11 +229,12 @@ async def test_pages_drawn_at_random_measure_the_freshness(tmp_path: Path) -> No
     async with reading(stage.db) as connection:
         found = await audits.results(connection, 0.0)
     measured = staleness(
-        [a.importance for a in found], [a.stale for a in found], [a.expected for a in found]
+        [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
     )
     assert measured is not None
-    assert 0.02 < measured.share < 0.9
-    assert measured.expected == pytest.approx(measured.share, abs=0.15)
+    for cost in (measured.binary, measured.harmonic):
+        assert 0.02 < cost.mean < 0.9
+        assert cost.expected == pytest.approx(cost.mean, abs=0.15)
 
 
 async def test_rules_keep_pages_away_and_apart_and_bring_them_back(tmp_path: Path) -> None:
