@@ -11,6 +11,7 @@ import numpy as np
 
 from config.settings import Politeness
 from crawler.commands.sources.limits import Limits, limits_of
+from crawler.commands.sources.spacing import Spacing
 from crawler.pacing import Pacer
 from scheduler import policy
 from scheduler.policy import IndexPolicy
@@ -46,7 +47,7 @@ class Noting:
         self._reader = reader
         self._agenda = agenda
         self._pacer = pacer
-        self._politeness = politeness
+        self._spacing = Spacing(politeness.delay_s, politeness.connections_per_host)
         self._began_at = began_at
         self._next_at = began_at
 
@@ -70,7 +71,7 @@ class Noting:
         limits = limits_of(
             [by_id[host_id] for host_id in self._agenda.host_ids],
             await hosts.exchange_s(self._reader),
-            self._politeness,
+            self._spacing,
         )
         self._refresher.limits(limits.lane, limits.per_day)
         if len(self._agenda.pages) > _MANY:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawler.commands.display import clock_time, counted, moment, show_facts, show_list, span
+from crawler.commands.display import (
+    clock_time,
+    counted,
+    joined,
+    moment,
+    show_facts,
+    show_list,
+    span,
+)
 from crawler.commands.figures import amount, percent
 from crawler.commands.spending import Spent
 from crawler.commands.standing import AUDITED_S, Standing
@@ -12,7 +20,7 @@ from scheduler.recrawl.freshness import Estimate
 from storage.records import Outlook
 
 _DAY_S = 86_400.0
-_CLASSES = ("once a day or more", "once a week", "once a month", "once a year", "less")
+_CLASSES = ("daily or more", "weekly", "monthly", "yearly", "less often")
 _BAR = 40
 _LANES_SHOWN = 4
 
@@ -32,7 +40,8 @@ def print_standing(it: Standing, now: float) -> None:
             "pages": _pages(outlook),
             "fresh": _fresh(it),
             "harmonic cost": _harmonic(it),
-            "a look is worth": _price(outlook),
+            "price": _price(outlook),
+            "clocks": _clocks(outlook),
             "next": _next(it, now),
         },
     )
@@ -54,7 +63,7 @@ def _pause(budget: float) -> str:
 
 
 def _spent(found: Spent, since: str | None) -> str:
-    flowed = f"{found.requests:,} of the {amount(found.flowed)} that the budget gave"
+    flowed = f"{found.requests:,} of {amount(found.flowed)} given"
     share = None if found.share is None else f"({percent(found.share)})"
     return " ".join(word for word in (flowed, since, share) if word)
 
@@ -75,22 +84,21 @@ def _pages(outlook: Outlook) -> str:
 
 
 def _fresh(it: Standing) -> str | None:
-    stale = it.outlook.stale
-    expected = None if stale is None else f"{percent(1 - stale)} expected of all pages"
-    if it.measured is None:
+    stale, measured = it.outlook.stale, it.measured
+    expected = None if stale is None else f"{percent(1 - stale)} expected"
+    if measured is None:
         return expected
-    binary, draws = it.measured.binary, it.measured.draws
-    interval = f"{percent(1 - binary.upper)} to {percent(1 - binary.lower)}"
-    measured = f"{percent(1 - binary.mean)} measured ({interval})"
-    by = f"by {counted(draws, 'draw')} in {span(AUDITED_S)}"
-    return ", ".join(part for part in (expected, measured, by) if part)
+    binary = measured.binary
+    interval = f"{100 * (1 - binary.upper):.1f} to {percent(1 - binary.lower)}"
+    by = f"{counted(measured.draws, 'draw')}, {span(AUDITED_S)}"
+    return joined((expected, f"{percent(1 - binary.mean)} measured ({interval}, {by})"))
 
 
 def _harmonic(it: Standing) -> str | None:
     harmonic = it.outlook.harmonic
     expected = None if harmonic is None else f"{amount(harmonic)} expected"
     measured = None if it.measured is None else _interval(it.measured.harmonic)
-    return ", ".join(part for part in (expected, measured) if part) or None
+    return joined((expected, measured))
 
 
 def _interval(found: Estimate) -> str:
@@ -100,8 +108,13 @@ def _interval(found: Estimate) -> str:
 def _price(outlook: Outlook) -> str | None:
     if outlook.price is None:
         return None
-    clocks = f"; {percent(outlook.clocked)} of pages go by their site's clock"
-    return f"{amount(outlook.price)} (importance × days){clocks if outlook.clocked else ''}"
+    return f"{amount(outlook.price)} (importance × days): what looks are worth that are taken"
+
+
+def _clocks(outlook: Outlook) -> str | None:
+    if not outlook.clocked:
+        return None
+    return f"{percent(outlook.clocked)} of pages go by the clock of their site"
 
 
 def _next(it: Standing, now: float) -> str | None:

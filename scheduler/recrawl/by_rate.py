@@ -70,7 +70,10 @@ class ByRate:
         with np.errstate(divide="ignore"):
             late = now - table.last_crawl - np.where(rate > 0, wait / rate, np.inf)
         due = table.importance * late
-        not_due = _NOT_DUE * np.where(rate > 0, np.exp(np.minimum(late * rate, 0.0)), 0.0)
+        planned = rate > 0
+        soon = np.exp(np.minimum(late[planned] * rate[planned], 0.0))
+        not_due = np.zeros(len(rate))
+        not_due[planned] = _NOT_DUE * soon
         return np.where(late > 0, _NOT_DUE + due, not_due)
 
     def stale(self, row: int, now: float) -> float:

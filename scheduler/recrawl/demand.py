@@ -29,6 +29,7 @@ from scheduler.sources import Rows, SourceTable
 _AGES: Final[Floats] = np.geomspace(1e-4, 1e4, 97)
 _SAMPLE: Final = 20_000
 _HALVINGS: Final = 40
+_MOMENT: Final = 1e-6
 
 
 def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) -> Floats:
@@ -77,13 +78,17 @@ def _at_one_price(
     positive = np.concatenate([indices[indices > 0], worth[worth > 0]])
     if not len(positive):
         return np.zeros(len(table)), np.zeros(len(worth))
-    low, high = np.log(positive.min()), np.log(positive.max())
+    # At the higher price there is always room, at the lower one at last for too much.
+    low, high = np.log(positive.min()) - _MOMENT, np.log(positive.max()) + _MOMENT
     for _ in range(_HALVINGS):
         price = float(np.exp((low + high) / 2))
         total = _looks(indices, price).sum() + (worth >= price).sum()
         low, high = (np.log(price), high) if total > budget else (low, np.log(price))
-    price = float(np.exp(high))
-    return _looks(indices, price), (worth >= price).astype(np.float64)
+    looks, certain = _looks(indices, float(np.exp(high))), worth >= np.exp(high)
+    marginal = (worth >= np.exp(low)) & ~certain
+    room = max(0.0, budget - float(looks.sum() + certain.sum()))
+    share = min(1.0, room / max(int(marginal.sum()), 1))
+    return looks, certain + share * marginal
 
 
 def _indices(policy: IndexPolicy, table: SourceTable) -> Floats:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from config.settings import Politeness
 from crawler.commands.sources.columns import numbered
 from crawler.commands.sources.spacing import Spacing
 from scheduler.arguments import Floats
@@ -24,9 +23,7 @@ class Limits:
     per_day: Floats
 
 
-def limits_of(
-    hosts: Sequence[Host], exchange_s: Mapping[int, float], politeness: Politeness
-) -> Limits:
+def limits_of(hosts: Sequence[Host], exchange_s: Mapping[int, float], spacing: Spacing) -> Limits:
     """The limits of hosts whose exchanges take so long on average, by their ids."""
     lane, keys = numbered(key_of(host) for host in hosts)
     delays: list[float | None] = [None] * len(keys)
@@ -37,7 +34,6 @@ def limits_of(
     told = ~np.isnan(known)
     count = np.bincount(lane[told], minlength=len(keys))
     seconds = np.bincount(lane[told], known[told], minlength=len(keys)) / np.maximum(count, 1)
-    spacing = Spacing(politeness.delay_s, politeness.connections_per_host)
     return Limits(lane, keys, spacing.capacities(delays, seconds.tolist()))
 
 
