@@ -55,6 +55,16 @@ async def results(connection: aiosqlite.Connection, since: float) -> list[AuditR
     ]
 
 
+async def was_drawn(connection: aiosqlite.Connection, page_id: int) -> bool:
+    """Whether the last visit of a page was an audit."""
+    rows = await connection.execute_fetchall(
+        "SELECT 1 FROM audit WHERE observation_id = "
+        "(SELECT max(id) FROM observation WHERE page_id = ?)",
+        (page_id,),
+    )
+    return bool(list(rows))
+
+
 def _hazard(hazard: float | None, expected: float) -> float:
     """As noted, or, of audits before it was, the one by which a copy is as likely to be stale."""
     return -log1p(-min(expected, _ALMOST_ONE)) if hazard is None else hazard

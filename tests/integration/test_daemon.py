@@ -21,6 +21,7 @@ from crawler.admission.sites import seeds_from_arguments
 from crawler.clock import VirtualClock
 from crawler.commands.keeping import DaemonOrder, keep
 from crawler.commands.prospect import prospect
+from crawler.commands.prospect_words import paragraph
 from crawler.commands.report import CrawlReport
 from crawler.errors import CrawlError
 from crawler.network.fetch import Fetcher, Request
@@ -270,13 +271,14 @@ async def test_what_it_thinks_of_a_page_can_be_told(tmp_path: Path) -> None:
     busy, quiet = found["http://news.localhost/"], found["http://news.localhost/about"]
     assert busy is not None
     assert quiet is not None
-    assert busy.rate_lower < busy.change_rate < busy.rate_upper
-    assert busy.change_rate > 5 * quiet.change_rate
+    assert busy.rate.lower < busy.rate.per_day < busy.rate.upper
+    assert busy.rate.per_day > 5 * quiet.rate.per_day
     assert busy.importance_by == "the site list"
     assert busy.due_in_days is not None
     assert quiet.due_in_days is not None
     assert 0 <= busy.due_in_days < quiet.due_in_days < 60
-    assert "under 300/day looks are taken at about" in busy.sentence()
+    said = paragraph(busy, stage.clock.now(), obstacle=None, is_running=True)
+    assert "under 300/day looks are taken at about" in said
 
 
 async def test_there_must_be_something_to_keep_fresh_and_a_policy_that_can(tmp_path: Path) -> None:

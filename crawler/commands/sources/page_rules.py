@@ -32,6 +32,18 @@ def terms(urls: Sequence[str], area: Rows, importance: Floats, rules: Sequence[P
     return found
 
 
+def ruling(url: str, rules: Sequence[PageRule], term: str) -> PageRule | None:
+    """The rule that sets a term of the page with this URL, or None."""
+    return next(
+        (
+            rule
+            for rule in rules
+            if getattr(rule, term) is not None and _pattern(rule.match).fullmatch(url)
+        ),
+        None,
+    )
+
+
 def _pattern(match: str) -> re.Pattern[str]:
     """``*`` stands for anything; what begins with a slash is a path, on whatever host."""
     text = ".*".join(map(re.escape, match.split("*")))
