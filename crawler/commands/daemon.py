@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,8 @@ from crawler.commands.keeping import DaemonOrder, keep
 from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from crawler.commands.progress import watching
 from crawler.commands.site_lists import given_seeds, overrides, read_again
-from crawler.commands.summary import print_summary
+from crawler.commands.standing import read_standing
+from crawler.commands.summary import print_daemon_summary
 from crawler.errors import CrawlError
 
 
@@ -104,7 +106,8 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if json:
         print_json(report.as_json())
     else:
-        print_summary(report, db)
+        now = time.time()
+        print_daemon_summary(report, running.run(read_standing(db, now)), db, now)
 
 
 def _read_again(

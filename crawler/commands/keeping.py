@@ -231,7 +231,10 @@ class _Daemon:
         rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf)
         pool = self._pool = self._assembly.pool(seeding, rules, self._pacer)
         pool.chore = partial(self._noting.chore, submit=pool.submit)
-        live = Live(pool, self._assembly.frontier, self._tally, self._clock, False, Watch())
+        live = Live(
+            pool, self._assembly.frontier, self._tally, self._clock, False, Watch(),
+            self._noting.glimpse,
+        )  # fmt: skip
         self._assembly.listeners.append(watch(live))
         await self._assembly.ask_schemes(seeding)
         ending = Ending.LIMIT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 import aiosqlite
@@ -24,16 +25,31 @@ from storage.records import CappedLane, Outlook
 
 _DAY_S: Final = 86_400.0
 _EVERY_S: Final = 3_600.0
-_FIRST_S: Final = 60.0
+_FIRST_S: Final = 10.0
 #: Pages from which on they are looked over in a thread.
 _MANY: Final = 20_000
 _CAPPED: Final = 50
 
 
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """A daemon at this moment, and its last outlook.
+
+    ``spent`` are the requests since it began, of those that ``flowed``; ``next_url`` is what it
+    asks for next, at ``next_at`` at the earliest.
+    """
+
+    spent: int
+    flowed: float
+    next_at: float
+    next_url: str | None
+    outlook: Outlook | None
+
+
 class Noting:
     """The chore of a daemon's pool; it also tells the refresher what politeness allows.
 
-    Notes are taken one, two, four minutes … after the start, and at each full hour of UTC.
+    Notes are taken 10, 20, 40 … seconds after the start, and at each full hour of UTC.
     """
 
     def __init__(
@@ -50,6 +66,7 @@ class Noting:
         self._spacing = Spacing(politeness.delay_s, politeness.connections_per_host)
         self._began_at = began_at
         self._next_at = began_at
+        self._last: Outlook | None = None
 
     def follow(self, name: str, refresher: Refresher, budget: float) -> None:
         """What is noted from now on is what this refresher believes, for this policy and budget."""
@@ -63,6 +80,17 @@ class Noting:
         hour = (now // _EVERY_S + 1) * _EVERY_S
         self._next_at = min(hour, max(2 * now - self._began_at, now + _FIRST_S))
         await submit(await self.outlook(now))
+
+    def glimpse(self, now: float) -> Glimpse:
+        """How it stands at this moment."""
+        upcoming = self._agenda.upcoming()
+        return Glimpse(
+            self._pacer.spent,
+            self._pacer.flowed(now),
+            self._pacer.allows_at(now),
+            None if upcoming is None else upcoming.url,
+            self._last,
+        )
 
     async def outlook(self, now: float) -> Outlook:
         """How it stands now, and what it expects."""
@@ -79,7 +107,7 @@ class Noting:
         else:
             found, capped = self._expected(limits, now / _DAY_S)
         upcoming = self._agenda.upcoming()
-        return Outlook(
+        self._last = Outlook(
             now, self._began_at, self._budget, self._name, self._pacer.flowed(now),
             self._pacer.forgone, found.watched, found.captured, found.waiting, found.gone,
             found.stale, found.harmonic,
@@ -87,6 +115,7 @@ class Noting:
             found.changing, found.clocked, self._pacer.allows_at(now),
             None if upcoming is None else upcoming.page_id, capped,
         )  # fmt: skip
+        return self._last
 
     def _expected(self, limits: Limits, day: float) -> tuple[Forecast, tuple[CappedLane, ...]]:
         pages = self._agenda.pages

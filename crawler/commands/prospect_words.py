@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from crawler.commands.budget import parsed
 from crawler.commands.display import moment, span
 from crawler.commands.figures import amount, percent
 from crawler.commands.prospect import LastVisit, Prospect
@@ -27,8 +28,11 @@ def _sentences(
         return
     yield from _history(it, now)
     yield f"Its importance is {it.importance:g} ({it.importance_by})."
-    yield from _value(it)
-    yield from _when(it, now)
+    if it.captured or it.not_before is None:
+        yield from _value(it)
+        yield from _when(it, now)
+    else:
+        yield f"It is asked for again from {moment(it.not_before, now)} on."
     if it.capped is not None:
         yield (
             f"Its host is at its cap: {amount(it.capped.most)} looks a day at most, asked for "
@@ -118,14 +122,15 @@ def _value(it: Prospect) -> Iterator[str]:
     elif it.worth is not None:
         if not it.captured:
             yield "Without a copy a look is worth the importance times the days that it waits."
-        price = f"; under {it.budget} looks are taken at about {amount(it.price or 0.0)}"
+        price = f"; under {_budget(it)} looks are taken at about {amount(it.price or 0.0)}"
         yield f"A look is worth {amount(it.worth)} now{'' if it.price is None else price}."
 
 
 def _plan(it: Prospect) -> str:
+    plan = f"The plan of {it.policy} for {_budget(it)} gives it"
     if not it.planned:
-        return f"The plan of {it.policy} for {it.budget} gives it no looks: others gain more."
-    return f"The plan of {it.policy} for {it.budget} gives it a look {_often(it.planned)}."
+        return f"{plan} no looks: others gain more."
+    return f"{plan} a look {_often(it.planned)}."
 
 
 def _is_overdue(it: Prospect) -> bool:
@@ -156,6 +161,10 @@ def _when(it: Prospect, now: float) -> Iterator[str]:
 
 
 # -- words -------------------------------------------------------------------------
+
+
+def _budget(it: Prospect) -> str:
+    return f"{amount(parsed(it.budget))} requests a day"
 
 
 def _ago(seconds: float) -> str:

@@ -10,7 +10,7 @@ import aiosqlite
 
 from crawler.commands.spending import Spent, spent
 from scheduler.recrawl.freshness import Staleness, staleness
-from storage import audits, outlooks
+from storage import audits, inquiries, outlooks, runs
 from storage.database import owner_of
 from storage.outlooks import Spending
 from storage.records import Outlook
@@ -63,6 +63,16 @@ async def standing(
         process, last, spent(moments, midnight), spent(moments, now - _DAY_S),
         await measured(connection, now), await outlooks.upcoming(connection, last),
     )  # fmt: skip
+
+
+async def read_standing(db: Path, now: float) -> Standing | None:
+    """As :func:`standing`, of the last run of a store.
+
+    Raises:
+        StoreError: there is no such file, or it is not a store of this schema.
+    """
+    async with inquiries.snapshot(db) as connection:
+        return await standing(connection, db, await runs.latest(connection), now)
 
 
 async def measured(connection: aiosqlite.Connection, now: float) -> Staleness | None:

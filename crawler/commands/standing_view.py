@@ -76,7 +76,9 @@ def _forgone(outlook: Outlook) -> str | None:
     return f"{amount(outlook.forgone)} in {since}: no host could be asked"
 
 
-def _pages(outlook: Outlook) -> str:
+def _pages(outlook: Outlook) -> str | None:
+    if not outlook.watched:
+        return None
     return (
         f"{outlook.watched:,}: {outlook.captured:,} captured, {outlook.waiting:,} new waiting, "
         f"{outlook.gone:,} gone"

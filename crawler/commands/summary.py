@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from crawler.commands.display import counted_duplicates, show_line, show_list
+from crawler.commands.display import counted_duplicates, show_line, show_list, span
 from crawler.commands.report import CrawlReport
+from crawler.commands.standing import Standing
+from crawler.commands.standing_view import print_standing
 from crawler.pool import Ending
 
 _SHOWN = 20
@@ -21,6 +23,20 @@ def print_summary(report: CrawlReport, db: Path) -> None:
     _print_left_out(report)
     _print_duplicates(report)
     _print_last_line(report, db)
+
+
+def print_daemon_summary(
+    report: CrawlReport, standing: Standing | None, db: Path, now: float
+) -> None:
+    """Print what an invocation of a daemon did, and how it stands, for people."""
+    _print_outcomes(report)
+    if standing is not None:
+        print_standing(standing, now)
+    _print_seeds(report)
+    why = "limit reached" if report.ending is Ending.LIMIT else "interrupted"
+    took = f"{report.seconds:,.1f} s" if report.seconds < 60 else span(report.seconds)
+    show_line("")
+    show_line(f"Stopped ({why}) after {took} → {db}; the same command goes on", "yellow")
 
 
 def _print_outcomes(report: CrawlReport) -> None:

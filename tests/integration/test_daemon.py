@@ -278,7 +278,7 @@ async def test_what_it_thinks_of_a_page_can_be_told(tmp_path: Path) -> None:
     assert quiet.due_in_days is not None
     assert 0 <= busy.due_in_days < quiet.due_in_days < 60
     said = paragraph(busy, stage.clock.now(), obstacle=None, is_running=True)
-    assert "under 300/day looks are taken at about" in said
+    assert "under 300 requests a day looks are taken at about" in said
 
 
 async def test_there_must_be_something_to_keep_fresh_and_a_policy_that_can(tmp_path: Path) -> None:
