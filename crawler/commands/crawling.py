@@ -23,9 +23,9 @@ from crawler.commands.assembly import (
 )
 from crawler.commands.correcting import correct
 from crawler.commands.formats import require_readable
+from crawler.commands.glimpse import Glimpse
 from crawler.commands.grouping import Watch, catch_up
 from crawler.commands.networking import Network
-from crawler.commands.noting import Glimpse
 from crawler.commands.parsers import parser_of
 from crawler.commands.report import CrawlReport, make_report
 from crawler.errors import CrawlError

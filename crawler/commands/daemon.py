@@ -14,12 +14,12 @@ from config.loading import load
 from crawler.commands import running
 from crawler.commands.budget import crawls_per_day, parsed
 from crawler.commands.console import fail, print_json
+from crawler.commands.daemon_summary import print_daemon_summary
 from crawler.commands.keeping import DaemonOrder, keep
 from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from crawler.commands.progress import watching
 from crawler.commands.site_lists import given_seeds, overrides, read_again
 from crawler.commands.standing import read_standing
-from crawler.commands.summary import print_daemon_summary
 from crawler.errors import CrawlError
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
 
 import aiosqlite
 import numpy as np
 
 from config.settings import Politeness
+from crawler.commands.glimpse import Glimpse
 from crawler.commands.sources.limits import Limits, limits_of
 from crawler.commands.sources.spacing import Spacing
 from crawler.pacing import Pacer
@@ -29,21 +29,6 @@ _FIRST_S: Final = 10.0
 #: Pages from which on they are looked over in a thread.
 _MANY: Final = 20_000
 _CAPPED: Final = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Glimpse:
-    """A daemon at this moment, and its last outlook.
-
-    ``spent`` are the requests since it began, of those that ``flowed``; ``next_url`` is what it
-    asks for next, at ``next_at`` at the earliest.
-    """
-
-    spent: int
-    flowed: float
-    next_at: float
-    next_url: str | None
-    outlook: Outlook | None
 
 
 class Noting:

@@ -19,7 +19,7 @@ from crawler.commands.console import err
 from crawler.commands.crawling import Live
 from crawler.commands.display import span
 from crawler.commands.figures import counted, percent
-from crawler.commands.noting import Glimpse
+from crawler.commands.glimpse import Glimpse
 from storage.records import Acknowledged, Kind, Role, Visit
 
 _REFRESH_PER_S = 4

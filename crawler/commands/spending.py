@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TypeVar
+
+import numpy as np
 
 from storage.outlooks import Spending
-
-Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +27,20 @@ class Spent:
 def spent(moments: Sequence[Spending], since: float) -> Spent:
     """What was spent from ``since`` to the last moment; the earliest comes first.
 
-    ``moments`` go back to the last one before ``since``. What a run made before the first moment
-    of it counts as made before.
+    ``moments`` go back to the last one before ``since``; between two of them it is taken to have
+    been spent evenly. What a run made before the first of its moments counts as made before.
     """
-    requests, flowed = 0, 0.0
+    requests, flowed = 0.0, 0.0
     ordered = sorted(moments, key=lambda m: m.run_id)
     for _, run in groupby(ordered, key=lambda m: m.run_id):
         mine = list(run)
         requests += _grown([(m.at, m.fetches) for m in mine], since)
         for _, invocation in groupby(mine, key=lambda m: m.began_at):
             flowed += _grown([(m.at, m.flowed) for m in invocation], since)
-    return Spent(requests, flowed)
+    return Spent(round(requests), flowed)
 
 
-def _grown(counts: Iterable[tuple[float, Number]], since: float) -> Number:
-    """From the last count up to ``since``, or the first, to the last."""
-    (_, first), *rest = counts
-    last = first
-    for at, count in rest:
-        first = count if at <= since else first
-        last = count
-    return last - first
+def _grown(counts: Sequence[tuple[float, float]], since: float) -> float:
+    """How much a count has grown since a time, or since its first value."""
+    at, count = zip(*counts, strict=True)
+    return float(count[-1] - np.interp(since, at, count))

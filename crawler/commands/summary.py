@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from crawler.commands.display import counted_duplicates, show_line, show_list, span
+from crawler.commands.display import counted_duplicates, show_line, show_list
 from crawler.commands.report import CrawlReport
-from crawler.commands.standing import Standing
-from crawler.commands.standing_view import print_standing
 from crawler.pool import Ending
 
 _SHOWN = 20
@@ -17,29 +15,16 @@ _REASONS_SHOWN = 4
 
 def print_summary(report: CrawlReport, db: Path) -> None:
     """Print the report for people."""
-    _print_outcomes(report)
+    print_outcomes(report)
     _print_changes(report)
-    _print_seeds(report)
+    print_seeds(report)
     _print_left_out(report)
     _print_duplicates(report)
     _print_last_line(report, db)
 
 
-def print_daemon_summary(
-    report: CrawlReport, standing: Standing | None, db: Path, now: float
-) -> None:
-    """Print what an invocation of a daemon did, and how it stands, for people."""
-    _print_outcomes(report)
-    if standing is not None:
-        print_standing(standing, now)
-    _print_seeds(report)
-    why = "limit reached" if report.ending is Ending.LIMIT else "interrupted"
-    took = f"{report.seconds:,.1f} s" if report.seconds < 60 else span(report.seconds)
-    show_line("")
-    show_line(f"Stopped ({why}) after {took} → {db}; the same command goes on", "yellow")
-
-
-def _print_outcomes(report: CrawlReport) -> None:
+def print_outcomes(report: CrawlReport) -> None:
+    """Print how many URLs came to what."""
     counts = {
         "new": report.new, "changed": report.changed, "unchanged": report.unchanged,
         "gone": report.gone, "redirected": report.redirected, "refused": report.refused,
@@ -82,7 +67,8 @@ def _print_urls(title: str, urls: Sequence[str]) -> None:
     show_list(f"{title} ({len(urls):,})", ("page",), [(url,) for url in urls], _SHOWN)
 
 
-def _print_seeds(report: CrawlReport) -> None:
+def print_seeds(report: CrawlReport) -> None:
+    """Print which sites moved, and which gave nothing."""
     show_list(
         "Sites that moved (http, https and www count as one site)",
         ("site", "crawled at"),

@@ -64,6 +64,8 @@ class Stage:
 
     db: Path
     audit_share: float = 0.0
+    delay_s: float = 0.0
+    policy: str = "greedy_index"
     rules: list[dict[str, object]] = field(default_factory=list)
     web: SyntheticWeb = field(default_factory=lambda: showcase(seed=7, traps=False))
     clock: VirtualClock = field(init=False)
@@ -90,9 +92,13 @@ class Stage:
         self.server.hang_up_at = reload_at
         urls = [f"http://{name}.localhost/" for name in names or self.web.sites]
         order = DaemonOrder(
-            self.db, seeds_from_arguments(urls).seeds, budget, time_limit_s=days * DAY_S
+            self.db, seeds_from_arguments(urls).seeds, budget, self.policy, days * DAY_S
         )
-        settings = quick(daemon__audit_share=self.audit_share, daemon__rules=self.rules)
+        settings = quick(
+            daemon__audit_share=self.audit_share,
+            daemon__rules=self.rules,
+            politeness__delay_s=self.delay_s,
+        )
         return await keep(
             settings,
             order,

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from crawler.commands.crawling import Live
+from crawler.commands.glimpse import Glimpse
 from crawler.commands.grouping import Watch
-from crawler.commands.noting import Glimpse
 from crawler.commands.progress import Screen, watching
 from crawler.tally import Tally
 from storage.records import (

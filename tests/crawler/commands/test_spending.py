@@ -10,15 +10,16 @@ def moments(*columns: tuple[float, int, float, int, float]) -> list[Spending]:
     return [Spending(*each) for each in columns]
 
 
-def test_it_counts_from_the_last_moment_before() -> None:
+def test_it_counts_evenly_between_the_moments_around_the_beginning() -> None:
     found = spent(
         moments(
             (0, 1, 0, 0, 0.0), (90, 1, 0, 8, 9.0), (150, 1, 0, 13, 15.0), (200, 1, 0, 18, 20.0)
         ),
         100,
     )
-    assert (found.requests, found.flowed) == (10, 11.0)
-    assert found.share == 10 / 11
+    # A sixth of what came between 90 and 150 was before.
+    assert (found.requests, found.flowed) == (round(10 - 5 / 6), 10.0)
+    assert found.share == 9 / 10
 
 
 def test_a_daemon_that_began_since_counts_from_its_beginning() -> None:
@@ -35,7 +36,7 @@ def test_a_killed_daemon_goes_on_with_its_requests_and_with_a_budget_of_its_own(
         ),
         100,
     )  # fmt: skip
-    assert (found.requests, found.flowed) == (10, 8.0)
+    assert (found.requests, found.flowed) == (round(10 - 5 / 6), 7.0)
 
 
 def test_runs_are_counted_each_by_itself() -> None:
@@ -45,7 +46,7 @@ def test_runs_are_counted_each_by_itself() -> None:
         ),
         100,
     )
-    assert (found.requests, found.flowed) == (9, 10.0)
+    assert (found.requests, found.flowed) == (round(9 - 5 / 6), 9.0)
 
 
 def test_less_than_a_request_has_no_share_and_nothing_is_no_error() -> None:
