@@ -79,6 +79,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     New pages are found as in a crawl and compete with known ones for the budget, which is
     spent evenly over the day. Ctrl-C ends it after the exchanges under way; `freshet reload`
     lets it read the settings (`daemon.budget`, `daemon.policy`) and the site list again.
+    `freshet status` shows how it stands, `freshet explain URL` what it thinks of a page.
     """
     given = {
         "daemon.budget": budget,

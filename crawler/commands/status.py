@@ -1,4 +1,4 @@
-"""``freshet status``: the last run, the store and its frontier on one screen."""
+"""``freshet status``: the daemon, the last run, the store and its frontier."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Status:
 
 
 def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """Show the last run, what the store holds, and which hosts wait for what.
+    """Show how the daemon stands, the last run, what the store holds, and which hosts wait.
 
     A crawl may be writing the store meanwhile.
     """
