@@ -246,6 +246,7 @@ class _Daemon:
             ending = await self._assembly.run(pool, seeding)
             if ending is not Ending.PAUSED:
                 await self._upkeep(since)
+        await self._noting.stop()
         last = await self._noting.outlook(self._clock.now())
         async with self._around.database.transaction() as connection:
             await outlooks.append(connection, self._around.run_id, [last])

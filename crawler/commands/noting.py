@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import aiosqlite
@@ -18,7 +19,7 @@ from scheduler import policy
 from scheduler.policy import IndexPolicy
 from scheduler.recrawl.agenda import RecrawlAgenda
 from scheduler.recrawl.demand import wanted
-from scheduler.recrawl.forecast import Forecast, forecast, price, sources
+from scheduler.recrawl.forecast import Census, Forecast, forecast, price, sources
 from scheduler.recrawl.refresher import Beliefs, Refresher
 from storage import hosts
 from storage.records import CappedLane, Outlook
@@ -26,7 +27,7 @@ from storage.records import CappedLane, Outlook
 _DAY_S: Final = 86_400.0
 _EVERY_S: Final = 3_600.0
 _FIRST_S: Final = 10.0
-#: Pages from which on they are looked over in a thread.
+#: Pages from which on they are looked over in the background.
 _MANY: Final = 20_000
 _CAPPED: Final = 50
 
@@ -52,6 +53,7 @@ class Noting:
         self._began_at = began_at
         self._next_at = began_at
         self._last: Outlook | None = None
+        self._task: asyncio.Task[None] | None = None
 
     def follow(self, name: str, refresher: Refresher, budget: float) -> None:
         """What is noted from now on is what this refresher believes, for this policy and budget."""
@@ -59,12 +61,27 @@ class Noting:
         self._refresher, self._budget = refresher, budget
 
     async def chore(self, now: float, submit: Callable[[Outlook], Awaitable[None]]) -> None:
-        """Take a note if it is time."""
-        if now < self._next_at:
+        """Take a note if it is time; of many pages in the background."""
+        if self._task is not None and self._task.done():
+            self._task.result()
+            self._task = None
+        if now < self._next_at or self._task is not None:
             return
         hour = (now // _EVERY_S + 1) * _EVERY_S
         self._next_at = min(hour, max(2 * now - self._began_at, now + _FIRST_S))
+        if len(self._agenda.pages) > _MANY:
+            self._task = asyncio.create_task(self._note(now, submit))
+        else:
+            await self._note(now, submit)
+
+    async def _note(self, now: float, submit: Callable[[Outlook], Awaitable[None]]) -> None:
         await submit(await self.outlook(now))
+
+    async def stop(self) -> None:
+        """Leave a note that is being taken."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
 
     def glimpse(self, now: float) -> Glimpse:
         """How it stands at this moment."""
@@ -87,10 +104,13 @@ class Noting:
             self._spacing,
         )
         self._refresher.limits(limits.lane, limits.per_day)
-        if len(self._agenda.pages) > _MANY:
-            found, capped = await asyncio.to_thread(self._expected, limits, now / _DAY_S)
-        else:
-            found, capped = self._expected(limits, now / _DAY_S)
+        # At one moment: pages come and are looked at while the rest is worked out.
+        pages = Census.of(self._agenda.pages)
+        beliefs = (
+            self._refresher.beliefs(now / _DAY_S) if len(pages) else Beliefs(*(np.zeros(0),) * 3)
+        )
+        work = partial(self._expected, pages, beliefs, limits, now / _DAY_S)
+        found, capped = await asyncio.to_thread(work) if len(pages) > _MANY else work()
         upcoming = self._agenda.upcoming()
         self._last = Outlook(
             now, self._began_at, self._budget, self._name, self._pacer.flowed(now),
@@ -102,18 +122,19 @@ class Noting:
         )  # fmt: skip
         return self._last
 
-    def _expected(self, limits: Limits, day: float) -> tuple[Forecast, tuple[CappedLane, ...]]:
-        pages = self._agenda.pages
-        n = len(pages)
-        beliefs = self._refresher.beliefs(day) if n else Beliefs(*(np.zeros(0),) * 3)
+    def _expected(
+        self, pages: Census, beliefs: Beliefs, limits: Limits, day: float
+    ) -> tuple[Forecast, tuple[CappedLane, ...]]:
         found = forecast(pages, beliefs)
-        if not n or limits.per_day.min() >= self._budget:
+        if not len(pages) or limits.per_day.min() >= self._budget:
             return found, ()
-        return found, self._capped(limits, beliefs, day)
+        return found, self._capped(pages, beliefs, limits, day)
 
-    def _capped(self, limits: Limits, beliefs: Beliefs, day: float) -> tuple[CappedLane, ...]:
+    def _capped(
+        self, pages: Census, beliefs: Beliefs, limits: Limits, day: float
+    ) -> tuple[CappedLane, ...]:
         """The lanes of which more is wanted than they allow."""
-        table, waited = sources(self._agenda.pages, beliefs, limits.lane, limits.per_day, day)
+        table, waited = sources(pages, beliefs, limits.lane, limits.per_day, day)
         try:
             looks = wanted(self._policy, table, waited, self._budget)
         except Exception:  # noqa: BLE001 - another's policy; the refresher's guard tells of it

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from crawler.clock import VirtualClock
+from crawler.commands import noting
 from crawler.commands.standing import Standing, standing
 from storage import outlooks, runs
 from storage.database import reading
@@ -112,3 +113,15 @@ async def test_without_a_page_there_is_an_outlook_all_the_same(tmp_path: Path) -
     assert (outlook.stale, outlook.price, outlook.capped) == (None, None, ())
     async with reading(stage.db) as connection:
         assert len(await outlooks.spendings(connection, 0.0)) >= 2
+
+
+async def test_many_pages_are_looked_over_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(noting, "_MANY", 10)
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(480.0, 0.5, ["news"])
+    noted = stage.rows("SELECT watched FROM outlook ORDER BY at")
+    assert len(noted) >= 12
+    assert int(str(noted[-1][0])) > 60
+    assert len(stage.server.asked) == pytest.approx(240, abs=2)

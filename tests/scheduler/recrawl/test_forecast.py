@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scheduler.harmonics import ein
-from scheduler.recrawl.forecast import forecast, price, sources
+from scheduler.recrawl.forecast import Census, forecast, price, sources
 from scheduler.recrawl.refresher import Beliefs
 from scheduler.recrawl.watchlist import Watchlist
 
@@ -31,20 +31,20 @@ BELIEFS = Beliefs(
 
 
 def test_costs_are_means_over_the_captured_pages_by_importance() -> None:
-    found = forecast(PAGES, BELIEFS)
+    found = forecast(Census.of(PAGES), BELIEFS)
     assert found.stale == pytest.approx(1 - (3 * exp(-0.5) + exp(-2.0)) / 4)
     assert found.harmonic == pytest.approx((3 * ein(0.5) + ein(2.0)) / 4)
     assert found.clocked == 0.5
 
 
 def test_every_page_counts_where_it_belongs() -> None:
-    found = forecast(PAGES, BELIEFS)
+    found = forecast(Census.of(PAGES), BELIEFS)
     assert (found.watched, found.captured, found.waiting, found.gone) == (6, 2, 1, 1)
     assert found.changing == (1, 1, 0, 0, 0)
 
 
 def test_of_no_pages_nothing_is_expected() -> None:
-    found = forecast(Watchlist(), Beliefs(*(np.zeros(0),) * 3))
+    found = forecast(Census.of(Watchlist()), Beliefs(*(np.zeros(0),) * 3))
     assert (found.stale, found.harmonic, found.changing) == (None, None, (0,) * 5)
 
 
@@ -54,8 +54,20 @@ def test_the_price_is_the_median_of_what_was_paid_freely() -> None:
 
 
 def test_what_hosts_are_asked_for_comes_from_the_captured_and_the_new() -> None:
-    table, waited = sources(PAGES, BELIEFS, np.array([1, 0]), np.array([5.0, 7.0]), 10.0)
+    table, waited = sources(Census.of(PAGES), BELIEFS, np.array([1, 0]), np.array([5.0, 7.0]), 10.0)
     assert table.importance.tolist() == [3.0, 1.0, 2.0]
     assert table.host.tolist() == [1, 0, 0]
     assert table.host_capacity.tolist() == [5.0, 7.0]
     assert np.array_equal(waited, [np.nan, np.nan, 3.0], equal_nan=True)
+    alone, _ = sources(Census.of(PAGES), BELIEFS, np.array([0]), np.array([5.0]), 10.0)
+    assert alone.importance.tolist() == [3.0]
+
+
+def test_a_census_stays_as_it_was() -> None:
+    pages = Watchlist()
+    pages.add(np.arange(2), captured=np.array([True, False]), not_before=np.full(2, -inf))
+    census = Census.of(pages)
+    pages["captured"][:] = True
+    pages.add(np.arange(2, 3))
+    assert (len(census), census.held.tolist()) == (2, [True, False])
+    assert census.waiting.tolist() == [False, True]
