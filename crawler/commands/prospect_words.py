@@ -168,7 +168,7 @@ def _budget(it: Prospect) -> str:
 
 
 def _ago(seconds: float) -> str:
-    return f"{span(seconds)} ago"
+    return f"{span(max(0.0, seconds))} ago"
 
 
 def _days(days: float | None) -> str:
