@@ -80,11 +80,12 @@ class Prospect:
 
     ``importance_by`` says where the importance comes from; ``stale`` is the probability that the
     copy has changed since it was looked at, ``age_days`` ago, or the page found. ``least_days``
-    and ``most_days`` are between looks by the rules; ``excluded_by`` is the pattern of the rule by
-    which the page is not asked for, ``not_before`` (Unix seconds) when it may be. Under an index
-    policy ``worth`` is what a look is worth now, and ``price`` what looks are taken at; under a
-    rate policy ``planned`` are the looks a day. ``due_in_days`` follows. All are None where they
-    do not apply. ``capped`` is the page's host if it is at its cap.
+    and ``most_days`` are between looks by the rules; ``excluded_by`` is the pattern of the rule
+    by which the page is not asked for, ``not_before`` (Unix seconds) when it may be. Under an
+    index policy ``worth`` is what a look is worth now, and ``price`` what looks are taken at (at
+    its host's pages, if that is capped); under a rate policy ``planned`` are the looks a day.
+    ``due_in_days`` follows. All are None where they do not apply. ``capped`` is the page's host
+    if it is at its cap.
     """
 
     budget: str
@@ -172,9 +173,10 @@ def _prospect(it: _Records, now: float) -> Prospect:
     learning.recall(places, at, compared, it.looks.changed[known])
     page = _watched(it, on_terms)
     value = Valuing(policy.load(it.order.policy), learning, row, page, places, at)
-    noted = it.outlook.price if it.outlook is not None else None
-    price = value.usual_worth() if noted is None else noted
     limits = limits_of([it.hosts[host_id] for host_id in host_ids.tolist()], {}, it.spacing)
+    capped = _capped(it)
+    same_lane = limits.lane[codes] == limits.lane[codes[row]]
+    price = _price(it, value, same_lane if capped is not None else None)
     planned = value.planned(parsed(it.order.budget), limits.lane[codes], limits.per_day)
     lower, upper = learning.credible(row)
     excluding = ruling(pages.url[row], it.order.rules, "never")
@@ -198,7 +200,7 @@ def _prospect(it: _Records, now: float) -> Prospect:
         price=price,
         planned=planned,
         due_in_days=_due_in_days(value, day, free_at, price, planned),
-        capped=_capped(it),
+        capped=capped,
     )
 
 
@@ -250,6 +252,14 @@ def _last(it: _Records, worth: float | None) -> LastVisit | None:
     last = it.past[0]
     in_a_row = sum(1 for _ in takewhile(lambda seen: seen.kind is last.kind, it.past))
     return LastVisit(last.at, last.kind, in_a_row, it.drawn, worth, last.reason, last.detail)
+
+
+def _price(it: _Records, value: Valuing, lane: Bools | None) -> float | None:
+    """What looks are taken at: as noted, but those of a ``lane`` at its cap at more."""
+    if lane is not None:
+        return value.usual_worth(lane)
+    noted = None if it.outlook is None else it.outlook.price
+    return value.usual_worth(np.ones(len(it.pages), np.bool_)) if noted is None else noted
 
 
 def _capped(it: _Records) -> CappedLane | None:

@@ -122,7 +122,8 @@ def _value(it: Prospect) -> Iterator[str]:
     elif it.worth is not None:
         if not it.captured:
             yield "Without a copy a look is worth the importance times the days that it waits."
-        price = f"; under {_budget(it)} looks are taken at about {amount(it.price or 0.0)}"
+        where = "looks" if it.capped is None else "looks at the pages of its host"
+        price = f"; under {_budget(it)} {where} are taken at about {amount(it.price or 0.0)}"
         yield f"A look is worth {amount(it.worth)} now{'' if it.price is None else price}."
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Floats
+from scheduler.arguments import Bools, Floats
 from scheduler.policy import IndexPolicy, Policy, RatePolicy
 from scheduler.recrawl.learning import Learning
 from scheduler.recrawl.watchlist import Watchlist
@@ -50,13 +50,13 @@ class Valuing:
             return None
         return float(self._index(np.array([self.row], np.intp), mine[-2:-1], float(mine[-1]))[0])
 
-    def usual_worth(self) -> float | None:
-        """What the last looks at any pages were worth: their median."""
+    def usual_worth(self, among: Bools) -> float | None:
+        """What the last looks at pages of these were worth: their median; ``among`` is (n,)."""
         if not isinstance(self.policy, IndexPolicy):
             return None
         order = np.lexsort((np.arange(len(self.row_of)), self.row_of))
         row, day = self.row_of[order], self.at[order]
-        again = np.flatnonzero(np.diff(row) == 0) + 1
+        again = np.flatnonzero((np.diff(row) == 0) & among[row[1:]]) + 1
         latest = again[np.argsort(day[again], kind="stable")[-_RECENT:]]
         paid = [
             float(self._index(row[i : i + 1], day[i - 1 : i], float(day[i]))[0])

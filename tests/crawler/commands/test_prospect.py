@@ -189,21 +189,36 @@ async def test_rules_keep_looks_apart_and_let_none_wait_too_long(store: SmallSto
     assert due <= 1 + 1e-6
 
 
-async def test_the_price_and_the_cap_of_the_host_are_those_that_the_daemon_noted(
-    store: SmallStore,
-) -> None:
+def noted(store: SmallStore, lane: str) -> None:
+    """An outlook in which this lane is at its cap."""
     store.insert(
         "outlook", at=NOW - 60, run_id=1, began_at=NOW - DAY_S, fetches=5, budget=24.0,
         policy="greedy_index", flowed=5.0, forgone=0.0, watched=2, captured=2, waiting=0, gone=0,
         price=0.0625, daily=1, weekly=0, monthly=0, yearly=1, rarer=0, clocked=0.0, next_at=NOW,
     )  # fmt: skip
     store.insert(
-        "capped_lane", outlook_at=NOW - 60, lane="one.example", most=86_400.0, wanted=120_000.0,
-        pages=2,
-    )  # fmt: skip
+        "capped_lane", outlook_at=NOW - 60, lane=lane, most=86_400.0, wanted=120_000.0, pages=2
+    )
+
+
+async def test_the_price_is_the_one_that_the_daemon_noted(store: SmallStore) -> None:
+    noted(store, "another.example")
+    text = await said(store, looked_at(store, "/page", (9, "new"), (5, "changed")))
+    assert "requests a day looks are taken at about 0.0625. So its turn is now." in text
+    assert "cap" not in text
+
+
+async def test_at_a_host_at_its_cap_looks_are_taken_at_what_they_are_worth_there(
+    store: SmallStore,
+) -> None:
     page = looked_at(store, "/page", (9, "new"), (5, "changed"))
+    noted(store, "one.example")
+    found = await ahead(store, page)
+    assert found.price is not None
+    assert found.price > 0.0625
     text = await said(store, page)
-    assert "looks are taken at about 0.0625. So its turn is when its host is free." in text
+    assert "looks at the pages of its host are taken at about " in text
+    assert "So its turn is when its host is free." in text
     assert "Its host is at its cap: 86,400 looks a day at most, asked for 120,000." in text
 
 
