@@ -57,6 +57,11 @@ class Pacer:
         self._flow(now)
         self._set(per_day)
 
+    def flowed(self, now: float) -> float:
+        """The requests that the budget has had room for since the beginning."""
+        self._flow(now)
+        return self.spent + self.forgone + self._balance
+
     def allows(self, now: float) -> bool:
         """Whether a request may start."""
         if self._per_s == inf:

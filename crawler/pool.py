@@ -48,10 +48,17 @@ class Ending(StrEnum):
 _ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
 
 
+async def _nothing(_now: float) -> None:
+    """The chore of who has none."""
+
+
 class FetchPool:
     """Runs errands until nothing is due within the patience, a limit, or :meth:`stop`.
 
     ``pacer`` is asked before each exchange, whatever it is for.
+
+    Attributes:
+        chore: done before each look for work, at least once a minute of a daemon's.
     """
 
     def __init__(
@@ -78,6 +85,7 @@ class FetchPool:
         self._unacknowledged = 0
         self._submit_entry = submit
         self.told_to_stop = asyncio.Event()
+        self.chore: Callable[[float], Awaitable[None]] = _nothing
         self._pausing = False
         self._is_store_away = False
         self._is_held = False
@@ -163,6 +171,7 @@ class FetchPool:
     # -- one turn of the loop ----------------------------------------------------
 
     async def _replenish(self) -> None:
+        await self.chore(self._clock.now())
         supply = await self._agenda.replenish(self._clock.now())
         new = [host for host in supply.new_hosts if not self._frontier.knows(host.host_id)]
         # Together: a key may be an address, and each name a query.

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import aiosqlite
 
-from storage.records import Host, HostState, RobotsRecord, RobotsStanding
+from storage.records import Host, HostState, Kind, RobotsRecord, RobotsStanding
+
+#: Observations from which it is told how long exchanges take.
+_LAST = 20_000
 
 #: A host's state is that of its lane: the one saved last, whichever host it was saved for.
 _SELECT = """
@@ -51,6 +54,17 @@ async def find(connection: aiosqlite.Connection, origin: str) -> Host | None:
     """The host with this origin, or None."""
     rows = await connection.execute_fetchall(f"{_SELECT} WHERE h.origin = ?", (origin,))
     return next((_host(row) for row in rows), None)
+
+
+async def exchange_s(connection: aiosqlite.Connection) -> dict[int, float]:
+    """The mean seconds of an exchange with each host, by its share in the store's last ones."""
+    rows = await connection.execute_fetchall(
+        "SELECT p.host_id, avg(o.duration_s) FROM "
+        "(SELECT page_id, duration_s FROM observation WHERE kind <> ? ORDER BY id DESC LIMIT ?) "
+        "AS o JOIN page AS p ON p.id = o.page_id GROUP BY p.host_id",
+        (Kind.REFUSED, _LAST),
+    )
+    return {row[0]: row[1] for row in rows}
 
 
 async def save_states(

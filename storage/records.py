@@ -1,6 +1,6 @@
 """The nouns that cross packages. Pure values; their words are in :mod:`storage.words`.
 
-Beside those it imports only :mod:`storage.corrections`, and others take both from here.
+Beside those it imports :mod:`storage.corrections` and :mod:`storage.outlook`; take all from here.
 In order of travel: a :class:`DueUrl` leaves the frontier, becomes a :class:`FetchResult`, is
 reduced and compared into an :class:`Observation`, and is stored as part of a :class:`Visit`.
 Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from storage.corrections import Amendment, CopyFinding, Retraction
+from storage.outlook import RATE_CLASSES, Audit, CappedLane, Outlook
 from storage.words import KINDS, AliasKind, Kind, Outcome, Reason, RobotsStanding, Role, Rung
 
 __all__ = [
-    "KINDS", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Audit", "Capture",
-    "CopyFinding", "Digests", "DueUrl", "Entry", "FetchResult", "Host", "HostState", "Kind",
-    "Links", "Observation", "Outcome", "PageHistory", "Reason", "Retraction", "RobotsRecord",
-    "RobotsStanding", "RobotsVisit", "Role", "Rung", "SeedsSettled", "StoredSeed", "Supply",
-    "Targets", "Validators", "Visit",
+    "KINDS", "RATE_CLASSES", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Audit",
+    "CappedLane", "Capture", "CopyFinding", "Digests", "DueUrl", "Entry", "FetchResult", "Host",
+    "HostState", "Kind", "Links", "Observation", "Outcome", "Outlook", "PageHistory", "Reason",
+    "Retraction", "RobotsRecord", "RobotsStanding", "RobotsVisit", "Role", "Rung", "SeedsSettled",
+    "StoredSeed", "Supply", "Targets", "Validators", "Visit",
 ]  # fmt: skip
 
 
@@ -38,15 +39,6 @@ class Digests:
 
     body: bytes
     text: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class Audit:
-    """A page that was drawn at random: how likely it is ``expected`` to be stale, and ``since``."""
-
-    importance: float
-    since: float
-    expected: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +333,7 @@ class Probed:
     host: HostState | None = None
 
 
-Entry = Visit | RobotsVisit | SeedsSettled | Probed
+Entry = Visit | RobotsVisit | SeedsSettled | Probed | Outlook
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from storage import (
     links,
     memories,
     observations,
+    outlooks,
     pages,
     retractions,
     runs,
@@ -31,6 +32,7 @@ from storage.records import (
     Entry,
     HostState,
     Kind,
+    Outlook,
     Reason,
     Retraction,
     RobotsVisit,
@@ -78,6 +80,8 @@ class VisitTables:
         await self._record_hosts(connection, entries)
         await self._record_seeds(connection, entries)
         await runs.count_fetches(connection, self._run_id, sum(e.fetches for e in entries))
+        noted = [e for e in entries if isinstance(e, Outlook)]
+        await outlooks.append(connection, self._run_id, noted)
         acknowledged = [
             replace(each, retracted=await self._take_back(connection, each.entry))
             if isinstance(each.entry, Visit)

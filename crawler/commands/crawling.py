@@ -23,6 +23,7 @@ from crawler.commands.assembly import (
 )
 from crawler.commands.correcting import correct
 from crawler.commands.formats import require_readable
+from crawler.commands.glimpse import Glimpse
 from crawler.commands.grouping import Watch, catch_up
 from crawler.commands.networking import Network
 from crawler.commands.parsers import parser_of
@@ -68,7 +69,10 @@ class CrawlOrder:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """The running parts that progress is read from; ``comparing`` is what it ends with."""
+    """The running parts that progress is read from; ``comparing`` is what it ends with.
+
+    ``glimpse`` tells at a time how a daemon stands, None in a crawl.
+    """
 
     pool: FetchPool
     frontier: Frontier
@@ -76,6 +80,7 @@ class Live:
     clock: Clock
     resumed: bool
     comparing: Watch
+    glimpse: Callable[[float], Glimpse] | None = None
 
 
 async def crawl(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,12 @@ from config.loading import load
 from crawler.commands import running
 from crawler.commands.budget import crawls_per_day, parsed
 from crawler.commands.console import fail, print_json
+from crawler.commands.daemon_summary import print_daemon_summary
 from crawler.commands.keeping import DaemonOrder, keep
 from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from crawler.commands.progress import watching
 from crawler.commands.site_lists import given_seeds, overrides, read_again
-from crawler.commands.summary import print_summary
+from crawler.commands.standing import read_standing
 from crawler.errors import CrawlError
 
 
@@ -82,8 +84,8 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
     New pages are found as in a crawl and compete with known ones for the budget, which is
     spent evenly over the day. Ctrl-C ends it after the exchanges under way; `freshet reload`
-    lets it read the settings (`daemon.budget`, `daemon.policy`, `daemon.importance`,
-    `daemon.rules`) and the site list again.
+    lets it read the settings and the site list again. `freshet status` shows how it stands,
+    `freshet explain URL` what it thinks of a page.
     """
     given = {
         "daemon.budget": budget,
@@ -112,7 +114,8 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if json:
         print_json(report.as_json())
     else:
-        print_summary(report, db)
+        now = time.time()
+        print_daemon_summary(report, running.run(read_standing(db, now)), db, now)
 
 
 def order_again(

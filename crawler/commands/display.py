@@ -56,6 +56,11 @@ def moment(at: float, now: float) -> str:
     return f"{local:%Y-%m-%d %H:%M:%S} ({relative(at, now)})"
 
 
+def clock_time(at: float) -> str:
+    """A time on the local clock, without its day."""
+    return f"{datetime.fromtimestamp(at, UTC).astimezone():%H:%M:%S}"
+
+
 def size(count: int) -> str:
     """A number of bytes with a decimal unit."""
     return decimal(count)

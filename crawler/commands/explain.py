@@ -26,10 +26,13 @@ from crawler.commands.explanation import (
     Finding,
     RobotsView,
     explain,
+    obstacle,
 )
 from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from crawler.commands.prospect import Prospect, prospect
+from crawler.commands.prospect_words import paragraph
 from storage import inquiries
+from storage.database import owner_of
 from storage.inquiries import GoodCapture, KnownUrl
 from storage.records import HostState, RobotsStanding
 
@@ -56,7 +59,7 @@ def explain_command(
     if json:
         print_json(explanation.as_json() | {"prospect": ahead and asdict(ahead)})
     else:
-        _print(explanation, ahead)
+        _print(explanation, ahead, db)
 
 
 async def _read(
@@ -68,9 +71,9 @@ async def _read(
         return it, None if page_id is None else await prospect(connection, page_id, now)
 
 
-def _print(it: Explanation, ahead: Prospect | None) -> None:
+def _print(it: Explanation, ahead: Prospect | None, db: Path) -> None:
     show_line(it.url, "bold")
-    show_line(it.outlook if ahead is None else ahead.sentence())
+    show_line(it.outlook if ahead is None else _ahead(it, ahead, db))
     if it.known is None:
         _print_unknown(it)
     else:
@@ -82,6 +85,12 @@ def _print(it: Explanation, ahead: Prospect | None) -> None:
     if it.capture is not None:
         _print_capture(it.capture, it.at)
     show_list("Last observations", history.HEADER, [history.row(o, it.at) for o in it.observations])
+
+
+def _ahead(it: Explanation, ahead: Prospect, db: Path) -> str:
+    hindered = obstacle(it.robots, it.host, it.at)
+    is_running = (owner_of(db) or ("",))[0] == "daemon"
+    return paragraph(ahead, it.at, obstacle=hindered, is_running=is_running)
 
 
 def _print_unknown(it: Explanation) -> None:

@@ -198,8 +198,8 @@ def _outlook(
     if known.held_back is not None:
         return f"not crawled: {known.held_back}"
     when = _when_due(place, now) if place else _when_again(known, rules, now)
-    obstacle = _obstacle(robots, host, now)
-    return f"{when}; {obstacle}" if obstacle else when
+    hindered = obstacle(robots, host, now)
+    return f"{when}; {hindered}" if hindered else when
 
 
 def _because(known: KnownUrl, pattern: CopyPattern | None) -> str:
@@ -229,7 +229,8 @@ def _when_again(known: KnownUrl, rules: ExplanationRules, now: float) -> str:
     return "not due in this run; due again when the next one starts"
 
 
-def _obstacle(robots: RobotsView | None, host: HostState | None, now: float) -> str | None:
+def obstacle(robots: RobotsView | None, host: HostState | None, now: float) -> str | None:
+    """What stands in the way of asking a host for a URL, or None."""
     if robots is not None and robots.standing is RobotsStanding.UNREACHABLE:
         return f"nothing is asked for while robots.txt cannot be reached: {robots.reason}"
     if robots is not None and not robots.verdict.allowed:

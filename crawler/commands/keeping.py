@@ -34,8 +34,10 @@ from crawler.commands.crawling import COMPARED, Live
 from crawler.commands.formats import require_readable
 from crawler.commands.grouping import Watch, catch_up
 from crawler.commands.networking import Network
+from crawler.commands.noting import Noting
 from crawler.commands.outages import Outages
 from crawler.commands.parsers import parser_of
+from crawler.commands.refreshing import refresher_of
 from crawler.commands.reloading import taken_over, waiting_for_a_restart
 from crawler.commands.report import CrawlReport, make_report
 from crawler.commands.resuming import resume_time
@@ -48,22 +50,15 @@ from crawler.network.fetch import Fetcher
 from crawler.pacing import Pacer
 from crawler.pool import Ending, FetchPool, PoolRules
 from crawler.tally import Tally
-from scheduler import policy
 from scheduler.arguments import Ints
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policy import IndexPolicy, PolicyError, RatePolicy
 from scheduler.recrawl.agenda import RecrawlAgenda
-from scheduler.recrawl.by_clock import ByClock
-from scheduler.recrawl.by_index import ByIndex
-from scheduler.recrawl.by_rate import ByRate
-from scheduler.recrawl.guarded import Guarded
 from scheduler.recrawl.preparing import prepare
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import Terms
-from storage import bodies, copies, pages, runs, seeds
+from storage import bodies, copies, outlooks, pages, runs, seeds
 from storage.database import Database, open_store
 from storage.errors import StoreError
-from storage.records import Kind
+from storage.records import Kind, Outlook
 from storage.runs import RunState
 
 log = logging.getLogger(__name__)
@@ -154,28 +149,6 @@ async def _prepared() -> None:
     if not done:
         log.warning("compiling what the daemon learns with; after an installation it takes a while")
     await work
-
-
-def refresher_of(specification: str) -> Refresher:
-    """What values pages by the policy of this name.
-
-    Raises:
-        CrawlError: there is none of this name, or it is of a kind that a daemon cannot follow.
-    """
-    try:
-        chosen = policy.load(specification)
-    except PolicyError as error:
-        raise CrawlError(str(error)) from error
-    if isinstance(chosen, GreedyIndex):
-        return Guarded(ByClock(), specification)
-    if isinstance(chosen, IndexPolicy):
-        return Guarded(ByIndex(chosen), specification)
-    if isinstance(chosen, RatePolicy):
-        return Guarded(ByRate(chosen), specification)
-    raise CrawlError(
-        f"policy {specification}: sets intervals and knows no budget; a daemon follows policies "
-        "of indices and of rates"
-    )
 
 
 class _Reloads:
@@ -274,6 +247,11 @@ class _Daemon:
         )  # fmt: skip
         self._assembly = Assembly(around, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
         refresher.replan(order.budget, around.clock.now() / _DAY_S)
+        self._noting = Noting(
+            around.database.reader, self.agenda, self._pacer, around.settings.politeness,
+            around.clock.now(),
+        )  # fmt: skip
+        self._noting.follow(order.policy, refresher, order.budget)
 
     def _terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
@@ -291,8 +269,12 @@ class _Daemon:
         ends_at = started_at + (self._order.time_limit_s or inf)
         rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf, goes_on=True)
         pool = self._pool = self._assembly.pool(seeding, rules, self._pacer)
-        self.agenda.wake = pool.wake
-        live = Live(pool, self._assembly.frontier, self._tally, self._clock, False, Watch())
+        self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
+        pool.chore = partial(self._noting.chore, submit=pool.submit)
+        live = Live(
+            pool, self._assembly.frontier, self._tally, self._clock, False, Watch(),
+            self._noting.glimpse,
+        )  # fmt: skip
         self._assembly.listeners.append(watch(live))
         outages = Outages(pool, self._clock)
         self._assembly.patience = outages.wait
@@ -312,15 +294,18 @@ class _Daemon:
                     await outages.endure(partial(self._upkeep, kept_up_at, comparing))
                 kept_up_at = self._clock.now()
         await self.agenda.rest()
-        await outages.endure(self._close_run)
+        await self._noting.stop()
+        last = await self._noting.outlook(self._clock.now())
+        await outages.endure(partial(self._close_run, last))
         report = await make_report(
             self._around.database.reader, self._around.run_id, self._tally, ending,
             seconds=self._clock.now() - started_at, resumed=False,
         )  # fmt: skip
         return replace(report, forgone=round(self._pacer.forgone, 1))
 
-    async def _close_run(self) -> None:
+    async def _close_run(self, last: Outlook) -> None:
         async with self._around.database.transaction() as connection:
+            await outlooks.append(connection, self._around.run_id, [last])
             await runs.close(connection, self._around.run_id, RunState.ENDED, self._clock.now())
 
     def reload(self, reread: Reread) -> None:
@@ -357,6 +342,7 @@ class _Daemon:
         refresher.replan(order.budget, now / _DAY_S)
         self.agenda.audit_share = settings.daemon.audit_share
         await self.agenda.forget(refresher)
+        self._noting.follow(order.policy, refresher, order.budget)
         self._order = order
         log.warning(
             "reloaded: %g requests a day by %s%s%s",

@@ -17,10 +17,15 @@ from rich.text import Text
 from crawler.commands.assembly import Observer
 from crawler.commands.console import err
 from crawler.commands.crawling import Live
+from crawler.commands.display import span
+from crawler.commands.figures import counted, percent
+from crawler.commands.glimpse import Glimpse
 from storage.records import Acknowledged, Kind, Role, Visit
 
 _REFRESH_PER_S = 4
 _LOG_EVERY_S = 10.0
+#: A daemon has months.
+_DAEMON_LOG_EVERY_S = 600.0
 _REASONS_SHOWN = 3
 _CHANGES_SHOWN = 5
 
@@ -61,11 +66,23 @@ class Screen:
 
     def __rich__(self) -> Table:
         """The lines as of now."""
-        tally, now = self._live.tally, self._live.clock.now()
-        seconds = max(now - self._started_at, 1e-3)
-        kinds = tally.kinds
+        now = self._live.clock.now()
         table = Table.grid(padding=(0, 1))
-        line = Text.assemble(
+        if self._live.glimpse is None:
+            table.add_row(self._counts_line(now))
+            table.add_row(Text(self._comparing_line() or self._hosts_line(now), style="dim"))
+        else:
+            glimpse = self._live.glimpse(now)
+            table.add_row(self._budget_line(glimpse, now))
+            table.add_row(_cut(self._next_line(glimpse, now), "dim"))
+        for change in self._changes:
+            table.add_row(change)
+        return table
+
+    def _counts_line(self, now: float) -> Text:
+        tally, kinds = self._live.tally, self._live.tally.kinds
+        seconds = max(now - self._started_at, 1e-3)
+        return Text.assemble(
             (f"{tally.pages:,}", "bold"), " pages  ",
             f"{tally.fetches / seconds:,.1f} fetches/s  ",
             (f"{kinds[Kind.CHANGED]:,} changed", "green" if kinds[Kind.CHANGED] else ""), "  ",
@@ -73,11 +90,38 @@ class Screen:
             (f"{tally.errors:,} errors", "red" if tally.errors else ""), "  ",
             f"{tally.refused_by_robots:,} refused  ", f"{_clock(seconds)}",
         )  # fmt: skip
-        table.add_row(line)
-        table.add_row(Text(self._comparing_line() or self._hosts_line(now), style="dim"))
-        for change in self._changes:
-            table.add_row(change)
-        return table
+
+    def _budget_line(self, glimpse: Glimpse, now: float) -> Text:
+        """What a daemon has spent, and what came of it."""
+        tally, kinds = self._live.tally, self._live.tally.kinds
+        stale = None if glimpse.outlook is None else glimpse.outlook.stale
+        counts = (
+            (kinds[Kind.CHANGED], "changed", "green"), (kinds[Kind.NEW], "new", ""),
+            (kinds[Kind.GONE], "gone", "yellow"), (tally.errors, "failed", "red"),
+        )  # fmt: skip
+        return Text.assemble(
+            (f"{glimpse.spent:,}", "bold"), f" of {int(glimpse.flowed):,} requests spent  ",
+            "" if stale is None else f"{percent(1 - stale)} fresh  ",
+            *((f"{count:,} {word}  ", style) for count, word, style in counts if count),
+            _clock(now - self._started_at),
+        )  # fmt: skip
+
+    def _next_line(self, glimpse: Glimpse, now: float) -> str:
+        """What a daemon waits for."""
+        waits = self._live.frontier.waits(now)
+        parts = []
+        if self._live.pool.stopping:
+            parts.append("stopping: waiting for what is under way, Ctrl-C again to break off")
+        elif glimpse.next_url is not None:
+            wait = glimpse.next_at - now
+            parts.append(f"next{f' in {span(wait)}' if wait >= 1 else ''}: {glimpse.next_url}")
+        if glimpse.outlook is not None and glimpse.outlook.waiting:
+            parts.append(f"{counted(glimpse.outlook.waiting, 'new page')} waiting")
+        if glimpse.outlook is not None and glimpse.outlook.capped:
+            parts.append(f"{counted(len(glimpse.outlook.capped), 'host')} at the cap")
+        reasons = Counter(waits.values()).most_common(_REASONS_SHOWN)
+        parts += [f"{counted(n, 'host')} out: {why}" for why, n in reasons]
+        return "  ·  ".join(parts)
 
     def _comparing_line(self) -> str | None:
         """What is done when the last host has answered; None before."""
@@ -110,6 +154,11 @@ def _change_line(visit: Visit) -> Text:
     return line
 
 
+def _cut(words: str, style: str) -> Text:
+    """One line, as much of it as there is room for."""
+    return Text(words, style=style, no_wrap=True, overflow="ellipsis")
+
+
 class _Log:
     """One line every few seconds; with ``every_page`` one for each committed visit."""
 
@@ -117,7 +166,8 @@ class _Log:
         self._live = live
         self._every_page = every_page
         self._silent = silent
-        self._next_at = live.clock.now() + _LOG_EVERY_S
+        self._every_s = _LOG_EVERY_S if live.glimpse is None else _DAEMON_LOG_EVERY_S
+        self._next_at = live.clock.now() + self._every_s
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
         """A batch has committed."""
@@ -127,12 +177,22 @@ class _Log:
                     _log_visit(item.entry)
         now = self._live.clock.now()
         if now >= self._next_at and not self._silent:
-            self._next_at = now + _LOG_EVERY_S
-            tally = self._live.tally
-            log.info(
-                "crawling", pages=tally.pages, fetches=tally.fetches, errors=tally.errors,
-                changed=tally.kinds[Kind.CHANGED], active=self._live.pool.active,
-            )  # fmt: skip
+            self._next_at = now + self._every_s
+            self._log_counts(now)
+
+    def _log_counts(self, now: float) -> None:
+        tally = self._live.tally
+        counts: dict[str, object] = {
+            "pages": tally.pages, "fetches": tally.fetches, "errors": tally.errors,
+            "changed": tally.kinds[Kind.CHANGED], "active": self._live.pool.active,
+        }  # fmt: skip
+        if self._live.glimpse is None:
+            log.info("crawling", **counts)
+            return
+        glimpse = self._live.glimpse(now)
+        if glimpse.outlook is not None and glimpse.outlook.stale is not None:
+            counts["fresh"] = round(1 - glimpse.outlook.stale, 4)
+        log.info("keeping fresh", **counts, flowed=int(glimpse.flowed))
 
 
 def _log_visit(visit: Visit) -> None:

@@ -1,172 +1,295 @@
-"""A page's prospects by its own history under its site's prior: rate, worth, next look.
+"""A page's prospects as the last run's daemon has them: rate, worth, next look.
 
-Worked out from the store. A daemon on the clocks of sites may look earlier, where a site is seen
-to change, or later.
+Worked out from the store, by going through the daemon's learning again. The change rate is that by
+the page's own history under its site's prior; what a look is worth may go by the site's clock.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from math import inf
 from typing import Final
 
 import aiosqlite
 import numpy as np
 
 from config.settings import Daemon
-from crawler.commands.display import span
+from crawler.commands.budget import parsed
+from crawler.commands.sources.areas import Areas
 from crawler.commands.sources.importance import Importance
-from crawler.commands.sources.page_rules import terms
-from crawler.commands.sources.weighing import weigh
-from scheduler import policy
-from scheduler.arguments import Bools, Floats
-from scheduler.policy import IndexPolicy
-from scheduler.recrawl.learning import Learning
+from crawler.commands.sources.limits import key_of, limits_of
+from crawler.commands.sources.page_rules import ruling, terms
+from crawler.commands.sources.spacing import Spacing
+from crawler.commands.sources.weighing import Weighing, weigh
+from crawler.commands.valuing import Valuing, Watched, valuing
+from scheduler.arguments import Bools
 from scheduler.recrawl.looks import Looks
-from scheduler.sources import Rows
-from storage import hosts, runs, watched
+from scheduler.recrawl.terms import Terms
+from scheduler.recrawl.watchlist import Watchlist
+from storage import audits, hosts, inquiries, outlooks, runs, watched
+from storage.inquiries import FrontierPlace, PastObservation
+from storage.records import (
+    Alias,
+    AliasKind,
+    CappedLane,
+    DueUrl,
+    Host,
+    Kind,
+    Observation,
+    Outlook,
+    Visit,
+)
 from storage.watched import Looks as StoredLooks
 from storage.watched import WatchedPages
 
 _DAY_S: Final = 86_400.0
-#: Looks of which the price is the median worth.
-_RECENT: Final = 200
-_FARTHEST_DAYS: Final = 3_650.0
-_HALVINGS: Final = 60
+#: Observations that are gone through for what the last ones in a row were.
+_OBSERVATIONS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Changes a day, with the interval that holds them at 90 %, from so many comparisons."""
+
+    per_day: float
+    lower: float
+    upper: float
+    compared: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastVisit:
+    """What the last visit found, how often that ``in_a_row``, and whether it was ``drawn``.
+
+    ``worth`` is what the last look was worth when it was taken, None where that has no meaning.
+    """
+
+    at: float
+    kind: Kind
+    in_a_row: int
+    drawn: bool
+    worth: float | None
+    reason: str | None
+    detail: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
     """A page as the daemon of the last run sees it.
 
-    ``change_rate`` is in changes a day, with its 90 % interval; ``stale`` is the probability that
-    it has changed since it was looked at. Under an index policy ``worth`` is what a look is worth
-    now, ``price`` what looks are taken at, and ``due_in_days`` when the one reaches the other; None
-    where they do not apply.
+    ``stale`` is the probability that the copy has changed since it was looked at, ``age_days`` ago,
+    or the page found; ``clocked`` says whether that goes by the clock of its site. ``least_days``
+    and ``most_days`` are between looks by the rules; ``excluded_by`` is the pattern of the rule
+    by which the page is not asked for, ``not_before`` (Unix seconds) when it may be. Under an
+    index policy ``worth`` is what a look is worth now, and ``price`` what looks are taken at (at
+    its host's pages, if that is capped); under a rate policy ``planned`` are the looks a day.
+    ``due_in_days`` follows. All are None where they do not apply. ``capped`` is the page's host
+    if it is at its cap.
     """
 
     budget: str
     policy: str
+    captured: bool
     importance: Importance
-    change_rate: float
-    rate_lower: float
-    rate_upper: float
-    compared: int
+    rate: Rate
     age_days: float
     stale: float
+    clocked: bool
+    last: LastVisit | None
+    least_days: float
+    most_days: float | None
+    excluded_by: str | None
+    not_before: float | None
     worth: float | None
     price: float | None
+    planned: float | None
     due_in_days: float | None
+    capped: CappedLane | None
 
-    def sentence(self) -> str:
-        """All this in a sentence or two."""
-        said = (
-            f"It changes about {_often(self.change_rate)} ({_often(self.rate_lower)} to "
-            f"{_often(self.rate_upper)}, from {self.compared} comparisons), and was looked at "
-            f"{span(self.age_days * _DAY_S)} ago: stale with {self.stale:.0%}. Its importance is "
-            f"{self.importance.value:.3g} ({self.importance.said()})."
-        )
-        if self.worth is None or self.price is None or self.due_in_days is None:
-            return said
-        then = "now" if self.due_in_days == 0 else f"in about {span(self.due_in_days * _DAY_S)}"
-        return (
-            f"{said} A look is worth {self.worth:.3g}, and under {self.budget} looks are taken at "
-            f"about {self.price:.3g}: by its own history {then}."
-        )
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What the store knows that bears upon the page in ``row`` of ``pages``."""
+
+    order: Daemon
+    spacing: Spacing
+    recheck_days: float
+    pages: WatchedPages
+    row: int
+    hosts: dict[int, Host]
+    weighing: Weighing
+    looks: StoredLooks
+    past: list[PastObservation]
+    place: FrontierPlace | None
+    drawn: bool
+    outlook: Outlook | None
 
 
 async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -> Prospect | None:
-    """What the last run's daemon thinks of a page; None if that was no daemon, or has no copy."""
-    order = await _order(connection)
+    """What the last run's daemon thinks of a page; None if that was no daemon, or holds it back."""
+    found = await _records(connection, page_id)
+    return None if found is None else _prospect(found, now)
+
+
+async def _records(connection: aiosqlite.Connection, page_id: int) -> _Records | None:
+    run, text = await runs.latest(connection), await runs.settings_of_latest(connection)
     pages = await watched.pages(connection)
-    rows = np.flatnonzero((pages.page_id == page_id) & pages.captured)
-    if order is None or not len(rows):
+    rows = np.flatnonzero(pages.page_id == page_id)
+    order = _order(text)
+    if run is None or order is None or not len(rows):
         return None
-    row = int(rows[0])
-    host_ids, codes = np.unique(pages.host_id, return_inverse=True)
-    origin_of = {h.host_id: h.origin for h in await hosts.load(connection, host_ids.tolist())}
-    origins = [origin_of[host_id] for host_id in host_ids.tolist()]
-    weighing = await weigh(connection, order.importance)
-    weights = weighing.importances(pages.page_id, pages.url, codes, origins)
-    importance = terms(pages.url, codes, weights, order.rules).importance
-    learning = Learning()
-    learning.add(codes.astype(np.intp), importance, pages.found_at / _DAY_S)
-    looks = await watched.looks(connection)
-    places, known = _places(pages, looks)
-    learning.learn(
-        Looks(
-            places, looks.at[known] / _DAY_S, looks.compared[known], looks.changed[known],
-            looks.gone[known],
-        )
-    )  # fmt: skip
-    lower, upper = learning.credible(row)
-    day = now / _DAY_S
-    told = weighing.told(
-        page_id, pages.url[row], origins[int(codes[row])], float(importance[row]), order
-    )
-    worth, price, due = _worth(order.policy, learning, row, _recent(places, looks.at[known]), day)
-    return Prospect(
-        order.budget, order.policy, told, learning.rate(row), lower, upper,
-        int((looks.compared[known] & (places == row)).sum()),
-        max(0.0, day - float(pages.since[row]) / _DAY_S), float(learning.stale(day)[row]),
-        worth, price, due,
+    known = await hosts.load(connection, np.unique(pages.host_id).tolist())
+    return _Records(
+        *order, pages, int(rows[0]), {host.host_id: host for host in known},
+        await weigh(connection, order[0].importance), await watched.looks(connection),
+        await inquiries.observations(connection, page_id, _OBSERVATIONS),
+        await inquiries.frontier_place(connection, page_id),
+        await audits.was_drawn(connection, page_id),
+        await outlooks.latest(connection, run.run_id),
     )  # fmt: skip
 
 
-async def _order(connection: aiosqlite.Connection) -> Daemon | None:
-    """The daemon's settings in the last run, if it was one's."""
-    text = await runs.settings_of_latest(connection)
-    said = json.loads(text).get("daemon") if text else None
+def _order(text: str | None) -> tuple[Daemon, Spacing, float] | None:
+    """The daemon's settings in the last run, if it was one's, how it spares hosts and old URLs."""
+    said = json.loads(text) if text else {}
+    if not said.get("daemon", {}).get("budget"):
+        return None
+    polite = said["politeness"]
+    spacing = Spacing(polite["delay_s"], polite["connections_per_host"])
     # A run of before there was a choice followed the list.
-    return Daemon.model_validate({"importance": "list"} | said) if said and said["budget"] else None
+    return (
+        Daemon.model_validate({"importance": "list"} | said["daemon"]),
+        spacing,
+        said["crawl"]["permanent_recheck_days"],
+    )
 
 
-def _places(pages: WatchedPages, looks: StoredLooks) -> tuple[Rows, Bools]:
-    """The rows of the looks at pages that are watched, and which looks these are."""
-    place = np.searchsorted(pages.page_id, looks.page_id)
-    place = np.minimum(place, len(pages) - 1)
-    known = pages.page_id[place] == looks.page_id
-    return place[known], known
+def _prospect(it: _Records, now: float) -> Prospect:
+    pages, row, day = it.pages, it.row, now / _DAY_S
+    host_ids, codes = np.unique(pages.host_id, return_inverse=True)
+    origins = [it.hosts[host_id].origin for host_id in host_ids.tolist()]
+    weights = it.weighing.importances(pages.page_id, pages.url, codes, origins)
+    on_terms = terms(pages.url, Areas().codes(pages.url), weights, it.order.rules)
+    looks, page = _looks(pages, it.looks), _watched(it, on_terms)
+    columns = Watched(
+        codes.astype(np.intp), on_terms.area, on_terms.importance, pages.found_at / _DAY_S
+    )
+    value = valuing(it.order.policy, parsed(it.order.budget), columns, looks, row, page)
+    limits = limits_of([it.hosts[host_id] for host_id in host_ids.tolist()], {}, it.spacing)
+    capped = _capped(it)
+    same_lane = limits.lane[codes] == limits.lane[codes[row]]
+    price = _price(it, value, same_lane if capped is not None else None)
+    planned = value.planned(parsed(it.order.budget), limits.lane[codes], limits.per_day)
+    lower, upper = value.learning.credible(row)
+    weight = float(on_terms.importance[row])
+    excluding = ruling(pages.url[row], it.order.rules, "never")
+    most = float(on_terms.most_days[row])
+    free_at = _free_at(page)
+    return Prospect(
+        budget=it.order.budget,
+        policy=it.order.policy,
+        captured=_number(page, "captured") > 0,
+        importance=it.weighing.told(
+            int(pages.page_id[row]), pages.url[row], origins[int(codes[row])], weight, it.order
+        ),
+        rate=Rate(
+            value.learning.rate(row), lower, upper, int((looks.compared & (looks.row == row)).sum())
+        ),
+        age_days=max(0.0, day - _number(page, "since")),
+        stale=value.stale(day),
+        clocked=value.is_clocked(day),
+        last=_last(it, value.worth_at_last_look()),
+        least_days=float(on_terms.least_days[row]),
+        most_days=None if most == inf else most,
+        excluded_by=excluding.match if excluding is not None and excluding.never else None,
+        not_before=free_at * _DAY_S if free_at > day else None,
+        worth=value.worth(day),
+        price=price,
+        planned=planned,
+        due_in_days=_due_in_days(value, day, free_at, price, planned),
+        capped=capped,
+    )
 
 
-def _recent(places: Rows, at: Floats) -> tuple[Rows, Floats, Floats]:
-    """Of the last looks at pages seen before: row, day of the look before, and day."""
-    order = np.lexsort((np.arange(len(places)), places))
-    row, day = places[order], at[order] / _DAY_S
-    again = np.flatnonzero(np.diff(row) == 0) + 1
-    latest = again[np.argsort(day[again])[-_RECENT:]]
-    return row[latest], day[latest - 1], day[latest]
+def _watched(it: _Records, on_terms: Terms) -> Watchlist:
+    """The page alone on a watchlist, its last visits settled as a daemon would."""
+    row, pages = it.row, it.pages
+    page, own = Watchlist(it.recheck_days), slice(row, row + 1)
+    page.add(
+        pages.page_id[own], importance=on_terms.importance[own], least=on_terms.least_days[own],
+        most=on_terms.most_days[own], since=pages.found_at[own] / _DAY_S,
+        captured=pages.captured[own], not_before=np.full(1, -inf),
+    )  # fmt: skip
+    page_id, url = int(pages.page_id[row]), pages.url[row]
+    due = DueUrl(page_id, url, url, int(pages.host_id[row]), 0.0)
+    retry_at = it.place.due_at if it.place is not None and it.place.attempt else None
+    for seen in reversed(it.past):
+        observation = Observation(page_id, seen.at, seen.kind)
+        is_last = seen is it.past[0]
+        alias = _alias(pages, row) if is_last and seen.kind is Kind.REDIRECTED else None
+        page.settle(0, Visit(due, observation, retry_at=retry_at if is_last else None, alias=alias))
+    return page
 
 
-def _worth(
-    name: str, learning: Learning, row: int, recent: tuple[Rows, Floats, Floats], now: float
-) -> tuple[float | None, float | None, float | None]:
-    """The worth of a look, the price, and the days until the one reaches the other."""
-    chosen = policy.load(name)
-    rows, before, day = recent
-    if not isinstance(chosen, IndexPolicy) or not len(rows):
-        return None, None, None
-
-    def index(which: Rows, last: Floats, at: float) -> Floats:
-        table = learning.table().take(which)
-        table.last_crawl[:] = last
-        return chosen.index(table, at)
-
-    paid = [
-        float(index(rows[i : i + 1], before[i : i + 1], float(day[i]))[0]) for i in range(len(rows))
-    ]
-    price = float(np.median(paid))
-    own = np.array([row], np.intp)
-    last = learning.table().last_crawl[own]
-    worth = float(index(own, last, now)[0])
-    early, late = 0.0, 0.0 if worth >= price else _FARTHEST_DAYS
-    for _ in range(_HALVINGS if late else 0):
-        middle = (early + late) / 2
-        reached = float(index(own, last, now + middle)[0]) >= price
-        early, late = (early, middle) if reached else (middle, late)
-    return worth, price, late
+def _alias(pages: WatchedPages, row: int) -> Alias | None:
+    """What kind of another page's name it is, if it is one; whose does not matter here."""
+    kind = AliasKind.PERMANENT if pages.permanent[row] else AliasKind.TEMPORARY
+    return Alias("", kind) if pages.alias[row] else None
 
 
-def _often(per_day: float) -> str:
-    """A rate in words."""
-    return f"{per_day:.2g} times a day" if per_day >= 1 else f"every {span(_DAY_S / per_day)}"
+def _number(page: Watchlist, column: str) -> float:
+    return float(np.asarray(page[column], np.float64)[0])
+
+
+def _free_at(page: Watchlist) -> float:
+    """The day from which on the page may be asked for."""
+    if not _number(page, "captured"):
+        return _number(page, "not_before")
+    return max(_number(page, "not_before"), _number(page, "since") + _number(page, "least"))
+
+
+def _due_in_days(
+    value: Valuing, day: float, free_at: float, price: float | None, planned: float | None
+) -> float | None:
+    """When a look is worth the price, or due on average, but not before it may be taken."""
+    if planned:
+        last = float(value.learning.table().last_crawl[value.row])
+        due: float | None = max(0.0, last + 1 / planned - day)
+    else:
+        due = None if price is None else value.due_at_price(price, day)
+    return None if due is None else max(due, free_at - day)
+
+
+def _last(it: _Records, worth: float | None) -> LastVisit | None:
+    if not it.past:
+        return None
+    last = it.past[0]
+    in_a_row = sum(1 for _ in takewhile(lambda seen: seen.kind is last.kind, it.past))
+    return LastVisit(last.at, last.kind, in_a_row, it.drawn, worth, last.reason, last.detail)
+
+
+def _price(it: _Records, value: Valuing, lane: Bools | None) -> float | None:
+    """What looks are taken at: as noted, but those of a ``lane`` at its cap at more."""
+    if lane is not None:
+        return value.usual_worth(lane)
+    noted = None if it.outlook is None else it.outlook.price
+    return value.usual_worth(np.ones(len(it.pages), np.bool_)) if noted is None else noted
+
+
+def _capped(it: _Records) -> CappedLane | None:
+    key = key_of(it.hosts[int(it.pages.host_id[it.row])])
+    lanes: Sequence[CappedLane] = () if it.outlook is None else it.outlook.capped
+    return next((lane for lane in lanes if lane.lane == key), None)
+
+
+def _looks(pages: WatchedPages, stored: StoredLooks) -> Looks:
+    """The looks at pages that are watched."""
+    place = np.minimum(np.searchsorted(pages.page_id, stored.page_id), len(pages) - 1)
+    known = pages.page_id[place] == stored.page_id
+    return Looks(
+        place[known].astype(np.intp), stored.at[known] / _DAY_S, stored.compared[known],
+        stored.changed[known], stored.gone[known],
+    )  # fmt: skip

@@ -184,5 +184,5 @@ async def _audited(db: Path, since: float) -> Staleness | None:
     async with reading(db) as connection:
         found = await audits.results(connection, since)
     return staleness(
-        [a.importance for a in found], [a.stale for a in found], [a.expected for a in found]
+        [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
     )

@@ -17,6 +17,7 @@ from crawler.commands.figures import amount, counted, percent
 from crawler.commands.options import read_settings
 from crawler.commands.rehearsal import Plan, Rehearsal, rehearse
 from crawler.synthetic_web.web import SyntheticWeb
+from scheduler.recrawl.freshness import Estimate
 
 #: The sites of a simulation have no addresses, and registered no domains.
 _EACH_HOST = {"politeness.key": "host"}
@@ -134,12 +135,18 @@ def _freshness_row(budget: str, policy: str, found: Rehearsal) -> tuple[Cell, ..
         budget,
         policy,
         None if true is None else percent(true.fresh),
-        None if audited is None else percent(1 - audited.share),
-        None if audited is None else f"({1 - audited.upper:.0%} to {1 - audited.lower:.0%})",
+        None if audited is None else percent(1 - audited.binary.mean),
+        None
+        if audited is None
+        else f"({1 - audited.binary.upper:.0%} to {1 - audited.binary.lower:.0%})",
         None if true is None else f"{true.harmonic:.3f}",
         None if true is None else f"{true.age_days:.1f} d",
         percent(found.of_budget),
     )
+
+
+def _between(stale: Estimate) -> str:
+    return f"({1 - stale.upper:.0%} to {1 - stale.lower:.0%})"
 
 
 def _discovery_row(budget: str, policy: str, found: Rehearsal) -> tuple[Cell, ...]:

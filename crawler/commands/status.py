@@ -1,12 +1,10 @@
-"""``freshet status``: the last run, the store and its frontier on one screen."""
+"""``freshet status``: the daemon, the last run, the store and its frontier."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-import aiosqlite
 
 from crawler.commands import running
 from crawler.commands.console import print_json
@@ -20,8 +18,9 @@ from crawler.commands.display import (
     span,
 )
 from crawler.commands.options import DEFAULT_DB, Db, Json
-from scheduler.recrawl.freshness import Staleness, staleness
-from storage import audits, duplicates, inquiries, overview, reports, runs
+from crawler.commands.standing import Standing, standing
+from crawler.commands.standing_view import print_standing
+from storage import duplicates, inquiries, overview, reports, runs
 from storage.duplicates import IndexState
 from storage.overview import (
     BusyHost,
@@ -34,8 +33,6 @@ from storage.reports import BoundedPattern, DeferredHost
 from storage.runs import CrawlRun, RunState
 
 _SHOWN = 10
-#: Audits of a daemon within so long tell how fresh the copy is.
-_AUDITED_S = 7 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +58,7 @@ class RunStatus:
 class Status:
     """The store at one moment; ``busiest`` are the hosts with the most URLs due.
 
-    ``staleness`` is that of the last seven days, where a daemon has looked at pages drawn at
-    random.
+    ``daemon`` is how it stands, where the last run is that of a daemon.
     """
 
     db: str
@@ -78,15 +74,18 @@ class Status:
     bounded: list[BoundedPattern]
     held_back: dict[str, int]
     duplicates: IndexState
-    staleness: Staleness | None
+    daemon: Standing | None
 
     def as_json(self) -> dict[str, object]:
         """The status as JSON values."""
-        return asdict(self) | {"last_run": self.last_run and self.last_run.as_json()}
+        return asdict(self) | {
+            "last_run": self.last_run and self.last_run.as_json(),
+            "daemon": self.daemon and self.daemon.as_json(),
+        }
 
 
 def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """Show the last run, what the store holds, and which hosts wait for what.
+    """Show how the daemon stands, the last run, what the store holds, and which hosts wait.
 
     A crawl may be writing the store meanwhile.
     """
@@ -116,15 +115,8 @@ async def _read(db: Path, now: float) -> Status:
             bounded=await reports.bounded(connection),
             held_back=await reports.held_back(connection),
             duplicates=await duplicates.state(connection),
-            staleness=await _staleness(connection, now),
+            daemon=await standing(connection, db, last, now),
         )
-
-
-async def _staleness(connection: aiosqlite.Connection, now: float) -> Staleness | None:
-    found = await audits.results(connection, now - _AUDITED_S)
-    return staleness(
-        [a.importance for a in found], [a.stale for a in found], [a.expected for a in found]
-    )
 
 
 def _run_status(run: CrawlRun, observed_at: float | None, kinds: dict[str, int]) -> RunStatus:
@@ -134,9 +126,10 @@ def _run_status(run: CrawlRun, observed_at: float | None, kinds: dict[str, int])
 
 def _print(status: Status) -> None:
     show_line(f"{status.db} ({size(status.file_bytes)})", "bold")
+    if status.daemon is not None:
+        print_standing(status.daemon, status.at)
     _print_run(status)
     _print_holdings(status)
-    _print_freshness(status.staleness)
     _print_hosts(status)
     show_list(
         "Bounded patterns (possible traps)",
@@ -155,7 +148,7 @@ def _print_run(status: Status) -> None:
     run = last.run
     observed = [f"{kind} {count:,}" for kind, count in last.observations.items()]
     show_facts(
-        f"Run {run.run_id}: {_state(run.state)}",
+        f"Run {run.run_id}: {_state(run.state, status.daemon)}",
         {
             "started": moment(run.started_at, now),
             "ended": moment(run.ended_at, now) if run.ended_at is not None else None,
@@ -167,9 +160,11 @@ def _print_run(status: Status) -> None:
     )
 
 
-def _state(state: RunState) -> str:
+def _state(state: RunState, daemon: Standing | None) -> str:
     if state is RunState.ENDED:
         return "ended"
+    if daemon is not None:
+        return "running" if daemon.process else "killed (the same command goes on)"
     if state is RunState.RUNNING:
         return "running, or killed (the next crawl finishes it)"
     why = "limit reached" if state is RunState.LIMIT else "interrupted"
@@ -194,25 +189,14 @@ def _print_holdings(status: Status) -> None:
             "bodies": f"{held.bodies:,}, {size(held.body_bytes)} in {size(held.stored_bytes)}",
         },
     )
+    if status.daemon is not None:
+        return
     show_facts(
         "Frontier",
         {
             "due now": frontier.due,
             "waiting for their time": frontier.waiting or None,
             "deferred to the next run": frontier.deferred or None,
-        },
-    )
-
-
-def _print_freshness(found: Staleness | None) -> None:
-    if found is None:
-        return
-    fresh = f"{1 - found.share:.1%} ({1 - found.upper:.1%} to {1 - found.lower:.1%})"
-    show_facts(
-        "Freshness, the last 7 days",
-        {
-            "measured": f"{fresh}, by {found.draws:,} pages drawn at random",
-            "expected of these": f"{1 - found.expected:.1%}",
         },
     )
 
@@ -228,9 +212,12 @@ def _near_duplicates(found: IndexState) -> str | None:
 
 def _print_hosts(status: Status) -> None:
     now = status.at
-    show_list(
-        "Hosts with the most URLs due", ("host", "due"), [(h.origin, h.due) for h in status.busiest]
-    )
+    if status.daemon is None:
+        show_list(
+            "Hosts with the most URLs due",
+            ("host", "due"),
+            [(h.origin, h.due) for h in status.busiest],
+        )
     show_list(
         "Parked hosts",
         ("host", "until", "why", "URLs"),

@@ -15,16 +15,17 @@ _REASONS_SHOWN = 4
 
 def print_summary(report: CrawlReport, db: Path) -> None:
     """Print the report for people."""
-    _print_outcomes(report)
+    print_outcomes(report)
     _print_changes(report)
-    _print_seeds(report)
+    print_seeds(report)
     _print_left_out(report)
     _print_duplicates(report)
     _print_forgone(report)
     _print_last_line(report, db)
 
 
-def _print_outcomes(report: CrawlReport) -> None:
+def print_outcomes(report: CrawlReport) -> None:
+    """Print how many URLs came to what."""
     counts = {
         "new": report.new, "changed": report.changed, "unchanged": report.unchanged,
         "gone": report.gone, "redirected": report.redirected, "refused": report.refused,
@@ -72,7 +73,8 @@ def _print_urls(title: str, urls: Sequence[str]) -> None:
     show_list(f"{title} ({len(urls):,})", ("page",), [(url,) for url in urls], _SHOWN)
 
 
-def _print_seeds(report: CrawlReport) -> None:
+def print_seeds(report: CrawlReport) -> None:
+    """Print which sites moved, and which gave nothing."""
     show_list(
         "Sites that moved (http, https and www count as one site)",
         ("site", "crawled at"),

@@ -20,7 +20,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import expm1, inf
 from random import Random
 from typing import Final
 
@@ -30,7 +30,7 @@ import numpy as np
 from scheduler.arguments import Floats
 from scheduler.recrawl import moves
 from scheduler.recrawl.choosing import worthiest
-from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.looks import Looks, told
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import TermsOf
 from scheduler.recrawl.watchlist import Watchlist
@@ -53,15 +53,13 @@ _MOST: Final = 4_096
 _SHARE: Final = 200
 #: Pages read from the store at once.
 _READ: Final = 500
-_COMPARED: Final = frozenset({Kind.CHANGED, Kind.UNCHANGED})
-_TELLING: Final = _COMPARED | {Kind.NEW, Kind.GONE}
 #: Seconds after which it is looked again where nothing could be asked for.
 _LOOK_AGAIN_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Appraisal:
-    """What a look at each page is worth, (n,), and those that may come into the window."""
+    """What a look at each page is worth, (n,), and those that come into the window's room."""
 
     worth: Floats
     chosen: Rows
@@ -71,6 +69,7 @@ class RecrawlAgenda:
     """An :class:`~storage.records.Agenda` that never ends.
 
     Where it works in threads (``many`` pages or more), ``wake`` is called when one has ended.
+    ``away`` says which hosts cannot be asked for long: their pages take no room in the window.
     """
 
     def __init__(
@@ -103,10 +102,12 @@ class RecrawlAgenda:
         self.audit_share = audit_share
         self._audits_due = 0.0
         self._looked_at = 0.0
+        self._room = 0
         self._wants_look = True
         self._many = many
         self._work: asyncio.Future[_Appraisal] | None = None
-        self.wake: Callable[[], None] = _nobody
+        self.wake: Callable[[], None] = lambda: None
+        self.away: Callable[[float], Collection[int]] = lambda _now: ()
 
     async def forget(self, refresher: Refresher) -> None:
         """Begin anew with another refresher; nothing may be in flight."""
@@ -124,6 +125,11 @@ class RecrawlAgenda:
         if work is not None:
             await asyncio.wait([work])
             self._wants_look = True
+
+    async def at_rest(self) -> None:
+        """Return when what is learnt may be read: nothing learns until the caller awaits."""
+        while self._work is not None and not self._work.done():
+            await asyncio.wait([self._work])
 
     async def open(self) -> None:
         """Take in all pages of the store, unless they are known."""
@@ -214,7 +220,7 @@ class RecrawlAgenda:
         """Take over what a thread has worked out."""
         work, self._work = self._work, None
         assert work is not None  # noqa: S101 - its caller has looked
-        return Supply((), tuple(await self._fill(work.result(), now)))
+        return Supply((), tuple(await self._fill(work.result(), self._room, now)))
 
     async def _take_in(self) -> None:
         """Take in what has come since."""
@@ -241,8 +247,24 @@ class RecrawlAgenda:
 
     def _latest(self) -> Looks:
         """What has not been learnt yet."""
-        looks, self._unlearnt = _told(self._unlearnt), []
+        looks, self._unlearnt = told(self._unlearnt), []
         return looks
+
+    # -- what people want to know ------------------------------------------------
+
+    @property
+    def host_ids(self) -> Sequence[int]:
+        """The hosts, by the codes that pages and refresher know them by."""
+        return tuple(self._host_ids)
+
+    @property
+    def paid(self) -> Sequence[float]:
+        """What the pages asked for last were worth."""
+        return tuple(self._window.paid)
+
+    def upcoming(self) -> DueUrl | None:
+        """The page that comes next if its host is ready."""
+        return self._window.worthiest()
 
     # -- learning ----------------------------------------------------------------
 
@@ -291,15 +313,18 @@ class RecrawlAgenda:
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
         looks = self._latest()
         counts = list(self._window.counts())
+        away = self.away(now)
+        taken = sum(count for host_id, count in counts if host_id not in away)
+        room = self._room = max(0, self._wanted - taken)
         if len(self.pages) < self._many:
-            return await self._fill(self._appraise(looks, counts, now), now)
+            return await self._fill(self._appraise(looks, counts, room, now), room, now)
         loop = asyncio.get_running_loop()
-        self._work = loop.run_in_executor(None, self._appraise, looks, counts, now)
+        self._work = loop.run_in_executor(None, self._appraise, looks, counts, room, now)
         self._work.add_done_callback(lambda _: self.wake())
         return set()
 
     def _appraise(
-        self, looks: Looks, counts: Collection[tuple[int, int]], now: float
+        self, looks: Looks, counts: Collection[tuple[int, int]], room: int, now: float
     ) -> _Appraisal:
         """Learn from looks, value all pages and choose the worthiest that may be asked for."""
         self._refresher.learn(looks)
@@ -308,15 +333,13 @@ class RecrawlAgenda:
         free = np.full(len(self._host_codes), _OF_A_HOST)
         for host_id, count in counts:
             free[self._host_codes[host_id]] -= count
-        room = max(0, self._wanted - sum(count for _, count in counts))
         left = np.where(self.pages.may_be_asked(day), worth, 0.0)
         host = self.pages["host"].astype(np.intp, copy=False)
         return _Appraisal(worth, worthiest(left, host, free, room))
 
-    async def _fill(self, found: _Appraisal, now: float) -> set[int]:
+    async def _fill(self, found: _Appraisal, room: int, now: float) -> set[int]:
         """Bring the chosen pages into the window, and those in it into their order."""
         self._window.revalue(lambda due: self._now_worth(due, found.worth))
-        room = self._wanted - len(self._window)
         supplied: set[int] = set()
         for first in range(0, len(found.chosen), _READ):
             rows = found.chosen[first : first + _READ]
@@ -346,10 +369,12 @@ class RecrawlAgenda:
         due = await self._drawn(row, now)
         if due is None:
             return set()
+        hazard = float(self._refresher.beliefs(now / _DAY_S).hazard[row])
         audit = Audit(
             float(self.pages["importance"][row]),
             float(self.pages["since"][row]) * _DAY_S,
-            float(self._refresher.stale(now / _DAY_S)[row]),
+            -expm1(-hazard),
+            hazard,
         )
         self.pages["taken"][row] = True
         self._window.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))
@@ -377,20 +402,3 @@ class RecrawlAgenda:
             self._window.add(value, due)
             supplied.add(due.host_id)
         return supplied
-
-
-def _told(learnt: Collection[tuple[int, float, Kind]]) -> Looks:
-    """What visits tell of changes: those that found content, or its end."""
-    looks = [look for look in learnt if look[2] in _TELLING]
-    kinds = [kind for _, _, kind in looks]
-    return Looks(
-        np.array([row for row, _, _ in looks], np.intp),
-        np.array([at for _, at, _ in looks], np.float64),
-        np.array([kind in _COMPARED for kind in kinds], np.bool_),
-        np.array([kind is Kind.CHANGED for kind in kinds], np.bool_),
-        np.array([kind is Kind.GONE for kind in kinds], np.bool_),
-    )
-
-
-def _nobody() -> None:
-    """Is to be woken by default."""

@@ -37,8 +37,10 @@ from scheduler.columns import Column
 from scheduler.compiling import compiled, part
 from scheduler.recrawl.change_posterior import POINTS
 from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.refresher import Beliefs
 from scheduler.recrawl.site_clock import AREAS, REWRITTEN, SHARED, Clock
-from scheduler.recrawl.site_learning import LOOK, PAGE, Learner, Pages, Site, coldness, passed
+from scheduler.recrawl.site_learning import Learner, coldness, passed
+from scheduler.recrawl.site_state import LOOK, PAGE, Pages, Site
 from scheduler.sources import Rows
 
 _LONGEST: Final = 3.0
@@ -118,9 +120,14 @@ class ByClock:
         _value(self._page.rows, hazard, rate, importance, now, longest, found)
         return found
 
-    def stale(self, now: float) -> Floats:
-        """(n,), the probability that a page has changed since it was looked at."""
-        return -np.expm1(-self._hazard(now)[0])
+    def beliefs(self, now: float) -> Beliefs:
+        """By the clock of each site, where that has proved itself, or else by the days."""
+        hazard, rate = self._hazard(now)
+        proven = np.array([learner.proven for learner in self._learners], np.float64)
+        return Beliefs(hazard, rate, proven[self._site_of.rows])
+
+    def limits(self, lane: Rows, per_day: Floats) -> None:
+        """Nothing changes: the next look goes to the worthiest page whose host is ready."""
 
     def _pages(self) -> Pages:
         return Pages(self._page.rows, self._likelihood.rows, self._plain_likelihood.rows)

@@ -6,6 +6,7 @@ from scheduler.arguments import Floats
 from scheduler.policy import IndexPolicy
 from scheduler.recrawl.learning import Learning
 from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.refresher import Beliefs
 from scheduler.sources import Rows
 
 
@@ -28,10 +29,6 @@ class ByIndex:
         """(n,), the index of every page."""
         return self._policy.index(self._learning.table(), now)
 
-    def stale(self, now: float) -> Floats:
-        """(n,), the probability that a page has changed since it was looked at."""
-        return self._learning.stale(now)
-
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """Weigh these pages anew."""
         self._learning.reweigh(rows, importance)
@@ -40,5 +37,12 @@ class ByIndex:
         """What is known of one page is known of another."""
         self._learning.inherit(old, new)
 
+    def beliefs(self, now: float) -> Beliefs:
+        """Changes at the learnt rates."""
+        return self._learning.beliefs(now)
+
     def replan(self, budget: float, now: float) -> None:
         """Nothing changes: the price is what comes out."""
+
+    def limits(self, lane: Rows, per_day: Floats) -> None:
+        """Nothing changes: the next look goes to the worthiest page whose host is ready."""

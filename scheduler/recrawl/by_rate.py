@@ -5,26 +5,32 @@ carried out evenly spaced, exponentially distributed where at Poisson times. The
 the page and the day of its last look, and is no state: fed the same looks, the same is due.
 
 A page is worth its importance times the days for which it has been due. Where nothing is due,
-those go first that are nearest to it: the budget is spent whole.
+those go first that are nearest to it: the budget is spent whole. The plan keeps the limits of the
+hosts, and gives what they refuse to the pages of others.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from scheduler.arguments import Floats
+from scheduler.columns import Column
 from scheduler.policy import CrawlPlan, RatePolicy
 from scheduler.recrawl.learning import Learning
 from scheduler.recrawl.looks import Looks
-from scheduler.sources import Rows
+from scheduler.recrawl.refresher import Beliefs
+from scheduler.sources import Rows, SourceTable
 
 #: What a page that is not due is worth at most, compared with one that has been for a day.
 _NOT_DUE: Final = 1e-9
 #: A plan is made anew when so much more or less is looked at.
 _GROWN: Final = 1.1
 _DAYS: Final = 1.0
+#: A limit that moves by so much calls for another plan.
+_MOVED: Final = 0.2
 
 
 class ByRate:
@@ -40,9 +46,12 @@ class ByRate:
         self._budget = 1.0
         self._plan: CrawlPlan | None = None
         self._planned_at = -np.inf
+        self._site = Column[np.intp](np.intp)
+        self._lane, self._per_day = np.empty(0, np.intp), np.empty(0)
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         """Append rows; they are in the next plan."""
+        self._site.extend(site)
         self._learning.add(site, importance, at)
 
     def learn(self, looks: Looks) -> None:
@@ -60,14 +69,10 @@ class ByRate:
         late = np.full(len(rate), -1.0)
         late[planned] = now - table.last_crawl[planned] - wait[planned] / rate[planned]
         due = table.importance * late
-        # What is in no plan yet is late by −∞ times a rate of 0.
-        with np.errstate(invalid="ignore"):
-            not_due = _NOT_DUE * np.where(rate > 0, np.exp(np.minimum(late * rate, 0.0)), 0.0)
+        soon = np.exp(np.minimum(late[planned] * rate[planned], 0.0))
+        not_due = np.zeros(len(rate))
+        not_due[planned] = _NOT_DUE * soon
         return np.where(late > 0, _NOT_DUE + due, not_due)
-
-    def stale(self, now: float) -> Floats:
-        """(n,), the probability that a page has changed since it was looked at."""
-        return self._learning.stale(now)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """Weigh these pages anew in the next plan."""
@@ -76,6 +81,10 @@ class ByRate:
     def inherit(self, old: int, new: int) -> None:
         """What is known of one page is known of another."""
         self._learning.inherit(old, new)
+
+    def beliefs(self, now: float) -> Beliefs:
+        """Changes at the learnt rates."""
+        return self._learning.beliefs(now)
 
     def replan(self, budget: float, now: float) -> None:
         """Plan for this budget at the next look."""
@@ -87,9 +96,25 @@ class ByRate:
         n = len(self._learning)
         plan = self._plan
         if plan is None or now >= self._planned_at + _DAYS or n > _GROWN * len(plan):
-            plan = self._plan = self._policy.rates(self._learning.table(), self._budget)
+            plan = self._plan = self._policy.rates(self._limited(), self._budget)
             self._planned_at = now
         return plan
+
+    def limits(self, lane: Rows, per_day: Floats) -> None:
+        """Keep these limits from the next plan on, which comes at once where they moved."""
+        moved = not np.array_equal(lane, self._lane) or not np.allclose(
+            per_day, self._per_day, rtol=_MOVED, atol=0
+        )
+        self._lane, self._per_day = lane, per_day
+        if moved:
+            self._plan = None
+
+    def _limited(self) -> SourceTable:
+        """All pages on their lanes; those of sites that have come since have no limit."""
+        lane = np.append(self._lane, len(self._per_day))
+        host = lane[np.minimum(self._site.rows, len(self._lane))]
+        per_day = np.append(self._per_day, np.inf)
+        return replace(self._learning.table(), host=host, host_capacity=per_day)
 
     def _draws(self, last: Floats) -> Floats:
         """(n,), exponentially distributed with mean 1, by the page and its last look."""

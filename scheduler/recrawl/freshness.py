@@ -1,17 +1,30 @@
 """How fresh a copy is, estimated from pages drawn at random. Pure.
 
-Each page is as likely to be drawn as the next, whatever is thought of it; so the share
+Each page is as likely to be drawn as the next, whatever is thought of it; so a mean over the
+draws, weighted with importance μ, estimates that over all pages,
 
-    s = Σ μ z / Σ μ
+    m = Σ μ y / Σ μ.
 
-of the drawn that had changed (z), weighted with importance μ, estimates the binary cost as a
-share of the whole importance, whatever the model of changes is worth. Its standard error is that
-of a ratio of sums (W. Cochran, "Sampling Techniques", 3rd ed. 1977, eq. 2.45),
+*Binary.* y = z, whether a look found the page changed: m is the binary cost as a share of the
+whole importance, whatever the model of changes is worth.
 
-    SE² = m/(m−1) · Σ μ² (z − s)² / (Σ μ)²
+*Harmonic.* A look tells that a page has changed, not how often. What is measured is z; how much it
+counts is taken from the model that the daemon had at the draw,
 
-The interval is Wilson's for the effective number of draws s(1−s)/SE², so that it neither leaves
-0 to 1 nor vanishes where all draws agree: there m' = (Σμ)²/Σμ² of them count.
+    y = z · E[H(N) | N ≥ 1] = z · Ein(x)/(1 − e^{−x}),
+
+x the changes expected since the look before. Where changes are Poisson at the rates that the daemon
+has learnt, E y = Ein(x) = E H(N), the harmonic cost, without bias. Otherwise how many pages are
+stale is still measured, and how often each of these has changed is still the model's.
+
+The standard error is that of a ratio of sums (W. Cochran, "Sampling Techniques", 3rd ed. 1977,
+eq. 2.45),
+
+    SE² = k/(k−1) · Σ μ² (y − m)² / (Σ μ)²
+
+The interval is Wilson's for the share p = m/g of draws that all count g = Σμy²/Σμy, and the
+effective number p(1−p)/(SE/g)² of them, so that it neither falls below 0 nor vanishes where all
+draws agree: there (Σμ)²/Σμ² of them count. With y = z it is Wilson's own, and ends at 1.
 """
 
 from __future__ import annotations
@@ -24,46 +37,80 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scheduler.arguments import Floats
+from scheduler.harmonics import ein
+
 #: Of the normal distribution 95 % lies within so many standard deviations.
 _Z: Final = 1.959964
+#: Below it E[H(N) | N ≥ 1] is 1.
+_LEAST: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean with its 95 % interval; ``expected`` is what the model took it for at the draws."""
+
+    mean: float
+    lower: float
+    upper: float
+    expected: float
 
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """The estimated share of importance whose copy is stale, with its 95 % interval.
+    """The estimated costs of staleness per importance, from so many ``draws``.
 
-    ``expected`` is what the model took it for at the same draws; ``draws`` how many there were.
+    ``binary`` is the share of importance whose copy is stale, ``harmonic`` the mean of H(N).
     """
 
-    share: float
-    lower: float
-    upper: float
-    expected: float
+    binary: Estimate
+    harmonic: Estimate
     draws: int
 
 
-def staleness(
-    importance: ArrayLike, stale: Sequence[bool], expected: ArrayLike
-) -> Staleness | None:
-    """The estimate from m draws; None where there is none, or none of importance.
+def staleness(importance: ArrayLike, stale: Sequence[bool], hazard: ArrayLike) -> Staleness | None:
+    """The estimates from k draws; None where there is none, or none of importance.
+
+    ``hazard`` is x, the changes expected since the last look before each draw.
 
     >>> found = staleness([1.0] * 100, [True] * 10 + [False] * 90, [0.1] * 100)
     >>> assert found is not None
-    >>> round(found.share, 2), round(found.lower, 3), round(found.upper, 3)
-    (0.1, 0.055, 0.175)
+    >>> it = found.binary
+    >>> round(it.mean, 2), round(it.lower, 3), round(it.upper, 3), round(it.expected, 3)
+    (0.1, 0.055, 0.175, 0.095)
+    >>> round(found.harmonic.mean, 4)  # 0.1 · Ein(0.1)/(1 − e^{−0.1})
+    0.1025
     """
     mu, z = np.asarray(importance, np.float64), np.asarray(stale, np.float64)
-    total = float(mu.sum())
-    if total <= 0:
+    x = np.maximum(np.asarray(hazard, np.float64), _LEAST)
+    if not mu.sum() > 0:
         return None
-    share = float((mu * z).sum() / total)
+    expected = -np.expm1(-x)
+    counts = np.asarray(ein(x)) / expected
+    return Staleness(
+        _estimate(mu, z, np.ones(len(mu)), expected),
+        _estimate(mu, z, counts, counts * expected),
+        len(mu),
+    )
+
+
+def _estimate(mu: Floats, z: Floats, counts: Floats, expected: Floats) -> Estimate:
+    """The mean of z · counts, by importance."""
+    total = float(mu.sum())
+    y = z * counts
+    mean = float((mu * y).sum()) / total
+    foreseen = float((mu * expected).sum()) / total
+    # Where no draw is stale, those would count that were the likeliest to be.
+    weight = mu * y if mean > 0 else mu * expected
+    scale = float((weight * counts).sum() / weight.sum()) if weight.any() else 1.0
+    share = min(mean / scale, 1.0)
     among = total**2 / float((mu**2).sum())
-    if 0 < share < 1 and len(mu) > 1:
-        spread = float((mu**2 * (z - share) ** 2).sum()) / total**2 * len(mu) / (len(mu) - 1)
+    spread = float((mu**2 * (y - mean) ** 2).sum()) / total**2
+    if 0 < share < 1 and len(mu) > 1 and spread > 0:
+        spread *= len(mu) / (len(mu) - 1) / scale**2
         among = min(among, share * (1 - share) / spread)
     lower, upper = _wilson(share, among)
-    foreseen = float((mu * np.asarray(expected, np.float64)).sum() / total)
-    return Staleness(share, lower, upper, foreseen, len(mu))
+    return Estimate(mean, scale * lower, scale * upper, foreseen)
 
 
 def _wilson(share: float, draws: float) -> tuple[float, float]:

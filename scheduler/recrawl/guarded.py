@@ -10,7 +10,7 @@ import numpy as np
 from scheduler.arguments import Floats
 from scheduler.columns import Column
 from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Refresher
+from scheduler.recrawl.refresher import Beliefs, Refresher
 from scheduler.sources import Rows
 
 log = logging.getLogger(__name__)
@@ -68,9 +68,13 @@ class Guarded:
         )
         return rest
 
-    def stale(self, now: float) -> Floats:
+    def beliefs(self, now: float) -> Beliefs:
         """What the other says."""
-        return self._inner.stale(now)
+        return self._inner.beliefs(now)
+
+    def limits(self, lane: Rows, per_day: Floats) -> None:
+        """Pass it on."""
+        self._inner.limits(lane, per_day)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """Pass it on."""

@@ -11,6 +11,7 @@ from scheduler.columns import Column
 from scheduler.estimators.empirical_bayes import EmpiricalBayes
 from scheduler.estimators.estimator import Evidence
 from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.refresher import Beliefs
 from scheduler.sources import Rows, SourceTable
 
 _NOT_COUNTED: Final = np.zeros(1, np.bool_)
@@ -93,6 +94,7 @@ class Learning:
         lower, upper = self._learner.credible_interval(np.array([row], np.intp))
         return float(lower[0]), float(upper[0])
 
-    def stale(self, now: float) -> Floats:
-        """(n,), 1 − e^{−Δτ}, the probability that a page has changed since it was looked at."""
-        return -np.expm1(-self._rate.rows * np.maximum(now - self._last.rows, 0.0))
+    def beliefs(self, now: float) -> Beliefs:
+        """Changes at the estimated rates since the last look at each page."""
+        age = np.maximum(now - self._last.rows, 0.0)
+        return Beliefs(self._rate.rows * age, self._rate.rows, np.zeros(len(age)))

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.arguments import Floats
 from scheduler.recrawl.looks import Looks
 from scheduler.sources import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """What is thought of n pages on a day; every column has length n.
+
+    Attributes:
+        hazard: x, the changes expected since the last look: the copy is stale with probability
+            1 − e^{−x}, and Ein(x) is expected of H(N).
+        rate: changes a day, from now on.
+        clocked: 0 to 1, how far x goes by the clock of the page's site instead of by the days.
+    """
+
+    hazard: Floats
+    rate: Floats
+    clocked: Floats
 
 
 class Refresher(Protocol):
@@ -29,12 +46,13 @@ class Refresher(Protocol):
         """(n,), what a look at each page is worth on this day, at least 0."""
         ...
 
-    def stale(self, now: float) -> Floats:
-        """(n,), the probability that a page has changed since it was looked at."""
-
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """These pages weigh so much from now on, (m,) each."""
         ...
+        ...
+
+    def beliefs(self, now: float) -> Beliefs:
+        """What is thought of all pages on this day; not to be written into."""
         ...
 
     def inherit(self, old: int, new: int) -> None:
@@ -43,4 +61,8 @@ class Refresher(Protocol):
 
     def replan(self, budget: float, now: float) -> None:
         """Take it that ``budget`` looks a day can be paid from now on."""
+        ...
+
+    def limits(self, lane: Rows, per_day: Floats) -> None:
+        """Take it that site s shares ``per_day[lane[s]]`` looks at most with those of its lane."""
         ...

@@ -39,7 +39,6 @@ Machine Learning", 2006, section 10.2).
 
 from __future__ import annotations
 
-from math import exp, expm1
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -50,7 +49,7 @@ from scheduler.compiling import compiled, part
 
 #: b, the share of a page's hazard that keeps the site's time.
 SHARED: Final = 0.65
-_ALPHA: Final = 0.2
+ALPHA: Final = 0.2
 #: c, a day.
 REWRITTEN: Final = 1e-5
 #: The areas of a site; the last one is for all pages in none of the others.
@@ -59,19 +58,13 @@ AREAS: Final = 16
 BINS_A_TURN: Final = 80
 #: The part of the evidence for the cold clock that counts in all areas.
 _POOLED: Final = 0.2
-_BINS: Final = 768
+BINS: Final = 768
 _DROPPED: Final = 256
 #: Of an interval so many bins count, the last ones: three mean times between two looks.
 REACH: Final = 256
 #: Changed intervals that are divided anew, at most.
 _RING: Final = 300
-#: Of those so many, the newest ones, at each look that found a change.
-_AT_ONCE: Final = 100
 _FIRST_RING: Final = 16
-_MOST_CHANGES: Final = 1_000.0
-#: What is that small counts, but for no more than this.
-_LEAST_LOG: Final = -300.0
-_LEAST_WEIGHT: Final = exp(_LEAST_LOG)
 
 _FACTS: Final = np.dtype(
     [
@@ -133,7 +126,7 @@ def stopped() -> Clock:
 
 def started(at: float, width: float, areas: int) -> Clock:
     """A clock of bins from day ``at`` on, each ``width`` days, for so many areas."""
-    clock = _sized(_BINS, areas, _FIRST_RING)
+    clock = _sized(BINS, areas, _FIRST_RING)
     restart(clock, at, width)
     return clock
 
@@ -187,8 +180,8 @@ def restart(clock: Clock, at: float, width: float) -> None:
     facts = clock.facts[0]
     facts.width, facts.at, facts.begin = width, at, at
     facts.summed, facts.oldest, facts.next = 0, 0, 0
-    for k in range(_BINS):
-        _move_bin(clock, k, _BINS)
+    for k in range(BINS):
+        _move_bin(clock, k, BINS)
     clock.shared[0] = 0.0
     for area in range(clock.cold.shape[1]):
         clock.cold[0, area] = 0.0
@@ -232,30 +225,13 @@ def pace_before(clock: Clock, end: float) -> float:
     return (settled + 2 * turn) / (shared_at(clock, day) + 2 * turn)
 
 
-@part
-def suspected(clock: Clock, number: int) -> float:
-    """What the cold clock says of a changed interval without its own evidence: θ Σ o y."""
-    if number < clock.facts[0].oldest:
-        return 0.0
-    slot = number % len(clock.ring)
-    it = clock.ring[slot]
-    total = it.theta * (
-        cold_at(clock, it.begin, it.area) - cold_at(clock, it.begin - it.before, it.area)
-    )
-    for j in range(it.bins):
-        part = _overlap(clock, it.begin, it.end, it.first + j) / clock.facts[0].width
-        shape, scale = _cold_evidence(clock, slot, j, clock.of_cold[slot, j], it.theta * part)
-        total += it.theta * part * shape / scale
-    return total
-
-
 # -- taking in -------------------------------------------------------------------
 
 
 @part
 def crowded(clock: Clock, day: float) -> bool:
     """Whether the oldest bins must be dropped before a look on this day can be taken in."""
-    return (day - clock.facts[0].at) / clock.facts[0].width >= _BINS
+    return (day - clock.facts[0].at) / clock.facts[0].width >= BINS
 
 
 @part
@@ -268,10 +244,10 @@ def dropped_before(clock: Clock) -> float:
 def drop_oldest(clock: Clock) -> None:
     """Let go of the oldest bins, and of the intervals that reach into them."""
     facts = clock.facts[0]
-    if facts.summed < _BINS:
-        sum_from(clock, facts.summed, _BINS)
-    kept = _BINS - _DROPPED
-    for k in range(_BINS):
+    if facts.summed < BINS:
+        sum_from(clock, facts.summed, BINS)
+    kept = BINS - _DROPPED
+    for k in range(BINS):
         _move_bin(clock, k, k + _DROPPED)
     for k in range(kept + 1):
         clock.shared[k] = clock.shared[k + _DROPPED]
@@ -290,10 +266,10 @@ def drop_oldest(clock: Clock) -> None:
 def _move_bin(clock: Clock, to: int, source: int) -> None:
     """Fill a bin with what is in another, or with nothing where there is none."""
     for bins in (clock.changes, clock.exposure, clock.all_changes, clock.all_exposure):
-        bins[to] = bins[source] if source < _BINS else 0.0
+        bins[to] = bins[source] if source < BINS else 0.0
     for columns in (clock.cold_changes, clock.cold_exposure):
         for area in range(columns.shape[1]):
-            columns[to, area] = columns[source, area] if source < _BINS else 0.0
+            columns[to, area] = columns[source, area] if source < BINS else 0.0
 
 
 @part
@@ -311,153 +287,32 @@ def ring_can_grow(clock: Clock) -> bool:
     return len(clock.ring) < _RING
 
 
-@part
-def expose(clock: Clock, begin: float, end: float, rate: float, theta: float, area: int) -> int:
-    """Take in that a page was looked at after this interval; its first bin."""
-    facts = clock.facts[0]
-    begin = max(begin, end - REACH * facts.width, facts.at)
-    first = int((begin - facts.at) / facts.width)
-    last = int((end - facts.at) / facts.width)
-    for k in range(first, last + 1):
-        days = _overlap(clock, begin, end, k)
-        clock.exposure[k] += SHARED * rate * days
-        clock.cold_exposure[k, area] += theta * days / facts.width
-        clock.all_exposure[k] += theta * days / facts.width
-    return first
-
-
-@part
-def ascribe(
-    clock: Clock, begin: float, end: float, rate: float, theta: float, area: int, owner: int
-) -> int:
-    """Divide the changes of an interval, and anew those it overlaps; the first bin touched.
-
-    It has been exposed. Its number is then the last one, and ``owner`` whose it is.
-    """
-    facts = clock.facts[0]
-    began, begin = begin, max(begin, end - REACH * facts.width, facts.at)
-    if ring_is_full(clock):
-        facts.oldest += 1
-    slot = facts.next % len(clock.ring)
-    facts.next += 1
-    it = clock.ring[slot]
-    it.begin, it.end, it.rate, it.theta = begin, end, rate, theta
-    it.before, it.area, it.owner = begin - began, area, owner
-    it.first = int((begin - facts.at) / facts.width)
-    it.bins = int((end - facts.at) / facts.width) + 1 - it.first
-    for j in range(it.bins):
-        clock.of_shared[slot, j] = clock.of_cold[slot, j] = 0.0
-    lowest = it.first
-    oldest = max(facts.oldest, facts.next - _AT_ONCE)
-    for number in range(facts.next - 1, oldest - 1, -1):
-        lowest = min(lowest, _divide_if(clock, number % len(clock.ring), begin))
-    return lowest
-
-
-@part
-def _divide_if(clock: Clock, slot: int, begin: float) -> int:
-    """Divide an interval that ends after ``begin`` anew; its first bin, or beyond all."""
-    it = clock.ring[slot]
-    if it.bins == 0 or it.end < begin:
-        return _BINS
-    _divide(clock, slot)
-    return it.first
-
-
-@part
-def _divide(clock: Clock, slot: int) -> None:
-    """Ascribe the changes of an interval anew, in the light of all the others."""
-    it, width = clock.ring[slot], clock.facts[0].width
-    prior = _ALPHA * width
-    weights, cold_weights = np.empty(it.bins), np.empty(it.bins)
-    shared_hazard = cold_hazard = total = cold_total = 0.0
-    for j in range(it.bins):
-        k = it.first + j
-        days = _overlap(clock, it.begin, it.end, k)
-        _take_back(clock, slot, j)
-        shape, scale = prior + clock.changes[k], prior + clock.exposure[k]
-        shared_hazard += it.rate * SHARED * days * shape / scale
-        weights[j] = days * _exp_digamma(shape) / scale
-        total += weights[j]
-        part = days / width
-        shape, scale = _cold_evidence(clock, slot, j, 0.0, it.theta * part)
-        cold_hazard += it.theta * part * shape / scale
-        cold_weights[j] = part * _exp_digamma(shape) / scale
-        cold_total += cold_weights[j]
-    own_hazard = it.rate * (it.before + (1 - SHARED) * (it.end - it.begin))
-    hazard = shared_hazard + cold_hazard + own_hazard
-    each = min(_MOST_CHANGES, hazard / -expm1(-hazard)) / hazard if hazard > 0 else 0.0
-    to_shared = each * shared_hazard / total if total > 0 else 0.0
-    to_cold = each * cold_hazard / cold_total if cold_total > 0 else 0.0
-    for j in range(it.bins):
-        clock.of_shared[slot, j] = to_shared * weights[j]
-        clock.of_cold[slot, j] = to_cold * cold_weights[j]
-        k = it.first + j
-        clock.changes[k] += clock.of_shared[slot, j]
-        clock.cold_changes[k, it.area] += clock.of_cold[slot, j]
-        clock.all_changes[k] += clock.of_cold[slot, j]
-
-
-@part
-def _take_back(clock: Clock, slot: int, j: int) -> None:
-    """Take what an interval ascribed to its so-manieth bin out of the sums."""
-    it = clock.ring[slot]
-    k = it.first + j
-    clock.changes[k] = max(clock.changes[k] - clock.of_shared[slot, j], 0.0)
-    own = clock.of_cold[slot, j]
-    clock.cold_changes[k, it.area] = max(clock.cold_changes[k, it.area] - own, 0.0)
-    clock.all_changes[k] = max(clock.all_changes[k] - own, 0.0)
-
-
 @compiled
 def sum_from(clock: Clock, first: int, stop: int) -> None:
     """Sum the clocks up anew, from a bin on up to ``stop`` or as far as they were summed."""
     facts = clock.facts[0]
-    prior, cold_prior = _ALPHA * facts.width, REWRITTEN * facts.width
+    prior, cold_prior = ALPHA * facts.width, REWRITTEN * facts.width
     first = min(first, facts.summed)
     stop = max(stop, facts.summed)
     for k in range(first, stop):
         pace = (prior + clock.changes[k]) / (prior + clock.exposure[k])
         clock.shared[k + 1] = clock.shared[k] + facts.width * pace
         for area in range(clock.cold.shape[1]):
-            shape = _pooled(clock.all_changes[k], clock.cold_changes[k, area])
-            scale = _pooled(clock.all_exposure[k], clock.cold_exposure[k, area])
+            shape = pooled(clock.all_changes[k], clock.cold_changes[k, area])
+            scale = pooled(clock.all_exposure[k], clock.cold_exposure[k, area])
             clock.cold[k + 1, area] = clock.cold[k, area] + (cold_prior + shape) / (1 + scale)
     facts.summed = stop
 
 
 @part
-def _cold_evidence(clock: Clock, slot: int, j: int, own: float, part: float) -> tuple[float, float]:
-    """Shape and scale of y in a bin and the area of an interval, without its own part."""
-    it = clock.ring[slot]
-    k = it.first + j
-    shape = _pooled(clock.all_changes[k], clock.cold_changes[k, it.area])
-    scale = _pooled(clock.all_exposure[k], clock.cold_exposure[k, it.area])
-    prior = REWRITTEN * clock.facts[0].width
-    return prior + max(shape - own, 0.0), 1.0 + max(scale - part, 0.0)
-
-
-@part
-def _pooled(everywhere: float, here: float) -> float:
+def pooled(everywhere: float, here: float) -> float:
     """An area's evidence with its part of that of all."""
     return _POOLED * everywhere + (1 - _POOLED) * here
 
 
 @part
-def _overlap(clock: Clock, begin: float, end: float, k: int) -> float:
+def overlap(clock: Clock, begin: float, end: float, k: int) -> float:
     """The days of an interval that lie in a bin."""
     facts = clock.facts[0]
     left = facts.at + k * facts.width
     return max(0.0, min(end, left + facts.width) - max(begin, left))
-
-
-@part
-def _exp_digamma(x: float) -> float:
-    """exp(ψ(x)) for x > 0, to 1e-4: ψ by recurrence, and exp(ψ(y + ½)) = y + 1/(24y) − …."""
-    if x * _LEAST_LOG > -1:
-        return _LEAST_WEIGHT
-    if x > 8:
-        y = x - 0.5
-        return y + 1 / (24 * y)
-    y = x + 2.5
-    return (y + 1 / (24 * y)) * exp(-(1 / x + 1 / (x + 1) + 1 / (x + 2)))

@@ -18,24 +18,23 @@ The functions are compiled.
 from __future__ import annotations
 
 from math import exp, expm1, log
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.arguments import Floats
 from scheduler.compiling import compiled, part
-from scheduler.recrawl import site_clock
+from scheduler.recrawl import attribution, site_clock
 from scheduler.recrawl.change_posterior import (
     POINTS,
     add_interval,
     drift,
-    even,
     fit,
     mean_rate,
-    unfitted_rate,
 )
 from scheduler.recrawl.site_clock import AREAS, BINS_A_TURN, REWRITTEN, SHARED, Clock
+from scheduler.recrawl.site_state import FIRST_FIT, Pages, Site, unknown_site
 from scheduler.sources import Rows
 
 #: One record of an array; numba reads its fields by their names.
@@ -45,90 +44,12 @@ _PAGES_OF_A_CLOCK: Final = 5
 #: Looks from one fit of the priors to the next: a quarter of the pages, and at least so many, but
 #: after the first ones a half of those so far.
 _FIT_EVERY: Final = 200
-_FIRST_FIT: Final = 32
 _STEPS: Final = 30
 _STEPS_OF_AREAS: Final = 10
 _MEMORY: Final = 500.0
 _LEAST: Final = 1e-4
 #: Where the mean time between looks has changed by so much, bins of another width are begun.
 _ANOTHER_WIDTH: Final = 4.0
-
-PAGE: Final = np.dtype(
-    [
-        ("known", np.bool_),
-        ("alive", np.bool_),
-        ("pending", np.bool_),
-        ("changed", np.bool_),
-        ("area", np.int16),
-        # The number of the pending interval in the ring of its clock; -1: it is not there.
-        ("number", np.int64),
-        ("last", np.float64),
-        ("begin", np.float64),
-        ("end", np.float64),
-        ("rate", np.float64),
-        ("plain_rate", np.float64),
-        # Where the clock stood at the last look, if that is before all of its bins.
-        ("shared", np.float64),
-        ("cold", np.float64),
-    ],
-    align=True,
-)
-LOOK: Final = np.dtype(
-    [
-        ("row", np.int64),
-        ("at", np.float64),
-        ("compared", np.bool_),
-        ("changed", np.bool_),
-        ("gone", np.bool_),
-        # The mean days from one look at a page to the next, were all looked at in turn.
-        ("turn", np.float64),
-    ],
-    align=True,
-)
-_FACTS: Final = np.dtype(
-    [
-        ("known", np.int64),
-        ("alive", np.int64),
-        ("looks", np.int64),
-        # How many there are when the priors are fitted again.
-        ("fit_at", np.int64),
-        ("clocked", np.bool_),
-        # Decayed log loss of the clock, less that of the days.
-        ("loss", np.float64),
-        # The geometric mean of the rates.
-        ("mean_rate", np.float64),
-    ],
-    align=True,
-)
-
-
-class Pages(NamedTuple):
-    """All pages of all sites: (n,) records, and (n, 40) log-likelihoods by either time."""
-
-    page: NDArray[np.void]
-    likelihood: NDArray[np.float32]
-    plain_likelihood: NDArray[np.float32]
-
-
-class Site(NamedTuple):
-    """A site: its facts, the priors by either time, and the rows of its pages as they came.
-
-    A prior is (areas + 1, 40): that of each area, and in the last row that of the whole site.
-    """
-
-    facts: NDArray[np.void]
-    prior: Floats
-    plain_prior: Floats
-    rows: Rows
-
-
-def unknown_site() -> Site:
-    """A site at which nobody has looked."""
-    facts = np.zeros(1, _FACTS)
-    facts["mean_rate"] = unfitted_rate()
-    facts["fit_at"] = _FIRST_FIT
-    prior = np.tile(even(), (AREAS + 1, 1))
-    return Site(facts, prior, prior.copy(), np.empty(0, np.intp))
 
 
 class Learner:
@@ -246,7 +167,7 @@ def _learn_one(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
     facts.looks += 1
     if facts.looks >= facts.fit_at:
         _fit(pages, site, clock)
-        facts.fit_at += max(_FIRST_FIT, min(facts.looks // 2, max(_FIT_EVERY, facts.alive // 4)))
+        facts.fit_at += max(FIRST_FIT, min(facts.looks // 2, max(_FIT_EVERY, facts.alive // 4)))
 
 
 @part
@@ -335,11 +256,11 @@ def _tell_clock(pages: Pages, site: Site, clock: Clock, row: int) -> None:
     if page.end <= clock.facts[0].at:
         return
     theta = coldness(site, page.rate)
-    first = site_clock.expose(clock, page.begin, page.end, page.rate, theta, page.area)
+    first = attribution.expose(clock, page.begin, page.end, page.rate, theta, page.area)
     if page.changed:
         if site_clock.ring_is_full(clock):
             _commit_oldest(pages, site, clock)
-        touched = site_clock.ascribe(clock, page.begin, page.end, page.rate, theta, page.area, row)
+        touched = attribution.ascribe(clock, page.begin, page.end, page.rate, theta, page.area, row)
         first = min(first, touched)
         page.number = clock.facts[0].next - 1
     stop = int((page.end - clock.facts[0].at) / clock.facts[0].width) + 1
@@ -377,7 +298,7 @@ def _add_pending(
         return
     shared = site_clock.shared_at(clock, page.end) - site_clock.shared_at(clock, page.begin)
     own = (1 - SHARED) * days + SHARED * shared * site_clock.pace_before(clock, page.end)
-    cold = 0.0 if page.number < 0 else site_clock.suspected(clock, page.number)
+    cold = 0.0 if page.number < 0 else attribution.suspected(clock, page.number)
     add_interval(sums, max(own, 1e-9), cold, page.changed)
 
 

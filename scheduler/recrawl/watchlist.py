@@ -1,8 +1,10 @@
 """The pages that are kept fresh, and which of them may be asked for now. Pure; days are Unix days.
 
 A page is *captured* once there is a copy. Until then it is worth its importance times the days
-since it was found: what the index of the harmonic and the binary cost come to for a page that
-has certainly changed since.
+since it was found, which is what the index of the harmonic and the binary cost come to for a page
+that has certainly changed since, times the probability that it exists: on a host of whose URLs c
+were captured and g were gone when they were first asked for, (c + 1)/(c + g + 1). Else dead links
+would eat a small budget.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _TURNED_DAYS: Final = 1.0
 _FAILED_DAYS: Final = 1 / 24
 _FAILED_FACTOR: Final = 4.0
 #: Each time in a row that a page is gone, a look at it is worth so much less.
-_GONE_FACTOR: Final = 0.5
+_GONE_FACTOR: Final = 0.1
 _MOST_TIMES: Final = 30
 #: Kinds that say nothing of where a URL leads.
 _SILENT: Final = (Kind.FAILED, Kind.REFUSED)
@@ -121,12 +123,21 @@ class Watchlist:
         """(n,), what a look is worth: ``worth`` (n,) where captured, less where gone."""
         rows = self._rows
         # What was found this moment is worth more than nothing.
-        waited = np.maximum(now - rows["since"], _MOMENT_DAYS)
+        waited = np.maximum(now - rows["since"], _MOMENT_DAYS) * self._existing()[rows["host"]]
         found: Floats = np.where(rows["captured"], worth, rows["importance"] * waited)
         found *= _GONE_FACTOR ** rows["gone"]
         overdue = rows["captured"] & (rows["since"] + rows["most"] <= now)
         found[overdue] = _OVERDUE * (now - rows["since"][overdue])
         return found
+
+    def _existing(self) -> Floats:
+        """(H,), the probability that a page of each host exists that has not been asked for."""
+        host, captured = self._rows["host"], self._rows["captured"]
+        dead = ~captured & (self._rows["gone"] > 0)
+        hosts = int(host.max(initial=-1)) + 1
+        there = np.bincount(host[captured], minlength=hosts) + 1.0
+        share: Floats = there / (there + np.bincount(host[dead], minlength=hosts))
+        return share
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """These pages weigh so much from now on, (m,) each."""

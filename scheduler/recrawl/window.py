@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
+from typing import Final
 
 from storage.records import DueUrl
 
+#: Of the pages taken last it is remembered what they were worth.
+_REMEMBERED: Final = 200
+
 
 class Window:
-    """Due pages by host, each host's worthiest first."""
+    """Due pages by host, each host's worthiest first.
+
+    Attributes:
+        paid: what the pages taken last were worth.
+    """
 
     def __init__(self) -> None:
+        self.paid: deque[float] = deque(maxlen=_REMEMBERED)
         self._hosts: dict[int, list[tuple[float, DueUrl]]] = {}
         self._size = 0
 
@@ -48,7 +58,15 @@ class Window:
             key=lambda host_id: self._hosts[host_id][0][0],
             default=None,
         )
-        return None if host_id is None else self._take(host_id, 0)
+        if host_id is None:
+            return None
+        self.paid.append(self._hosts[host_id][0][0])
+        return self._take(host_id, 0)
+
+    def worthiest(self) -> DueUrl | None:
+        """The page that comes next if its host is ready."""
+        first = max(self._hosts.values(), key=lambda row: row[0][0], default=None)
+        return None if first is None else first[0][1]
 
     def withdraw(self, host_id: int, page_id: int) -> DueUrl | None:
         """Take a page back, if it is here."""

@@ -18,7 +18,7 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from crawler.commands.keeping import refresher_of
+from crawler.commands.refreshing import refresher_of
 from crawler.commands.sources.areas import Areas
 from scheduler.arguments import Ints
 from scheduler.recrawl.agenda import RecrawlAgenda

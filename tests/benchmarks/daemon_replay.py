@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from crawler.commands.keeping import refresher_of
+from crawler.commands.refreshing import refresher_of
 from crawler.commands.sources.areas import Areas
 from scheduler.arguments import Floats
 from scheduler.recrawl import looks as recrawl
@@ -60,7 +60,7 @@ def differences(one: Refresher, other: Refresher, now: float, budget: float) -> 
     for each in (one, other):
         each.replan(budget, now)
         worths.append(each.worth(now))
-    stale = [each.stale(now) for each in (one, other)]
+    stale = [-np.expm1(-each.beliefs(now).hazard) for each in (one, other)]
     return Differences(
         len(worths[0]),
         _apart(worths[0], worths[1]),
@@ -92,25 +92,20 @@ class _Columns:
         self.found = pages.found_at / _DAY_S
         place = np.minimum(np.searchsorted(pages.page_id, looks.page_id), len(pages) - 1)
         known = pages.page_id[place] == looks.page_id
-        self.row, self.at = place[known].astype(np.intp), looks.at[known] / _DAY_S
-        self.compared, self.changed = looks.compared[known], looks.changed[known]
-        self.gone = looks.gone[known]
+        self.looks = recrawl.Looks(
+            place[known].astype(np.intp), looks.at[known] / _DAY_S, looks.compared[known],
+            looks.changed[known], looks.gone[known],
+        )  # fmt: skip
 
     def add(self, to: Refresher, rows: Rows) -> None:
         to.add(self.site[rows], self.area[rows], np.ones(len(rows)), self.found[rows])
-
-    def looks(self, first: int, stop: int) -> recrawl.Looks:
-        some = slice(first, stop)
-        return recrawl.Looks(
-            self.row[some], self.at[some], self.compared[some], self.changed[some], self.gone[some]
-        )
 
 
 def _at_once(pages: WatchedPages, looks: Looks, policy: str, budget: float) -> Refresher:
     columns, found = _Columns(pages, looks), refresher_of(policy)
     found.replan(budget, float(columns.found.min()))
     columns.add(found, np.arange(len(pages)))
-    found.learn(columns.looks(0, len(columns.row)))
+    found.learn(columns.looks)
     return found
 
 
@@ -119,15 +114,15 @@ def _interrupted(
 ) -> Refresher:
     it, found = _Columns(pages, looks), refresher_of(policy)
     found.replan(budget, float(it.found.min()))
-    end = int(len(it.row) * split)
-    known = int(it.row[:end].max()) + 1 if end else 0
+    end = int(len(it.looks) * split)
+    known = int(it.looks.row[:end].max()) + 1 if end else 0
     it.add(found, np.arange(known))
-    found.learn(it.looks(0, end))
-    for place in range(end, len(it.row)):
-        row = int(it.row[place])
+    found.learn(it.looks.take(slice(end)))
+    for place in range(end, len(it.looks)):
+        row = int(it.looks.row[place])
         if row >= known:
             it.add(found, np.arange(known, row + 1))
             known = row + 1
-        found.learn(it.looks(place, place + 1))
+        found.learn(it.looks.take(slice(place, place + 1)))
     it.add(found, np.arange(known, len(pages)))
     return found

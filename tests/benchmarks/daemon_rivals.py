@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawler.commands.keeping import refresher_of
+from crawler.commands.refreshing import refresher_of
 from scheduler.arguments import Floats
 from scheduler.estimators.estimator import Evidence
 from scheduler.estimators.poisson_mle import PoissonMle
@@ -23,7 +23,7 @@ from scheduler.policies.stormcrawler_adaptive import StormCrawlerAdaptive
 from scheduler.policy import IntervalPolicy, Pace, Revisit
 from scheduler.recrawl.by_index import ByIndex
 from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Refresher
+from scheduler.recrawl.refresher import Beliefs, Refresher
 from scheduler.sources import Rows, SourceTable
 
 #: Days from one plan of the published LambdaCrawl to the next.
@@ -83,8 +83,12 @@ class _Rival:
         """Do nothing more: the caller looks at no page that is gone."""
         return
 
-    def stale(self, now: float) -> Floats:
+    def beliefs(self, now: float) -> Beliefs:
         """Refuse: nothing is audited."""
+        raise NotImplementedError
+
+    def limits(self, lane: Rows, per_day: Floats) -> None:
+        """Refuse: no host sets limits."""
         raise NotImplementedError
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:

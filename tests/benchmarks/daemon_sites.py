@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 import zstandard
 
-from crawler.commands.keeping import refresher_of
+from crawler.commands.refreshing import refresher_of
 from crawler.commands.sources.areas import Areas
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Refresher

@@ -128,3 +128,13 @@ def test_without_a_limit_nothing_waits() -> None:
 def test_a_budget_of_nothing_is_refused(per_day: float) -> None:
     with pytest.raises(ValueError, match="per_day"):
         Pacer(per_day, 0.0)
+
+
+def test_all_that_flowed_was_spent_or_kept_or_forgone() -> None:
+    pacer = Pacer(86_400.0, now=0.0)
+    for now in range(1, 41):
+        assert pacer.allows(float(now))
+        pacer.started()
+    assert pacer.flowed(50.0) == pytest.approx(50.0)
+    assert pacer.flowed(500.0) == pytest.approx(500.0)
+    assert pacer.forgone == pytest.approx(500 - 40 - 60)

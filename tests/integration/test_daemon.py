@@ -21,6 +21,7 @@ from crawler.admission.sites import seeds_from_arguments
 from crawler.clock import VirtualClock
 from crawler.commands.keeping import DaemonOrder, keep
 from crawler.commands.prospect import prospect
+from crawler.commands.prospect_words import paragraph
 from crawler.commands.report import CrawlReport
 from crawler.commands.sources.importance import Importance
 from crawler.errors import CrawlError
@@ -65,6 +66,8 @@ class Stage:
     db: Path
     audit_share: float = 0.0
     importance: str = "list"
+    delay_s: float = 0.0
+    policy: str = "greedy_index"
     rules: list[dict[str, object]] = field(default_factory=list)
     web: SyntheticWeb = field(default_factory=lambda: showcase(seed=7, traps=False))
     clock: VirtualClock = field(init=False)
@@ -91,12 +94,14 @@ class Stage:
         self.server.hang_up_at = reload_at
         urls = [f"http://{name}.localhost/" for name in names or self.web.sites]
         order = DaemonOrder(
-            self.db, seeds_from_arguments(urls).seeds, budget, time_limit_s=days * DAY_S
+            self.db, seeds_from_arguments(urls).seeds, budget, self.policy, days * DAY_S
         )
         settings = quick(
-            daemon__audit_share=self.audit_share, daemon__rules=self.rules,
+            daemon__audit_share=self.audit_share,
+            daemon__rules=self.rules,
+            politeness__delay_s=self.delay_s,
             daemon__importance=self.importance,
-        )  # fmt: skip
+        )
         return await keep(
             settings,
             order,
@@ -234,11 +239,12 @@ async def test_pages_drawn_at_random_measure_the_freshness(tmp_path: Path) -> No
     async with reading(stage.db) as connection:
         found = await audits.results(connection, 0.0)
     measured = staleness(
-        [a.importance for a in found], [a.stale for a in found], [a.expected for a in found]
+        [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
     )
     assert measured is not None
-    assert 0.02 < measured.share < 0.9
-    assert measured.expected == pytest.approx(measured.share, abs=0.15)
+    for cost in (measured.binary, measured.harmonic):
+        assert 0.02 < cost.mean < 0.9
+        assert cost.expected == pytest.approx(cost.mean, abs=0.15)
 
 
 async def test_rules_keep_pages_away_and_apart_and_bring_them_back(tmp_path: Path) -> None:
@@ -274,13 +280,14 @@ async def test_what_it_thinks_of_a_page_can_be_told(tmp_path: Path) -> None:
     busy, quiet = found["http://news.localhost/"], found["http://news.localhost/about"]
     assert busy is not None
     assert quiet is not None
-    assert busy.rate_lower < busy.change_rate < busy.rate_upper
-    assert busy.change_rate > 5 * quiet.change_rate
+    assert busy.rate.lower < busy.rate.per_day < busy.rate.upper
+    assert busy.rate.per_day > 5 * quiet.rate.per_day
     assert busy.importance == Importance(1.0, "site list", "http://news.localhost/", 1.0)
     assert busy.due_in_days is not None
     assert quiet.due_in_days is not None
     assert 0 <= busy.due_in_days < quiet.due_in_days < 60
-    assert "under 300/day looks are taken at about" in busy.sentence()
+    said = paragraph(busy, stage.clock.now(), obstacle=None, is_running=True)
+    assert "under 300 requests a day looks are taken at about" in said
 
 
 async def test_there_must_be_something_to_keep_fresh_and_a_policy_that_can(tmp_path: Path) -> None:

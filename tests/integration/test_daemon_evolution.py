@@ -131,10 +131,10 @@ async def test_budget_and_delays_hold_by_the_servers_log_and_pages_are_as_fresh_
     async with reading(db) as connection:
         found = await audits.results(connection, middle)
     claimed = staleness(
-        [a.importance for a in found], [a.stale for a in found], [a.expected for a in found]
+        [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
     )
     assert claimed is not None
     stale = truly_stale(pages, looks, 7.0, (end - begin) / DAY_S)
-    assert claimed.lower <= stale <= claimed.upper
-    assert claimed.expected == pytest.approx(stale, abs=0.15)
+    assert claimed.binary.lower <= stale <= claimed.binary.upper
+    assert claimed.binary.expected == pytest.approx(stale, abs=0.15)
     assert 0.005 < stale < 0.5

@@ -152,11 +152,14 @@ async def test_a_page_that_moves_takes_its_history_and_its_place_along(tmp_path:
     assert len(after) > len(quiet)
     found = await stage.prospect("/new")
     assert found is not None
-    assert found.compared == sum(
+    assert found.rate.compared == sum(
         kind in {"changed", "unchanged"} for kind in stage.kinds("/old") + stage.kinds("/new")
     )
-    assert found.change_rate == pytest.approx(0.5, rel=0.5)
-    assert await stage.prospect("/old") is None
+    assert found.rate.per_day == pytest.approx(0.5, rel=0.5)
+    old = await stage.prospect("/old")
+    assert old is not None
+    assert not old.captured
+    assert old.not_before is not None
 
 
 async def test_the_old_url_is_looked_at_ever_more_rarely_also_after_a_restart(
@@ -180,7 +183,7 @@ async def test_a_temporary_redirect_moves_nothing(tmp_path: Path) -> None:
     assert all(30 <= wait < 33 for wait in waits)
     found = await stage.prospect("/new")
     assert found is not None
-    assert found.compared == sum(k in {"changed", "unchanged"} for k in stage.kinds("/new"))
+    assert found.rate.compared == sum(k in {"changed", "unchanged"} for k in stage.kinds("/new"))
 
 
 async def test_pages_that_are_sent_to_the_front_page_leave_its_history_alone(
@@ -191,8 +194,8 @@ async def test_pages_that_are_sent_to_the_front_page_leave_its_history_alone(
     assert led(stage, "/old", "/")
     found = await stage.prospect("/")
     assert found is not None
-    assert found.compared == sum(k in {"changed", "unchanged"} for k in stage.kinds("/"))
-    assert found.change_rate < 0.1
+    assert found.rate.compared == sum(k in {"changed", "unchanged"} for k in stage.kinds("/"))
+    assert found.rate.per_day < 0.1
 
 
 async def test_a_page_that_moves_back_within_the_run_is_found_again(tmp_path: Path) -> None:
@@ -237,7 +240,7 @@ async def test_a_page_that_was_linked_at_its_new_url_first_has_its_history_by_th
     assert first in {"changed", "unchanged"}
     found = await stage.prospect("/new")
     assert found is not None
-    assert found.compared > sum(k in {"changed", "unchanged"} for k in stage.kinds("/new"))
+    assert found.rate.compared > sum(k in {"changed", "unchanged"} for k in stage.kinds("/new"))
 
 
 async def test_another_spelling_of_a_page_is_asked_for_at_once_and_not_for_ever(

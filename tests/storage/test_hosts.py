@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from storage import hosts
+from storage.database import reading
 from storage.records import Host, HostState, RobotsRecord, RobotsStanding, RobotsVisit
 from tests.storage.crawl_store import SITE, START, CrawlStore, crawl_store, visit
+from tests.storage.small_store import small_store
 
 ROBOTS = RobotsRecord(RobotsStanding.PARSED, START, b"User-agent: *\n", None, None)
 
@@ -64,3 +66,18 @@ async def test_a_host_finds_what_was_last_stored_for_its_lane(tmp_path: Path) ->
         assert loaded[secure.host_id].state == replace(parked, host_id=secure.host_id)
         assert loaded[plain.host_id].state == parked
         assert loaded[4].state is None
+
+
+async def test_how_long_exchanges_take_is_a_mean_by_host_of_those_that_were_made(
+    tmp_path: Path,
+) -> None:
+    store = await small_store(tmp_path / "small.db")
+    store.run(START)
+    one, other = store.host("https://a.example"), store.host("https://b.example")
+    page, silent = store.page("/a", host=one), store.page("/b", host=other)
+    for seconds in (0.5, 1.5):
+        store.observe(page, START, "unchanged", duration_s=seconds)
+    store.observe(page, START, "refused", duration_s=0.0)
+    store.observe(silent, START, "refused", duration_s=0.0)
+    async with reading(store.path) as connection:
+        assert await hosts.exchange_s(connection) == {one: 1.0}

@@ -32,10 +32,16 @@ def terms(urls: Sequence[str], area: Rows, importance: Floats, rules: Sequence[P
     return found
 
 
-def importance_rule(url: str, rules: Sequence[PageRule]) -> PageRule | None:
-    """The rule that says the importance of this page, if one does."""
-    saying = (rule for rule in rules if rule.importance is not None)
-    return next((rule for rule in saying if _pattern(rule.match).fullmatch(url)), None)
+def ruling(url: str, rules: Sequence[PageRule], term: str) -> PageRule | None:
+    """The rule that sets a term of the page with this URL, or None."""
+    return next(
+        (
+            rule
+            for rule in rules
+            if getattr(rule, term) is not None and _pattern(rule.match).fullmatch(url)
+        ),
+        None,
+    )
 
 
 def _pattern(match: str) -> re.Pattern[str]:

@@ -16,17 +16,22 @@ class Spacing:
     """How far apart exchanges with a host are.
 
     ``delay_s`` is the least of every host; with ``whatever_was_learnt`` it is the delay of
-    every host, even of one that asked for more. The time that an exchange itself takes is
-    not counted: the capacity is what no host can exceed.
+    every host, even of one that asked for more.
     """
 
     delay_s: float
     connections_per_host: int = 1
     whatever_was_learnt: bool = False
 
-    def capacities(self, delays_s: Iterable[float | None]) -> NDArray[np.float64]:
-        """Crawls per day by host, whose own delay is known or None; inf without any delay."""
+    def capacities(
+        self, delays_s: Iterable[float | None], exchanges_s: Iterable[float] | float = 0.0
+    ) -> NDArray[np.float64]:
+        """Crawls per day by host, whose own delay is known or None; inf without any delay.
+
+        ``exchanges_s`` is how long an exchange with each takes; 0 gives what no host can exceed.
+        """
         seconds = np.array([self._delay_s(own) for own in delays_s], np.float64)
+        seconds += np.array(exchanges_s if isinstance(exchanges_s, float) else list(exchanges_s))
         with np.errstate(divide="ignore"):
             return self.connections_per_host * _DAY_S / seconds
 

@@ -24,7 +24,7 @@ from crawler.commands.sources.importance import (
     shared,
     speaking,
 )
-from crawler.commands.sources.page_rules import importance_rule
+from crawler.commands.sources.page_rules import ruling
 from crawler.commands.sources.pagerank import pagerank
 from crawler.urls import site_key
 from scheduler.arguments import Floats, Ints
@@ -101,7 +101,7 @@ class Weighing:
 
     def told(self, page_id: int, url: str, origin: str, value: float, daemon: Daemon) -> Importance:
         """Where the importance of a page comes from, which is this value."""
-        rule = importance_rule(url, daemon.rules)
+        rule = ruling(url, daemon.rules, "importance")
         if rule is not None:
             return Importance(value, "rule", rule.match)
         representative = self.representatives.get(page_id, page_id)

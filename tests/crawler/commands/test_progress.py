@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,10 +11,20 @@ import pytest
 from rich.console import Console
 
 from crawler.commands.crawling import Live
+from crawler.commands.glimpse import Glimpse
 from crawler.commands.grouping import Watch
 from crawler.commands.progress import Screen, watching
 from crawler.tally import Tally
-from storage.records import Acknowledged, DueUrl, Kind, Observation, Rung, Visit
+from storage.records import (
+    Acknowledged,
+    CappedLane,
+    DueUrl,
+    Kind,
+    Observation,
+    Outlook,
+    Rung,
+    Visit,
+)
 
 DUE = DueUrl(1, "https://a.example/", "https://a.example/", 1, 0.0)
 
@@ -93,6 +103,46 @@ def test_the_screen_says_that_pages_are_compared_when_the_last_has_come() -> Non
     parts, _ = live(Hosts(), Clock())
     parts.comparing.placed = 4_000
     assert "looking for near-duplicates: 4,000 pages compared" in shown(Screen(parts))
+
+
+LOOK = Outlook(
+    at=100.0, began_at=90.0, budget=5_000.0, policy="greedy_index", flowed=3.5, forgone=0.5,
+    watched=4, captured=2, waiting=30, gone=1, stale=0.25, harmonic=0.3, price=0.125,
+    changing=(0, 1, 1, 0, 0), clocked=0.5, next_at=117.0, next_page_id=None,
+    capped=(CappedLane("a.example", 100.0, 150.0, 7),),
+)  # fmt: skip
+
+
+def test_the_screen_of_a_daemon_shows_budget_freshness_and_what_is_next() -> None:
+    clock = Clock()
+    parts, tally = live(Hosts(waiting={1: "http_429"}), clock)
+    seen = Glimpse(1_204, 1_210.7, 112.4, "https://a.example/next", LOOK)
+    screen = Screen(replace(parts, glimpse=lambda now: seen))
+    tally.add([committed(Kind.CHANGED, Rung.BLOCKS)])
+    clock.at += 2
+    lines = [line.rstrip() for line in shown(screen).splitlines()]
+    assert lines[0].split("  ") == [
+        "1,204 of 1,210 requests spent", "75.0 % fresh", "1 changed", "0:02"
+    ]  # fmt: skip
+    assert lines[1].startswith("next in 10 s: https://a.example/next  ·  30 new pages waiting")
+    assert "1 host at the cap  ·  1 host out: http_429" in lines[1]
+    assert max(map(len, lines[:1])) < 80
+
+
+def test_a_daemon_off_a_terminal_logs_every_ten_minutes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    parts, _ = live(Hosts(), clock)
+    parts = replace(parts, glimpse=lambda now: Glimpse(7, 8.5, now, None, LOOK))
+    with watching(quiet=False, verbose=False) as watch:
+        observer = watch(parts)
+        for _ in range(20):
+            clock.at += 61
+            observer([])
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["event"] for line in lines] == ["keeping fresh"] * 2
+    assert (lines[0]["fresh"], lines[0]["flowed"]) == (0.75, 8)
 
 
 def test_verbose_logs_every_committed_page_as_a_line_of_json(

@@ -29,7 +29,7 @@ def test_the_same_seed_gives_the_same_json_with_all_figures() -> None:
     assert scarce["policy"] == "greedy_index"
     assert scarce["requests"] == pytest.approx(60, abs=2)
     assert plenty["of_budget"] == pytest.approx(1.0, abs=0.01)
-    assert plenty["held"] == plenty["pages"] > scarce["held"]
+    assert plenty["held"] == plenty["pages"] >= scarce["held"]
     assert plenty["audited"]["draws"] > 0
     assert plenty["freshness"]["fresh"] > scarce["freshness"]["fresh"] > 0.5
     assert plenty["freshness"]["age_days"] < 0.3

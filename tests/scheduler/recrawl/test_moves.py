@@ -14,6 +14,7 @@ import pytest
 from scheduler.arguments import Floats, Ints
 from scheduler.recrawl.agenda import RecrawlAgenda
 from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.refresher import Beliefs
 from scheduler.recrawl.terms import Terms
 from scheduler.sources import Rows
 from storage.database import reading
@@ -56,8 +57,11 @@ class Told:
     def worth(self, now: float) -> Floats:
         return np.ones(self.n)
 
-    def stale(self, now: float) -> Floats:
-        return np.zeros(self.n)
+    def beliefs(self, now: float) -> Beliefs:
+        return Beliefs(np.zeros(self.n), np.zeros(self.n), np.zeros(self.n))
+
+    def limits(self, lane: Rows, per_day: Floats) -> None:
+        pass
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -154,6 +155,62 @@ def test_the_same_looks_make_the_same_due() -> None:
         look(refresher, 1, 2.5, changed=True)
         worths.append(refresher.worth(4.0))
     assert np.array_equal(worths[0], worths[1])
+
+
+def test_what_a_full_host_refuses_goes_to_the_pages_of_the_others() -> None:
+    refresher = ByRate(OptimalIntervals())
+    pages(refresher, 10)
+    refresher.replan(5.0, 0.0)
+    refresher.limits(np.array([0, 1]), np.array([1.0, 100.0]))
+    counts = plan(refresher, 40.0, 5.0, 10)
+    assert counts[::2].sum() == pytest.approx(40, abs=6)
+    assert counts[1::2].sum() == pytest.approx(160, abs=6)
+
+
+def test_sites_of_one_lane_share_its_limit_and_sites_that_come_later_have_none() -> None:
+    refresher = ByRate(LambdaCrawl())
+    sites = np.array([0, 1, 2])
+    refresher.add(sites, np.zeros(3, np.intp), np.ones(3), np.zeros(3))
+    refresher.replan(10.0, 0.0)
+    refresher.limits(np.array([0, 0]), np.array([2.0]))
+    planned = refresher._current(1.0).crawl_rate
+    assert planned[:2].sum() == pytest.approx(2.0)
+    assert planned[2] == pytest.approx(8.0)
+
+
+def test_a_limit_that_moves_calls_for_another_plan_and_one_that_trembles_does_not() -> None:
+    refresher = ByRate(LambdaCrawl())
+    pages(refresher, 4)
+    refresher.replan(10.0, 0.0)
+    refresher.limits(np.array([0, 1]), np.array([2.0, 50.0]))
+    before = refresher._current(1.0)
+    refresher.limits(np.array([0, 1]), np.array([2.1, 49.0]))
+    assert refresher._current(1.1) is before
+    refresher.limits(np.array([0, 1]), np.array([4.0, 49.0]))
+    assert refresher._current(1.2).crawl_rate[::2].sum() == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [ByClock, lambda: ByIndex(GreedyIndex()), lambda: ByRate(LambdaCrawl())],
+    ids=["clock", "index", "rate"],
+)
+def test_pages_are_believed_to_change_as_they_were_seen_to(
+    make: Callable[[], Refresher],
+) -> None:
+    refresher = Guarded(make(), "any")
+    pages(refresher)
+    refresher.replan(4.0, 0.0)
+    for day in range(1, 12):
+        for row in range(4):
+            look(refresher, row, float(day), changed=row == 2)
+    found, later = refresher.beliefs(14.0), refresher.beliefs(16.0)
+    assert (later.hazard > found.hazard).all()
+    assert found.hazard == pytest.approx(3 * found.rate, rel=0.5)
+    assert int(np.argmax(found.rate)) == 2
+    assert found.clocked.min() >= 0
+    assert found.clocked.max() <= 1
+    assert len(found.rate) == len(found.clocked) == 4
 
 
 class Faulty:

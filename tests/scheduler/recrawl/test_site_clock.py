@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scheduler.arguments import Floats
 from scheduler.compiling import compiled
-from scheduler.recrawl import site_clock
+from scheduler.recrawl import attribution, site_clock
 from scheduler.recrawl.site_clock import REWRITTEN, Clock
 
 
@@ -19,9 +19,9 @@ def _look(
 ) -> None:
     while site_clock.crowded(clock, end):
         site_clock.drop_oldest(clock)
-    first = site_clock.expose(clock, begin, end, rate, theta, area)
+    first = attribution.expose(clock, begin, end, rate, theta, area)
     if changed:
-        first = min(first, site_clock.ascribe(clock, begin, end, rate, theta, area, 0))
+        first = min(first, attribution.ascribe(clock, begin, end, rate, theta, area, 0))
     facts = clock.facts[0]
     site_clock.sum_from(clock, first, int((end - facts.at) / facts.width) + 1)
 

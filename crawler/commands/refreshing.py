@@ -1,0 +1,35 @@
+"""What values the pages of a daemon, by the name of a policy."""
+
+from __future__ import annotations
+
+from crawler.errors import CrawlError
+from scheduler import policy
+from scheduler.policies.greedy_index import GreedyIndex
+from scheduler.policy import IndexPolicy, PolicyError, RatePolicy
+from scheduler.recrawl.by_clock import ByClock
+from scheduler.recrawl.by_index import ByIndex
+from scheduler.recrawl.by_rate import ByRate
+from scheduler.recrawl.guarded import Guarded
+from scheduler.recrawl.refresher import Refresher
+
+
+def refresher_of(specification: str) -> Refresher:
+    """What values pages by the policy of this name.
+
+    Raises:
+        CrawlError: there is none of this name, or it is of a kind that a daemon cannot follow.
+    """
+    try:
+        chosen = policy.load(specification)
+    except PolicyError as error:
+        raise CrawlError(str(error)) from error
+    if isinstance(chosen, GreedyIndex):
+        return Guarded(ByClock(), specification)
+    if isinstance(chosen, IndexPolicy):
+        return Guarded(ByIndex(chosen), specification)
+    if isinstance(chosen, RatePolicy):
+        return Guarded(ByRate(chosen), specification)
+    raise CrawlError(
+        f"policy {specification}: sets intervals and knows no budget; a daemon follows policies "
+        "of indices and of rates"
+    )

@@ -1,0 +1,94 @@
+"""How the daemon of a store stands, from its last outlook and what has come in since."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import aiosqlite
+
+from crawler.commands.spending import Spent, spent
+from scheduler.recrawl.freshness import Staleness, staleness
+from storage import audits, inquiries, outlooks, runs
+from storage.database import owner_of
+from storage.outlooks import Spending
+from storage.records import Outlook
+from storage.runs import CrawlRun
+
+_DAY_S: Final = 86_400.0
+#: Outlooks are never further apart while a daemon runs.
+_HOUR_S: Final = 3_600.0
+#: Audits within so long tell how fresh the copy is.
+AUDITED_S: Final = 7 * _DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A daemon at one moment.
+
+    ``process`` is its id, None if it does not run. ``today`` begins at midnight UTC, ``day`` are
+    the last 24 hours. ``measured`` is by pages drawn at random within :data:`AUDITED_S`.
+    ``next_url`` is what the next request was for at the last outlook.
+    """
+
+    process: int | None
+    outlook: Outlook
+    today: Spent
+    day: Spent
+    measured: Staleness | None
+    next_url: str | None
+
+    def as_json(self) -> dict[str, object]:
+        """The standing as JSON values; the capped lanes say what they refuse."""
+        found = asdict(self)
+        found["outlook"]["capped"] = [
+            asdict(lane) | {"refused": lane.refused} for lane in self.outlook.capped
+        ]
+        return found
+
+
+async def standing(
+    connection: aiosqlite.Connection, db: Path, run: CrawlRun | None, now: float
+) -> Standing | None:
+    """How the daemon stands whose run this is; None if it is a crawl's."""
+    last = None if run is None else await outlooks.latest(connection, run.run_id)
+    if run is None or last is None:
+        return None
+    process = _process(db)
+    midnight = now // _DAY_S * _DAY_S
+    moments = await outlooks.spendings(connection, min(midnight, now - _DAY_S) - 2 * _HOUR_S)
+    moments.append(_as_of(now, run, last, runs=process is not None))
+    return Standing(
+        process, last, spent(moments, midnight), spent(moments, now - _DAY_S),
+        await measured(connection, now), await outlooks.upcoming(connection, last),
+    )  # fmt: skip
+
+
+async def read_standing(db: Path, now: float) -> Standing | None:
+    """As :func:`standing`, of the last run of a store.
+
+    Raises:
+        StoreError: there is no such file, or it is not a store of this schema.
+    """
+    async with inquiries.snapshot(db) as connection:
+        return await standing(connection, db, await runs.latest(connection), now)
+
+
+async def measured(connection: aiosqlite.Connection, now: float) -> Staleness | None:
+    """How stale the copy is by the audits of the last days, None where there were none."""
+    found = await audits.results(connection, now - AUDITED_S)
+    return staleness(
+        [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
+    )
+
+
+def _process(db: Path) -> int | None:
+    owner, process = owner_of(db) or ("", 0)
+    return process if owner == "daemon" else None
+
+
+def _as_of(now: float, run: CrawlRun, last: Outlook, *, runs: bool) -> Spending:
+    """How far a run has come now: the budget has gone on flowing if it is running."""
+    more = last.budget * max(0.0, now - last.at) / _DAY_S if runs else 0.0
+    return Spending(max(now, last.at), run.run_id, last.began_at, run.fetches, last.flowed + more)

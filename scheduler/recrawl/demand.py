@@ -1,0 +1,114 @@
+"""How many looks a day each page would get if hosts set no limits. Pure.
+
+An index policy looks at a page when its index W(τ) reaches the price λ, so once in the days T
+for which W(T) = λ. The price is that at which all pages together use up the budget R,
+
+    Σ_w 1/T_w(λ) + Σ_new [ μ · (waited + 1 day) ≥ λ ] = R,
+
+where a new page, worth its importance times the days since it was found, wants one look within
+a day if it is worth that. W is read off at ages a fifth apart and interpolated between them
+(log-linear, to a per cent); of many pages every k-th stands for k. A rate policy says itself
+what it would do.
+
+    μ   importance           weight
+    W   index of the policy  importance · days  by age τ since the last look
+    R   budget               looks a day        above 0
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from scheduler.arguments import Floats
+from scheduler.policy import IndexPolicy, Policy, RatePolicy
+from scheduler.sources import Rows, SourceTable
+
+#: Days since the last look at which indices are read off.
+_AGES: Final[Floats] = np.geomspace(1e-4, 1e4, 97)
+_SAMPLE: Final = 20_000
+_HALVINGS: Final = 40
+_MOMENT: Final = 1e-6
+
+
+def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) -> Floats:
+    """(H,), looks a day that the pages of each host would get without limits.
+
+    ``table`` (n,) holds them with their hosts, and a capacity for each host, which is not kept;
+    ``waited`` (n,) the days since those were found of which there is no copy yet, nan for others.
+
+    >>> from scheduler.policies.greedy_index import GreedyIndex
+    >>> table = SourceTable.of([1, 1, 2, 2], [1.0] * 4, host=[0, 0, 1, 1], host_capacity=[9, 9])
+    >>> low, high = wanted(GreedyIndex(), table, np.full(4, np.nan), 10.0)
+    >>> round(float(low + high), 3), bool(1.4 < high / low < 1.6)  # early W is μΔτ²/2
+    (10.0, True)
+    """
+    stride = -(-len(table) // _SAMPLE) or 1
+    rows = np.argsort(table.host, kind="stable")[::stride]
+    is_new = ~np.isnan(waited[rows])
+    known, new = rows[~is_new], rows[is_new]
+    hosts = len(table.host_capacity)
+    if isinstance(policy, RatePolicy):
+        fresh = np.full(len(new), min(1.0, budget / stride / max(len(new), 1)))
+        left = budget / stride - fresh.sum()
+        looks = _unlimited(policy, table.take(known), left) if left > 0 else np.zeros(len(known))
+    elif isinstance(policy, IndexPolicy):
+        worth = table.importance[new] * (waited[new] + 1.0)
+        looks, fresh = _at_one_price(policy, table.take(known), worth, budget / stride)
+    else:
+        return np.zeros(hosts)
+    host = np.concatenate([table.host[known], table.host[new]])
+    total = np.bincount(host, np.concatenate([looks, fresh]), minlength=hosts)
+    return np.asarray(stride * total, np.float64)
+
+
+def _unlimited(policy: RatePolicy, table: SourceTable, budget: float) -> Floats:
+    if not len(table):
+        return np.zeros(0)
+    alone = SourceTable.of(table.importance, table.change_rate)
+    return policy.rates(alone, budget).crawl_rate
+
+
+def _at_one_price(
+    policy: IndexPolicy, table: SourceTable, worth: Floats, budget: float
+) -> tuple[Floats, Floats]:
+    """Looks a day at known pages, and at new ones, which are worth so much within a day."""
+    indices = _indices(policy, table)
+    positive = np.concatenate([indices[indices > 0], worth[worth > 0]])
+    if not len(positive):
+        return np.zeros(len(table)), np.zeros(len(worth))
+    # At the higher price there is always room, at the lower one at last for too much.
+    low, high = np.log(positive.min()) - _MOMENT, np.log(positive.max()) + _MOMENT
+    for _ in range(_HALVINGS):
+        price = float(np.exp((low + high) / 2))
+        total = _looks(indices, price).sum() + (worth >= price).sum()
+        low, high = (np.log(price), high) if total > budget else (low, np.log(price))
+    looks, certain = _looks(indices, float(np.exp(high))), worth >= np.exp(high)
+    marginal = (worth >= np.exp(low)) & ~certain
+    room = max(0.0, budget - float(looks.sum() + certain.sum()))
+    share = min(1.0, room / max(int(marginal.sum()), 1))
+    return looks, certain + share * marginal
+
+
+def _indices(policy: IndexPolicy, table: SourceTable) -> Floats:
+    """(ages, n), what a look is worth at each age."""
+    found = np.empty((len(_AGES), len(table)))
+    for row, age in enumerate(_AGES.tolist()):
+        table.last_crawl[:] = -age
+        found[row] = policy.index(table, 0.0)
+    return np.maximum.accumulate(found, axis=0)
+
+
+def _looks(indices: Floats, price: float) -> Floats:
+    """(n,), 1/T where the index reaches the price at age T; 0 where it never does."""
+    below: Rows = (indices < price).sum(axis=0)
+    columns = np.arange(indices.shape[1])
+    last = len(_AGES) - 1
+    early, late = np.clip(below - 1, 0, last), np.minimum(below, last)
+    before, after = indices[early, columns], indices[late, columns]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.log(price / before) / np.log(after / before)
+    part = np.where(np.isfinite(part), np.clip(part, 0.0, 1.0), 1.0)
+    age = _AGES[early] * (_AGES[late] / _AGES[early]) ** part
+    return np.where(below > last, 0.0, 1.0 / age)

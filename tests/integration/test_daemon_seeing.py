@@ -1,0 +1,127 @@
+"""What a daemon shows of itself, held against the web server's log."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from crawler.clock import VirtualClock
+from crawler.commands import noting
+from crawler.commands.standing import Standing, standing
+from storage import outlooks, runs
+from storage.database import reading
+from storage.records import Outlook
+from tests.integration.quick import assert_consistent
+from tests.integration.test_daemon import DAY_S, HOUR_S, Stage
+
+
+async def shown(stage: Stage) -> Standing:
+    async with reading(stage.db) as connection:
+        last = await runs.latest(connection)
+        found = await standing(connection, stage.db, last, stage.clock.now())
+    assert found is not None
+    return found
+
+
+async def last_noted(stage: Stage) -> Outlook:
+    return (await shown(stage)).outlook
+
+
+async def test_it_notes_soon_and_then_every_hour_how_it_stands(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    began = stage.clock.now()
+    await stage.keep(240.0, 2.2, ["news"])
+    times = [float(str(at)) for (at,) in stage.rows("SELECT at FROM outlook ORDER BY at")]
+    pause = DAY_S / 240
+    assert times[0] == began
+    assert times[1] <= began + 2 * pause
+    assert times[-1] == stage.clock.now()
+    assert max(b - a for a, b in pairwise(times)) <= HOUR_S + pause
+    assert len(times) < 2.2 * 24 + 12
+    assert sum(at % HOUR_S < pause for at in times) >= 52
+    assert_consistent(stage.db)
+
+
+async def test_what_it_says_it_spent_is_what_the_server_saw(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(240.0, 1.3, ["news"])
+    stage.at(VirtualClock(stage.clock.now() + 0.4 * DAY_S))
+    await stage.keep(480.0, 0.5, ["news"])
+    found, now = await shown(stage), stage.clock.now()
+    midnight = now // DAY_S * DAY_S
+    for spent, since in ((found.today, midnight), (found.day, now - DAY_S)):
+        seen = sum(at > since for at, _ in stage.server.asked)
+        assert spent.requests == pytest.approx(seen, abs=2)
+        assert spent.requests == pytest.approx(spent.flowed, abs=3)
+    assert found.outlook.budget == 480.0
+
+
+async def test_what_it_expects_is_what_an_outsider_measures(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db", audit_share=0.3)
+    await stage.keep(150.0, 10.0)
+    found = await shown(stage)
+    assert found.measured is not None
+    assert found.outlook.stale is not None
+    assert found.outlook.stale == pytest.approx(found.measured.binary.mean, abs=0.1)
+    assert found.outlook.captured == sum(found.outlook.changing) > 100
+    assert found.outlook.price is not None
+    assert found.outlook.watched >= found.outlook.captured + found.outlook.gone
+
+
+@pytest.mark.parametrize("policy", ["greedy_index", "lambda_crawl"])
+async def test_a_full_host_takes_what_it_may_and_what_it_refuses_is_shown_and_goes_to_others(
+    tmp_path: Path, policy: str
+) -> None:
+    # One look in 15 minutes at each host, 96 a day, of one in three minutes in all.
+    stage = Stage(tmp_path / "crawl.db", delay_s=900.0, policy=policy)
+    await stage.keep(480.0, 4.0)
+    outlook, day = await last_noted(stage), stage.clock.now() - DAY_S
+    asked = Counter(url.split("/")[2] for at, url in stage.server.asked if at > day)
+    assert max(asked.values()) <= 96
+    assert asked["news.localhost"] >= 90
+    assert asked.total() == pytest.approx(480, abs=3)
+    capped = {lane.lane: lane for lane in outlook.capped}
+    assert all(lane.most == pytest.approx(96.0) for lane in outlook.capped)
+    assert capped["news.localhost"].wanted > 96
+    assert sum(lane.wanted for lane in outlook.capped) <= 480
+    assert {name: asked[name] for name in capped if asked[name] < 84} == {}
+    assert sum(asked[name] < 84 for name in asked) >= 2
+
+
+async def test_no_page_of_a_full_host_is_forgotten(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db", delay_s=900.0)
+    await stage.keep(500.0, 8.0, ["news"])
+    end = stage.clock.now()
+    seen: defaultdict[object, list[float]] = defaultdict(list)
+    for page, at in stage.rows("SELECT page_id, at FROM observation ORDER BY at"):
+        seen[page].append(float(str(at)))
+    known = stage.rows("SELECT id FROM page WHERE last_kind IN ('changed', 'unchanged', 'new')")
+    assert len(known) > 60
+    assert max(end - seen[page][-1] for (page,) in known) < 6 * DAY_S
+    outlook = await last_noted(stage)
+    assert outlook.forgone > 0.6 * 8 * 500
+    assert outlook.flowed == pytest.approx(8 * 500)
+
+
+async def test_without_a_page_there_is_an_outlook_all_the_same(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(24.0, 0.01, ["news"])
+    outlook = await last_noted(stage)
+    assert (outlook.stale, outlook.price, outlook.capped) == (None, None, ())
+    async with reading(stage.db) as connection:
+        assert len(await outlooks.spendings(connection, 0.0)) >= 2
+
+
+async def test_many_pages_are_looked_over_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(noting, "_MANY", 10)
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(480.0, 0.5, ["news"])
+    noted = stage.rows("SELECT watched FROM outlook ORDER BY at")
+    assert len(noted) >= 12
+    assert int(str(noted[-1][0])) > 60
+    assert len(stage.server.asked) == pytest.approx(240, abs=2)

@@ -1,0 +1,66 @@
+"""What a daemon expected, from time to time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from storage import outlooks
+from storage.outlooks import Spending
+from storage.records import CappedLane, Outlook, SeedsSettled
+from tests.storage.crawl_store import DAY_S, START, crawl_store, targets
+
+LOOK = Outlook(
+    at=START, began_at=START - 60, budget=5_000.0, policy="greedy_index", flowed=3.5, forgone=0.5,
+    watched=4, captured=2, waiting=1, gone=1, stale=0.25, harmonic=0.3, price=0.125,
+    changing=(0, 1, 1, 0, 0), clocked=0.5, next_at=START + 17, next_page_id=None,
+    capped=(CappedLane("a.example", 100.0, 150.0, 7), CappedLane("b.example", 10.0, 20.0, 3)),
+)  # fmt: skip
+
+
+async def test_an_outlook_is_read_as_it_was_noted(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/first")
+        noted = replace(LOOK, next_page_id=await store.page_id("/first"))
+        (acknowledged,) = await store.apply(noted)
+        assert acknowledged.entry is noted
+        assert await outlooks.latest(store.database.reader, store.run_id) == noted
+        assert await outlooks.upcoming(store.database.reader, noted) == "https://a.example/first"
+        assert await outlooks.upcoming(store.database.reader, LOOK) is None
+        assert [lane.refused for lane in noted.capped] == [50.0, 10.0]
+
+
+async def test_the_last_outlook_is_that_of_the_run(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.apply(LOOK, replace(LOOK, at=START + 60, price=None, capped=()))
+        first = store.run_id
+        await store.new_run(START + 100)
+        assert await outlooks.latest(store.database.reader, store.run_id) is None
+        found = await outlooks.latest(store.database.reader, first)
+        assert found == replace(LOOK, at=START + 60, price=None, capped=())
+
+
+async def test_an_outlook_counts_the_requests_of_its_batch(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.apply(SeedsSettled((), START, targets("/"), fetches=3), LOOK)
+        await store.apply(SeedsSettled((), START, targets("/"), fetches=2))
+        await store.apply(replace(LOOK, at=START + 5))
+        assert await outlooks.spendings(store.database.reader, START) == [
+            Spending(START, store.run_id, START - 60, 3, 3.5),
+            Spending(START + 5, store.run_id, START - 60, 5, 3.5),
+        ]
+        assert len(await outlooks.spendings(store.database.reader, START + 1)) == 1
+
+
+async def test_of_days_long_past_the_last_outlook_is_kept(tmp_path: Path) -> None:
+    midnight = START // DAY_S * DAY_S
+    hours = [midnight + hour * 3_600.0 for hour in range(-30, 30)]
+    async with crawl_store(tmp_path / "db") as store:
+        await store.apply(*(replace(LOOK, at=at) for at in hours))
+        assert await store.value("SELECT count(*) FROM outlook") == 60
+        await store.apply(replace(LOOK, at=midnight + 32 * DAY_S))
+        left = [row[0] for row in await store.rows("SELECT at FROM outlook ORDER BY at")]
+        kept_days = [midnight - 25 * 3_600.0, midnight - 3_600.0, midnight + 23 * 3_600.0]
+        assert left == [*kept_days, *hours[-6:], midnight + 32 * DAY_S]
+        lanes = await store.value("SELECT count(DISTINCT outlook_at) FROM capped_lane")
+        assert lanes == len(left)
