@@ -205,7 +205,10 @@ class RecrawlAgenda:
     async def replenish(self, now: float) -> Supply:
         """Learn what has come, and fill the window where it runs low."""
         if self._work is not None:
-            return await self._harvest(now) if self._work.done() else Supply((), ())
+            if not self._work.done():
+                return Supply((), ())
+            found, self._work = self._work.result(), None
+            return Supply((), tuple(await self._fill(found, self._room, now)))
         await self._take_in()
         if now >= self._looked_at + _LOOK_AGAIN_S or len(self._window) * 2 < self._wanted:
             self._wants_look = True
@@ -215,12 +218,6 @@ class RecrawlAgenda:
             supplied |= await self._audit(now)
         new_hosts, self._new_hosts = self._new_hosts, []
         return Supply(tuple(new_hosts), tuple(supplied))
-
-    async def _harvest(self, now: float) -> Supply:
-        """Take over what a thread has worked out."""
-        work, self._work = self._work, None
-        assert work is not None  # noqa: S101 - its caller has looked
-        return Supply((), tuple(await self._fill(work.result(), self._room, now)))
 
     async def _take_in(self) -> None:
         """Take in what has come since."""
