@@ -349,8 +349,7 @@ class RecrawlAgenda:
     def _now_worth(self, due: DueUrl, worth: Floats) -> float:
         row = self.pages.row(due.page_id)
         # What was found since a thread began is not in its answer.
-        known = due.audit is None and row is not None and row < len(worth)
-        return float(worth[row]) if known else inf
+        return inf if due.audit or row is None or row >= len(worth) else float(worth[row])
 
     async def _audit(self, now: float) -> set[int]:
         """Draw a captured page, each as likely as the next; its host, which is asked first for it.
