@@ -51,11 +51,14 @@ class Standing:
 async def standing(
     connection: aiosqlite.Connection, db: Path, run: CrawlRun | None, now: float
 ) -> Standing | None:
-    """How the daemon stands whose run this is; None if it is a crawl's."""
+    """How the daemon stands, or stood, whose run this is; None if it is a crawl's."""
     last = None if run is None else await outlooks.latest(connection, run.run_id)
     if run is None or last is None:
         return None
     process = _process(db)
+    if process is None:
+        # What it says of today and of the last days is of when it stopped.
+        now = min(now, last.at)
     midnight = now // _DAY_S * _DAY_S
     moments = await outlooks.spendings(connection, min(midnight, now - _DAY_S) - 2 * _HOUR_S)
     moments.append(_as_of(now, run, last, runs=process is not None))

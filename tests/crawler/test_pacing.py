@@ -137,4 +137,4 @@ def test_all_that_flowed_was_spent_or_kept_or_forgone() -> None:
         pacer.started()
     assert pacer.flowed(50.0) == pytest.approx(50.0)
     assert pacer.flowed(500.0) == pytest.approx(500.0)
-    assert pacer.forgone == pytest.approx(500 - 40 - 60)
+    assert pacer.forgone == pytest.approx(500 - 40 - 30)
