@@ -178,3 +178,56 @@ def test_the_compiled_ein_is_ein() -> None:
         # So rarely changed that the bound decides: ½ τ Ein(x).
         by_clock._value(page, np.array([x]), np.array([1e-300]), np.ones(1), 2.0, inf, worth)
         assert worth[0] == pytest.approx(ein(float(x)), rel=1e-11)
+
+
+class Drifting:
+    """Twelve pages, three of them busy, that are looked at every other day in turn."""
+
+    def __init__(self) -> None:
+        self.refresher, self.rng = pages(12, per_day=6), np.random.default_rng(3)
+        self.chance = np.where(np.arange(12) >= 9, 0.8, 0.01)
+        self.day = 0
+
+    def go_on(self) -> None:
+        self.day += 1
+        for row in range(self.day % 2, 12, 2):
+            look(self.refresher, row, self.day, changed=bool(self.rng.random() < self.chance[row]))
+
+    def looks_until(self, row: int, *, above: float = 0.0, below: float = inf) -> int:
+        """How many looks at a page until its rate is between these; 99: never."""
+        for count in range(1, 100):
+            self.go_on()
+            self.go_on()
+            if above < self.refresher.beliefs(self.day).rate[row] < below:
+                return count
+        return 99
+
+
+def test_a_page_that_turns_busy_is_noticed_and_one_that_rests_is_let_go() -> None:
+    site = Drifting()
+    for _ in range(300):
+        site.go_on()
+    before = site.refresher.beliefs(300.0).rate
+    assert before[0] < 0.05
+    assert before[10] > 0.3
+    site.chance[0], site.chance[10] = 1.0, 0.0
+    assert site.looks_until(0, above=0.2) <= 8
+    assert site.looks_until(10, below=0.1) <= 15
+
+
+def test_new_pages_begin_with_what_is_usual_in_their_area() -> None:
+    refresher, n = ByClock(), 60
+    refresher.replan(30.0, 0.0)
+    area, none = np.arange(n) % 2, np.zeros(n, np.bool_)
+    refresher.add(np.zeros(n, np.intp), area, np.ones(n), np.zeros(n))
+    refresher.learn(Looks(np.arange(n), np.zeros(n), none, none, none))
+    rng = np.random.default_rng(5)
+    for tick in range(1, 1_200):
+        row = tick % n
+        found = bool(rng.random() < (0.9 if row % 2 else 0.05))
+        look(refresher, row, tick / 30, changed=found)
+    new, first = np.array([n, n + 1]), np.full(2, 41.0)
+    refresher.add(np.zeros(2, np.intp), np.array([0, 1]), np.ones(2), first)
+    refresher.learn(Looks(new, first, none[:2], none[:2], none[:2]))
+    quiet, busy = refresher.beliefs(42.0).rate[new]
+    assert busy > 3 * quiet
