@@ -110,3 +110,9 @@ async def moves(connection: aiosqlite.Connection, run_id: int) -> list[Move]:
         (run_id,),
     )
     return [Move(*row) for row in rows if row[2] is not None and row[3] is not None]
+
+
+async def any_since(connection: aiosqlite.Connection, at: float) -> bool:
+    """Whether a verdict was amended from this time on."""
+    rows = await connection.execute_fetchall("SELECT 1 FROM amendment WHERE at >= ? LIMIT 1", (at,))
+    return bool(list(rows))

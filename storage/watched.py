@@ -230,3 +230,9 @@ def _due_url(row: aiosqlite.Row, now: float) -> DueUrl:
         digests=Digests(row[10], row[11]) if row[10] is not None else None,
         seed_id=row[12],
     )  # fmt: skip
+
+
+async def visits(connection: aiosqlite.Connection) -> int:
+    """How many observations there are."""
+    rows = await connection.execute_fetchall("SELECT count(*) FROM observation")
+    return int(next(iter(rows))[0])

@@ -55,7 +55,7 @@ from scheduler.recrawl.agenda import RecrawlAgenda
 from scheduler.recrawl.preparing import prepare
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import Terms
-from storage import bodies, copies, outlooks, pages, runs, seeds
+from storage import amendments, bodies, copies, outlooks, pages, runs, seeds, watched
 from storage.database import Database, open_store
 from storage.errors import StoreError
 from storage.records import Kind, Outlook
@@ -67,6 +67,8 @@ _DAY_S = 86_400.0
 #: After so long the daemon pauses for a moment: verdicts are corrected, old bodies thrown away.
 _UPKEEP_EVERY_S = _DAY_S
 _MOMENT_S = 1e-3
+#: More observations than these are learnt from anew, in a minute, at the next start only.
+_RELEARNT = 1_000_000
 #: Compiled code is loaded in less.
 _TOLD_AFTER_S = 3.0
 #: So many pages are looked over in a thread.
@@ -295,6 +297,7 @@ class _Daemon:
                 kept_up_at = self._clock.now()
         await self.agenda.rest()
         await self._noting.stop()
+        await self.agenda.open()
         last = await self._noting.outlook(self._clock.now())
         await outages.endure(partial(self._close_run, last))
         report = await make_report(
@@ -354,13 +357,24 @@ class _Daemon:
         by = self._settings.daemon.importance
         self._weighing = await weigh(self._around.database.reader, by)
 
+    async def _relearn(self, moved: Sequence[int]) -> None:
+        """Learn anew from verdicts that are others by now, unless that would take long."""
+        if await watched.visits(self._around.database.reader) > _RELEARNT:
+            await self.agenda.inherit(moved)
+            return
+        refresher = refresher_of(self._order.policy)
+        refresher.replan(self._order.budget, self._clock.now() / _DAY_S)
+        await self.agenda.forget(refresher)
+        self._noting.follow(self._order.policy, refresher, self._order.budget)
+
     async def _upkeep(self, since: float, comparing: Watch) -> None:
         """Let what the last days showed count, and throw away what is not to be kept."""
         around, now = self._around, self._clock.now()
         self._usage.tell(self._pacer)
         await self.agenda.rest()
         corrections = await correct(around.database, around.run_id, since, now)
-        await self.agenda.inherit([each.page_id for each in corrections if each.was is Kind.NEW])
+        if await amendments.any_since(around.database.reader, since):
+            await self._relearn([each.page_id for each in corrections if each.was is Kind.NEW])
         store = around.settings.store
         async with around.database.transaction() as connection:
             await bodies.prune(

@@ -369,3 +369,15 @@ async def test_its_pages_are_compared_every_day_and_copies_share_what_they_weigh
     found = await told(stage, str(url))
     assert found.near_duplicates == copies
     assert found.value == pytest.approx(1 / (1 + int(str(copies))))
+
+
+async def test_what_was_judged_anew_is_learnt_anew_every_day(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(400.0, 6.0)
+    amended = stage.rows("SELECT count(*) FROM amendment")[0][0]
+    assert int(str(amended)) > 0
+    # The daemon that went on knows what one knows that begins with the same store now.
+    expected = stage.rows("SELECT stale, harmonic FROM outlook ORDER BY at DESC LIMIT 1")
+    await stage.keep(400.0, 1e-9)
+    again = stage.rows("SELECT stale, harmonic FROM outlook ORDER BY at DESC LIMIT 1")
+    assert again[0] == pytest.approx(expected[0], rel=1e-5)
