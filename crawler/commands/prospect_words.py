@@ -58,7 +58,7 @@ def _history(it: Prospect, now: float) -> Iterator[str]:
         case Kind.NEW | Kind.CHANGED | Kind.UNCHANGED:
             yield _looked_at(it, last, now)
         case Kind.GONE:
-            yield _gone(last, now)
+            yield _gone(it, last, now)
         case Kind.FAILED:
             yield _failed(it, last, now)
         case _:
@@ -87,10 +87,11 @@ def _looked_at(it: Prospect, last: LastVisit, now: float) -> str:
     return f"It was {what} {_ago(now - last.at)}{why}: {stale}."
 
 
-def _gone(last: LastVisit, now: float) -> str:
+def _gone(it: Prospect, last: LastVisit, now: float) -> str:
+    part = "tenth" if it.captured else "hundredth"
     return (
         f"It was gone {_times(last.in_a_row)} ({_why(last)}), last {_ago(now - last.at)}: each "
-        "time in a row a look is worth a tenth of before."
+        f"time in a row a look is worth a {part} of before."
     )
 
 

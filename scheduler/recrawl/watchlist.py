@@ -32,8 +32,10 @@ _TURNED_DAYS: Final = 1.0
 #: The first wait after the tries of a page have failed, and how it grows.
 _FAILED_DAYS: Final = 1 / 24
 _FAILED_FACTOR: Final = 4.0
-#: Each time in a row that a page is gone, a look at it is worth so much less.
+#: Each time in a row that a page is gone, a look at it is worth so much less; and one at a URL that
+#: has never been there, which is most often a dead link.
 _GONE_FACTOR: Final = 0.1
+_NEVER_THERE_FACTOR: Final = 0.01
 _MOST_TIMES: Final = 30
 #: Kinds that say nothing of where a URL leads.
 _SILENT: Final = (Kind.FAILED, Kind.REFUSED)
@@ -125,7 +127,9 @@ class Watchlist:
         # What was found this moment is worth more than nothing.
         waited = np.maximum(now - rows["since"], _MOMENT_DAYS) * self._existing()[rows["host"]]
         found: Floats = np.where(rows["captured"], worth, rows["importance"] * waited)
-        found *= _GONE_FACTOR ** rows["gone"]
+        gone = rows["gone"] > 0
+        factor = np.where(rows["captured"][gone], _GONE_FACTOR, _NEVER_THERE_FACTOR)
+        found[gone] *= factor ** rows["gone"][gone]
         overdue = rows["captured"] & (rows["since"] + rows["most"] <= now)
         found[overdue] = _OVERDUE * (now - rows["since"][overdue])
         return found
