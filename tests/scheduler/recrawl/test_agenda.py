@@ -17,6 +17,7 @@ from scheduler.recrawl.agenda import RecrawlAgenda
 from scheduler.recrawl.by_index import ByIndex
 from scheduler.recrawl.terms import Terms
 from storage.database import reading
+from storage.records import Acknowledged, DueUrl, Kind, Observation, Visit
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 
@@ -57,3 +58,52 @@ async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(store: SmallS
     assert agenda.pages["page_id"].tolist() == [1, 3]
     assert agenda.pages["importance"].tolist() == [3.0, 0.25]
     assert refresher.worth(9.0) / before == pytest.approx([3.0, 0.25])
+
+
+async def supplied(agenda: RecrawlAgenda, now: float) -> tuple[set[int], list[str]]:
+    """The hosts of a supply, once threads have ended, and all pages in the order of their worth."""
+    woken = asyncio.Event()
+    agenda.wake = woken.set
+    supply = await agenda.replenish(now)
+    found = set(supply.host_ids)
+    if agenda._work is not None:
+        await asyncio.wait_for(woken.wait(), 60)
+        found |= set((await agenda.replenish(now)).host_ids)
+    urls = []
+    while (due := agenda.next(frozenset({1}), now)) is not None:
+        urls.append(due.url)
+    return found, urls
+
+
+async def test_in_a_thread_the_same_is_worth_the_most(store: SmallStore) -> None:
+    for day in range(9, 0, -1):
+        store.page(f"/{day}", checked_at=day * 86_400.0)
+        store.observe(10 - day, day * 86_400.0, "new")
+    found = []
+    for many in (np.inf, 1):
+        async with reading(store.path) as connection:
+            agenda = RecrawlAgenda(connection, ByIndex(GreedyIndex()), Said(), Random(0), many=many)
+            await agenda.open()
+            found.append(await supplied(agenda, 20 * 86_400.0))
+    assert found[0] == found[1]
+    assert found[0] == ({1}, [f"{HOST}/1", f"{HOST}/2"])
+
+
+async def test_what_comes_while_a_thread_works_waits_and_is_not_lost(store: SmallStore) -> None:
+    store.page("/a", checked_at=86_400.0)
+    async with reading(store.path) as connection:
+        agenda = RecrawlAgenda(connection, ByIndex(GreedyIndex()), Said(), Random(0), many=1)
+        await agenda.open()
+        await agenda.replenish(9 * 86_400.0)
+        # It is at work: a page that is found is taken in only when it has ended.
+        new = store.page("/new", found_at=8 * 86_400.0)
+        due = DueUrl(1, f"{HOST}/a", f"{HOST}/a", 1, 0.0)
+        visit = Visit(due, Observation(1, 9 * 86_400.0, Kind.UNCHANGED))
+        agenda.done(Acknowledged(visit, pages=(new,)))
+        assert len(agenda.pages) == 1
+        await agenda.at_rest()
+        for later in (1.0, 61.0, 62.0):
+            await supplied(agenda, 9 * 86_400.0 + later)
+        await agenda.rest()
+    assert agenda.pages["page_id"].tolist() == [1, new]
+    assert float(agenda.pages["since"][0]) == 9.0
