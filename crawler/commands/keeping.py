@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -33,6 +32,7 @@ from crawler.commands.correcting import correct
 from crawler.commands.crawling import COMPARED, Live
 from crawler.commands.formats import require_readable
 from crawler.commands.grouping import Watch, catch_up
+from crawler.commands.hang_ups import heeding_hang_ups
 from crawler.commands.networking import Network
 from crawler.commands.noting import Noting
 from crawler.commands.outages import Outages
@@ -120,7 +120,7 @@ async def keep(
         raise CrawlError(_NOTHING_TO_KEEP)
     async with AsyncExitStack() as stack:
         # Before others can see who writes the store, and tell it to reload.
-        serve = stack.enter_context(_heeding_sighup(reread))
+        hang_ups = stack.enter_context(heeding_hang_ups())
         clock = clock or SteadyClock()
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
@@ -140,7 +140,7 @@ async def keep(
             rng or Random(), lasting=True,
         )  # fmt: skip
         daemon = _Daemon(around, order, refresher, chosen, network.require_contact)
-        serve(daemon)
+        hang_ups.serve(partial(daemon.reload, reread) if reread is not None else None)
         return await daemon.run(watch)
 
 
@@ -151,41 +151,6 @@ async def _prepared() -> None:
     if not done:
         log.warning("compiling what the daemon learns with; after an installation it takes a while")
     await work
-
-
-class _Reloads:
-    """What SIGHUP does: a daemon that is not there yet reloads as soon as it is."""
-
-    def __init__(self, reread: Reread) -> None:
-        self._reread = reread
-        self._daemon: _Daemon | None = None
-        self._is_due = False
-
-    def told(self) -> None:
-        """The signal has come."""
-        self._is_due = self._daemon is None
-        if self._daemon is not None:
-            self._daemon.reload(self._reread)
-
-    def serve(self, daemon: _Daemon) -> None:
-        """This daemon is to be told from now on."""
-        self._daemon = daemon
-        if self._is_due:
-            self.told()
-
-
-@contextmanager
-def _heeding_sighup(reread: Reread | None) -> Iterator[Callable[[_Daemon], None]]:
-    """From here on SIGHUP ends nothing; gives what is to be told of the daemon."""
-    if reread is None:
-        yield lambda _daemon: None
-        return
-    reloads, loop = _Reloads(reread), asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, reloads.told)
-    try:
-        yield reloads.serve
-    finally:
-        loop.remove_signal_handler(signal.SIGHUP)
 
 
 def given(named: Sequence[Seed]) -> list[tuple[str, str, str | None, float]]:
@@ -266,35 +231,15 @@ class _Daemon:
     async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
         """Visit pages, with a moment of upkeep every day."""
         seeding = Seeding(self._chosen.seeds, self._assembly.admission)
-        self._assembly.listeners.append(self._tally.add)
         started_at = self._clock.now()
         ends_at = started_at + (self._order.time_limit_s or inf)
-        rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf, goes_on=True)
-        pool = self._pool = self._assembly.pool(seeding, rules, self._pacer)
-        self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
-        pool.chore = partial(self._noting.chore, submit=pool.submit)
-        live = Live(
-            pool, self._assembly.frontier, self._tally, self._clock, False, Watch(),
-            self._noting.glimpse,
-        )  # fmt: skip
-        self._assembly.listeners.append(watch(live))
+        pool = self._pool = self._pool_of(seeding, watch)
         outages = Outages(pool, self._clock)
         self._assembly.patience = outages.wait
         self._assembly.listeners += [outages.written, Absences().told]
         await self._assembly.ask_schemes(seeding)
         await self._weigh()
-        ending, kept_up_at = Ending.LIMIT, started_at
-        while ending in {Ending.LIMIT, Ending.PAUSED} and self._clock.now() < ends_at:
-            while self._reread is not None:
-                await self._reload(self._reread, seeding, outages)
-            until = min(kept_up_at + _UPKEEP_EVERY_S, ends_at)
-            pool.rules = replace(rules, time_limit_s=max(_MOMENT_S, until - self._clock.now()))
-            ending = await self._assembly.run(pool, seeding)
-            if ending is not Ending.PAUSED:
-                with stopping_on_signals(pool):
-                    comparing = Watch(lambda: pool.stopping)
-                    await outages.endure(partial(self._upkeep, kept_up_at, comparing))
-                kept_up_at = self._clock.now()
+        ending = await self._visit(pool, seeding, outages, ends_at)
         await self.agenda.rest()
         await self._noting.stop()
         await self.agenda.open()
@@ -305,6 +250,39 @@ class _Daemon:
             seconds=self._clock.now() - started_at, resumed=False,
         )  # fmt: skip
         return replace(report, forgone=round(self._pacer.forgone, 1))
+
+    def _pool_of(self, seeding: Seeding, watch: Callable[[Live], Observer]) -> FetchPool:
+        """The pool that fetches, with all who are told of what it does."""
+        rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf, goes_on=True)
+        self._assembly.listeners.append(self._tally.add)
+        pool = self._assembly.pool(seeding, rules, self._pacer)
+        self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
+        pool.chore = partial(self._noting.chore, submit=pool.submit)
+        live = Live(
+            pool, self._assembly.frontier, self._tally, self._clock, False, Watch(),
+            self._noting.glimpse,
+        )  # fmt: skip
+        self._assembly.listeners.append(watch(live))
+        return pool
+
+    async def _visit(
+        self, pool: FetchPool, seeding: Seeding, outages: Outages, ends_at: float
+    ) -> Ending:
+        """Visit pages until the end, or until told to stop; reload and keep up in between."""
+        ending, kept_up_at = Ending.LIMIT, self._clock.now()
+        while ending in {Ending.LIMIT, Ending.PAUSED} and self._clock.now() < ends_at:
+            while self._reread is not None:
+                await self._reload(self._reread, seeding, outages)
+            until = min(kept_up_at + _UPKEEP_EVERY_S, ends_at)
+            limit = max(_MOMENT_S, until - self._clock.now())
+            pool.rules = replace(pool.rules, time_limit_s=limit)
+            ending = await self._assembly.run(pool, seeding)
+            if ending is not Ending.PAUSED:
+                with stopping_on_signals(pool):
+                    comparing = Watch(lambda: pool.stopping)
+                    await outages.endure(partial(self._upkeep, kept_up_at, comparing))
+                kept_up_at = self._clock.now()
+        return ending
 
     async def _close_run(self, last: Outlook) -> None:
         async with self._around.database.transaction() as connection:
