@@ -29,7 +29,8 @@ def compiled(loop: Callable[P, T]) -> Callable[P, T]:
     """``loop`` as machine code for one core, compiled when it is first called.
 
     The code is kept on disk, beside the module or in the user's cache directory; where neither
-    can be written, the next process compiles again.
+    can be written, the next process compiles again. It is made anew when the file of the function
+    changes, not when that of one it calls does: ``scripts/setup`` sees to that.
 
     It must be a function of a module, written in what numba knows of Python, and calls none but
     such as are compiled. It holds no lock while it runs. It divides as numpy does (1/0 is inf),
