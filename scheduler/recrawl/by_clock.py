@@ -20,7 +20,7 @@ waits at most three times as long as if all were looked at in turn, and then goe
 Otherwise it is ten times, and for a page of less than the mean importance as much longer as that is
 more.
 
-Cost: per look 2 to 30 µs, more where changes are many; valuing takes 0.1 µs a page. Memory: 420
+Cost: per look 2 to 30 µs, more where changes are many; valuing takes 0.1 µs a page. Memory: 500
 bytes a page, and some 100 to 1,000 kB a site of five pages or more.
 
 Reference: ours.

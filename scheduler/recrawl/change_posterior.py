@@ -1,6 +1,6 @@
 """Posteriors of change rates on a grid, as log-likelihoods that grow look by look. Pure.
 
-A page's rate is one of 40, from 2e-4 to 5 changes a day and evenly spaced in their logarithm. Its
+A page's rate is one of 48, from 2e-4 to 50 changes a day and evenly spaced in their logarithm. Its
 row of sums is ln P(what its looks found | rate), but for a constant; with the prior of its site and
 area it is a posterior, and its estimate exp(E[ln d]).
 
@@ -30,8 +30,8 @@ from scheduler.arguments import Floats
 from scheduler.compiling import part
 from scheduler.sources import Rows
 
-POINTS: Final = 40
-RATES: Final[Floats] = np.exp(np.linspace(np.log(2e-4), np.log(5.0), POINTS))
+POINTS: Final = 48
+RATES: Final[Floats] = np.exp(np.linspace(np.log(2e-4), np.log(50.0), POINTS))
 _LOGS: Final[Floats] = np.log(RATES)
 _PAGES_OF_PRIOR: Final = 10.0
 #: T, days.
@@ -93,7 +93,7 @@ def mean_rate(sums: NDArray[np.floating], prior: Floats) -> float:
 
 @part
 def _likelihood(sums: NDArray[np.float32], rows: Rows) -> Floats:
-    """(m, 40), each relative to its largest; of some thousands of these rows, evenly chosen."""
+    """(m, 48), each relative to its largest; of some thousands of these rows, evenly chosen."""
     every = max(1, len(rows) // _SAMPLE)
     count = (len(rows) + every - 1) // every
     likelihood = np.empty((count, POINTS))

@@ -64,7 +64,7 @@ _FACTS: Final = np.dtype(
 
 
 class Pages(NamedTuple):
-    """All pages of all sites: (n,) records, and (n, 40) log-likelihoods by either time."""
+    """All pages of all sites: (n,) records, and (n, 48) log-likelihoods by either time."""
 
     page: NDArray[np.void]
     likelihood: NDArray[np.float32]
@@ -74,7 +74,7 @@ class Pages(NamedTuple):
 class Site(NamedTuple):
     """A site: its facts, the priors by either time, and the rows of its pages as they came.
 
-    A prior is (areas + 1, 40): that of each area, and in the last row that of the whole site.
+    A prior is (areas + 1, 48): that of each area, and in the last row that of the whole site.
     """
 
     facts: NDArray[np.void]

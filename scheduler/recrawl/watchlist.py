@@ -168,7 +168,8 @@ class Watchlist:
         if page["away"] and page["asked"] < at - _TURNED_DAYS:
             page["not_before"] = -inf
         elif not page["captured"]:
-            page["since"] = np.minimum(page["since"], since)
+            # If there was nothing here, there is now.
+            page["since"], page["gone"] = np.minimum(page["since"], since), 0
 
     def drop(self, rows: Rows) -> None:
         """Never ask for these again, unless they are admitted anew."""
