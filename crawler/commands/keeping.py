@@ -242,7 +242,6 @@ class _Daemon:
         ending = await self._visit(pool, seeding, outages, ends_at)
         await self.agenda.rest()
         await self._noting.stop()
-        await self.agenda.open()
         last = await self._noting.outlook(self._clock.now())
         await outages.endure(partial(self._close_run, last))
         report = await make_report(
@@ -342,7 +341,7 @@ class _Daemon:
             return
         refresher = refresher_of(self._order.policy)
         refresher.replan(self._order.budget, self._clock.now() / _DAY_S)
-        await self.agenda.forget(refresher)
+        await self.agenda.relearn(refresher)
         self._noting.follow(self._order.policy, refresher, self._order.budget)
 
     async def _upkeep(self, since: float, comparing: Watch) -> None:

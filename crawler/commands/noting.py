@@ -103,8 +103,8 @@ class Noting:
             await hosts.exchange_s(self._reader),
             self._spacing,
         )
-        self._refresher.limits(limits.lane, limits.per_day)
         await self._agenda.at_rest()
+        self._refresher.limits(limits.lane, limits.per_day)
         # At one moment: pages come and are looked at while the rest is worked out.
         pages = Census.of(self._agenda.pages)
         beliefs = (

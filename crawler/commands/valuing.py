@@ -14,7 +14,7 @@ import numpy as np
 from crawler.commands.refreshing import refresher_of
 from scheduler import policy
 from scheduler.arguments import Bools, Floats
-from scheduler.policy import IndexPolicy, RatePolicy
+from scheduler.policy import IndexPolicy, Policy, RatePolicy
 from scheduler.recrawl.learning import Learning
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Refresher
@@ -45,7 +45,7 @@ class Valuing:
     at this page; ``paid_row`` and ``paid_look`` say at which page, and which look of all.
     """
 
-    policy: str
+    policy: Policy
     refresher: Refresher
     learning: Learning
     row: int
@@ -57,7 +57,7 @@ class Valuing:
 
     def worth(self, day: float) -> float | None:
         """What a look is worth on a day, None where the policy has no index."""
-        if not isinstance(policy.load(self.policy), IndexPolicy):
+        if not isinstance(self.policy, IndexPolicy):
             return None
         own = self.refresher.worth(day)[self.row : self.row + 1]
         return float(self.page.weighted(own, day)[0])
@@ -88,11 +88,10 @@ class Valuing:
 
         ``lane`` (n,) is that of each page, which allows ``per_day`` looks to all of its pages.
         """
-        chosen = policy.load(self.policy)
-        if not isinstance(chosen, RatePolicy) or not self.page["captured"][0]:
+        if not isinstance(self.policy, RatePolicy) or not self.page["captured"][0]:
             return None
         table = replace(self.learning.table(), host=lane, host_capacity=per_day)
-        return float(chosen.rates(table, budget).crawl_rate[self.row])
+        return float(self.policy.rates(table, budget).crawl_rate[self.row])
 
     def due_at_price(self, price: float, day: float) -> float | None:
         """The days until a look is worth the price; None: not for years."""
@@ -115,24 +114,24 @@ def valuing(
     name: str, budget: float, pages: Watched, looks: Looks, row: int, page: Watchlist
 ) -> Valuing:
     """Learn what a daemon of this policy and budget has learnt from these looks."""
-    refresher, learning = refresher_of(name), Learning()
+    chosen, refresher, learning = policy.load(name), refresher_of(name), Learning()
     refresher.replan(budget, 0.0)
     refresher.add(pages.site, pages.area, pages.importance, pages.found)
     learning.add(pages.site, pages.importance, pages.found)
     learning.learn(looks)
-    told = _told(name, looks, row)
+    told = _told(chosen, looks, row)
     paid, done = np.zeros(len(told)), 0
     for place, look in enumerate(told.tolist()):
         refresher.learn(looks.take(slice(done, look)))
         paid[place] = refresher.worth(float(looks.at[look]))[looks.row[look]]
         done = look
     refresher.learn(looks.take(slice(done, len(looks))))
-    return Valuing(name, refresher, learning, row, page, looks, paid, looks.row[told], told)
+    return Valuing(chosen, refresher, learning, row, page, looks, paid, looks.row[told], told)
 
 
-def _told(name: str, looks: Looks, row: int) -> Rows:
+def _told(chosen: Policy, looks: Looks, row: int) -> Rows:
     """The looks whose worth is asked for: the last ones at pages seen before, and the page's."""
-    if not isinstance(policy.load(name), IndexPolicy):
+    if not isinstance(chosen, IndexPolicy):
         return np.empty(0, np.intp)
     again = np.ones(len(looks), np.bool_)
     again[np.unique(looks.row, return_index=True)[1]] = False

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import expm1, inf
 from random import Random
 from typing import Final
@@ -29,7 +29,7 @@ import numpy as np
 
 from scheduler.arguments import Floats
 from scheduler.recrawl import moves
-from scheduler.recrawl.choosing import worthiest
+from scheduler.recrawl.appraisal import Appraisal, Inquiry, appraise
 from scheduler.recrawl.looks import Looks, told
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import TermsOf
@@ -55,14 +55,6 @@ _SHARE: Final = 200
 _READ: Final = 500
 #: Seconds after which it is looked again where nothing could be asked for.
 _LOOK_AGAIN_S: Final = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Appraisal:
-    """What a look at each page is worth, (n,), and those that come into the window's room."""
-
-    worth: Floats
-    chosen: Rows
 
 
 class RecrawlAgenda:
@@ -105,7 +97,7 @@ class RecrawlAgenda:
         self._room = 0
         self._wants_look = True
         self._many = many
-        self._work: asyncio.Future[_Appraisal] | None = None
+        self._work: asyncio.Future[Appraisal] | None = None
         self.wake: Callable[[], None] = lambda: None
         self.away: Callable[[float], Collection[int]] = lambda _now: ()
 
@@ -119,35 +111,47 @@ class RecrawlAgenda:
         self._withdrawn, self._unlearnt = [], []
         self._wants_look = True
 
-    async def rest(self) -> None:
-        """Wait for the thread, if there is one at work."""
-        work, self._work = self._work, None
-        if work is not None:
-            await asyncio.wait([work])
-            self._wants_look = True
-
     async def at_rest(self) -> None:
         """Return when what is learnt may be read: nothing learns until the caller awaits."""
         while self._work is not None and not self._work.done():
             await asyncio.wait([self._work])
+
+    async def rest(self) -> None:
+        """As :meth:`at_rest`, and take no further notice of what a thread has chosen."""
+        await self.at_rest()
+        work, self._work = self._work, None
+        if work is not None:
+            work.result()
+            self._wants_look = True
 
     async def open(self) -> None:
         """Take in all pages of the store, unless they are known."""
         if len(self.pages):
             return
         await self._watch(await watched.pages(self._reader))
+        self.pages.recall_gone(await self._learn_all())
+
+    async def relearn(self, refresher: Refresher) -> None:
+        """Let another refresher learn of the same pages from the store, as they are judged now."""
+        await self.rest()
+        self._refresher, self._unlearnt = refresher, []
+        refresher.add(*self.pages.as_added())
+        await self._learn_all()
+
+    async def _learn_all(self) -> Looks:
+        """Learn from all looks of the store; these."""
         looks = await watched.looks(self._reader)
         rows, known = self.pages.rows(looks.page_id)
         past = Looks(
             rows, looks.at[known] / _DAY_S, looks.compared[known],
             looks.changed[known], looks.gone[known],
         )  # fmt: skip
-        self.pages.recall_gone(past)
         if len(past) > self._many:
             log.info("learning from %s looks", f"{len(past):,}")
             await asyncio.to_thread(self._refresher.learn, past)
         else:
             self._refresher.learn(past)
+        return past
 
     async def reweigh(self, page_ids: Sequence[int] | None = None) -> None:
         """Let all pages, or those of these ids, weigh what the terms say of them now."""
@@ -196,7 +200,7 @@ class RecrawlAgenda:
         if self._work is not None:
             return self._work.done()
         news = self._settled or self._found or self._withdrawn
-        return bool(news or self._wants_look or self._audits_due >= 1)
+        return bool(news or self._wants_look)
 
     def wakes_at(self) -> float | None:
         """When it is looked again; never None, as pages change for ever."""
@@ -208,14 +212,11 @@ class RecrawlAgenda:
             if not self._work.done():
                 return Supply((), ())
             found, self._work = self._work.result(), None
-            return Supply((), tuple(await self._fill(found, self._room, now)))
+            return Supply((), tuple(await self._fill(found, now)))
         await self._take_in()
         if now >= self._looked_at + _LOOK_AGAIN_S or len(self._window) * 2 < self._wanted:
             self._wants_look = True
         supplied = await self._look(now) if self._wants_look else set()
-        if self._audits_due >= 1 and self._work is None:
-            self._audits_due -= 1
-            supplied |= await self._audit(now)
         new_hosts, self._new_hosts = self._new_hosts, []
         return Supply(tuple(new_hosts), tuple(supplied))
 
@@ -293,6 +294,8 @@ class RecrawlAgenda:
             captured=found.captured,
             away=found.alias,
             gone=found.gone.astype(np.int16),
+            area=terms.area,
+            found_at=found.found_at / _DAY_S,
             not_before=self._not_before(found),
         )
         self._refresher.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
@@ -300,7 +303,8 @@ class RecrawlAgenda:
     def _not_before(self, found: WatchedPages) -> Floats:
         asked, since = found.asked / _DAY_S, found.since / _DAY_S
         until = self.pages.elsewhere_until(asked, since, found.permanent)
-        return np.where(found.elsewhere, until, np.where(found.failed, asked, -np.inf))
+        failed = self.pages.failed_until(asked, since)
+        return np.where(found.elsewhere, until, np.where(found.failed, failed, -np.inf))
 
     # -- the window --------------------------------------------------------------
 
@@ -308,42 +312,37 @@ class RecrawlAgenda:
         """Look over all pages; the hosts of those that came into the window."""
         self._looked_at, self._wants_look = now, False
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
-        looks = self._latest()
-        counts = list(self._window.counts())
-        away = self.away(now)
-        taken = sum(count for host_id, count in counts if host_id not in away)
-        room = self._room = max(0, self._wanted - taken)
+        asked = self._inquiry(now)
         if len(self.pages) < self._many:
-            return await self._fill(self._appraise(looks, counts, room, now), room, now)
+            return await self._fill(appraise(self.pages, self._refresher, asked), now)
         loop = asyncio.get_running_loop()
-        self._work = loop.run_in_executor(None, self._appraise, looks, counts, room, now)
+        self._work = loop.run_in_executor(None, appraise, self.pages, self._refresher, asked)
         self._work.add_done_callback(lambda _: self.wake())
         return set()
 
-    def _appraise(
-        self, looks: Looks, counts: Collection[tuple[int, int]], room: int, now: float
-    ) -> _Appraisal:
-        """Learn from looks, value all pages and choose the worthiest that may be asked for."""
-        self._refresher.learn(looks)
-        day = now / _DAY_S
-        worth = self.pages.weighted(self._refresher.worth(day), day)
+    def _inquiry(self, now: float) -> Inquiry:
+        counts, away = list(self._window.counts()), self.away(now)
         free = np.full(len(self._host_codes), _OF_A_HOST)
         for host_id, count in counts:
             free[self._host_codes[host_id]] -= count
-        left = np.where(self.pages.may_be_asked(day), worth, 0.0)
-        host = self.pages["host"].astype(np.intp, copy=False)
-        return _Appraisal(worth, worthiest(left, host, free, room))
+        taken = sum(count for host_id, count in counts if host_id not in away)
+        self._room = max(0, self._wanted - taken)
+        drawing = self._audits_due >= 1
+        return Inquiry(now / _DAY_S, self._latest(), free, self._room, drawing)
 
-    async def _fill(self, found: _Appraisal, room: int, now: float) -> set[int]:
+    async def _fill(self, found: Appraisal, now: float) -> set[int]:
         """Bring the chosen pages into the window, and those in it into their order."""
         self._window.revalue(lambda due: self._now_worth(due, found.worth))
         supplied: set[int] = set()
         for first in range(0, len(found.chosen), _READ):
             rows = found.chosen[first : first + _READ]
             supplied |= await self._supply(rows, found.worth[rows], now)
-        if len(found.chosen) < room:
+        if len(found.chosen) < self._room:
             # There is no more to be had: look again when some of it is used up.
             self._wanted = max(_LEAST, len(self._window))
+        while len(found.hazard) and self._audits_due >= 1:
+            self._audits_due -= 1
+            supplied |= await self._audit(found.hazard, now)
         return supplied
 
     def _now_worth(self, due: DueUrl, worth: Floats) -> float:
@@ -351,12 +350,13 @@ class RecrawlAgenda:
         # What was found since a thread began is not in its answer.
         return inf if due.audit or row is None or row >= len(worth) else float(worth[row])
 
-    async def _audit(self, now: float) -> set[int]:
+    async def _audit(self, hazard: Floats, now: float) -> set[int]:
         """Draw a captured page, each as likely as the next; its host, which is asked first for it.
 
         What is in the window is drawn as well: only a page in flight is passed over.
         """
-        captured = np.flatnonzero(self.pages["captured"] & (self.pages["gone"] == 0))
+        known = slice(len(hazard))
+        captured = np.flatnonzero(self.pages["captured"][known] & (self.pages["gone"][known] == 0))
         if not len(captured):
             return set()
         row = int(captured[self._rng.randrange(len(captured))])
@@ -365,12 +365,12 @@ class RecrawlAgenda:
         due = await self._drawn(row, now)
         if due is None:
             return set()
-        hazard = float(self._refresher.beliefs(now / _DAY_S).hazard[row])
+        x = float(hazard[row])
         audit = Audit(
             float(self.pages["importance"][row]),
             float(self.pages["since"][row]) * _DAY_S,
-            -expm1(-hazard),
-            hazard,
+            -expm1(-x),
+            x,
         )
         self.pages["taken"][row] = True
         self._window.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))

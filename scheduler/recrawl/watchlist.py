@@ -32,6 +32,8 @@ _TURNED_DAYS: Final = 1.0
 #: The first wait after the tries of a page have failed, and how it grows.
 _FAILED_DAYS: Final = 1 / 24
 _FAILED_FACTOR: Final = 4.0
+#: How often they failed is forgotten at a start; no page waits longer for that.
+_FAILED_MOST_DAYS: Final = 1.0
 #: Each time in a row that a page is gone, a look at it is worth so much less; and one at a URL that
 #: has never been there, which is most often a dead link.
 _GONE_FACTOR: Final = 0.1
@@ -47,6 +49,8 @@ _ROW: Final = np.dtype(
     [
         ("page_id", np.int64),
         ("host", np.intp),
+        ("area", np.intp),
+        ("found_at", np.float64),
         ("importance", np.float64),
         ("since", np.float64),
         ("asked", np.float64),
@@ -65,9 +69,10 @@ _ROW: Final = np.dtype(
 class Watchlist:
     """Columns that grow, by name: ``watchlist["host"]`` is (n,), to be written into by its owner.
 
-    ``host`` are integer codes; ``since`` is when the copy was last known to be right, or the page
-    found, ``asked`` when it was last asked for; from one look to the next there are at least
-    ``least`` days, and if it can be at most ``most``; ``gone`` and ``failures`` count in a row;
+    ``host`` and ``area`` are integer codes; ``since`` is when the copy was last known to be right,
+    or the page found, ``asked`` when it was last asked for; from one look to the next there are at
+    least ``least`` days, and if it can be at most ``most``; ``gone`` and ``failures`` count in a
+    row;
     ``taken`` pages are being asked for, and nothing is asked for again before ``not_before``. An
     ``away`` page leads to another one: there is no copy of it. Where it does so for good it is
     asked again after ``recheck_days``, and then each time when it has done so for as long again.
@@ -102,6 +107,14 @@ class Watchlist:
             added[name] = values
         self._row_of.update(zip(page_id.tolist(), rows.tolist(), strict=True))
         return rows
+
+    def as_added(self) -> tuple[Rows, Rows, Floats, Floats]:
+        """Host, area, importance and day of discovery, (n,) each, as a refresher takes them."""
+        rows = self._rows
+        return (
+            rows["host"].copy(), rows["area"].copy(), rows["importance"].copy(),
+            rows["found_at"].copy(),
+        )  # fmt: skip
 
     def recall_gone(self, looks: Looks) -> None:
         """Count how often in a row each page was gone in the end, by its looks of former runs."""
@@ -157,6 +170,11 @@ class Watchlist:
         """(m,), when pages that lead elsewhere are asked again, by when they were, (m,) each."""
         as_long = np.clip(asked - since, self._recheck_days, _MOST_ALIAS_DAYS)
         until: Floats = asked + np.where(permanent, as_long, _ELSEWHERE_DAYS)
+        return until
+
+    def failed_until(self, asked: Floats, since: Floats) -> Floats:
+        """(m,), when pages that failed in a former run are tried again: as long again, or a day."""
+        until: Floats = asked + np.clip(asked - since, _FAILED_DAYS, _FAILED_MOST_DAYS)
         return until
 
     def led_to(self, row: int, since: float, at: float) -> None:
