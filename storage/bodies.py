@@ -1,7 +1,7 @@
 """Tables ``version`` and ``body``: what pages contained, content-addressed.
 
 Versions (digests and sketches) are kept for ever, but for those that are taken back
-(:mod:`storage.retractions`); bodies by count and age.
+(:mod:`storage.retractions`); bodies and sketches as :mod:`storage.retention` says.
 """
 
 from __future__ import annotations
@@ -28,18 +28,3 @@ async def append(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> N
         "INSERT OR IGNORE INTO body VALUES (?, ?, ?, ?)",
         [(c.digests.body, at, c.size_bytes, c.body) for _, at, c in captured if c.body is not None],
     )
-
-
-async def prune(connection: aiosqlite.Connection, *, per_page: int, older_than: float) -> int:
-    """Delete bodies that no page needs any more; how many.
-
-    A body is needed while some page has it among its newest ``per_page`` versions and
-    that version is not from before ``older_than``; a page's newest body is always kept.
-    """
-    cursor = await connection.execute(
-        "DELETE FROM body WHERE digest NOT IN (SELECT body_digest FROM ("
-        "  SELECT body_digest, at, row_number() OVER (PARTITION BY page_id ORDER BY id DESC) AS n"
-        "  FROM version) WHERE n = 1 OR (n <= ? AND at >= ?))",
-        (per_page, older_than),
-    )
-    return cursor.rowcount

@@ -9,13 +9,14 @@ of the process and, on a disk that honours fsync, a power cut.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import sqlite3
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -35,28 +36,60 @@ _OWNER_BYTES = 64
 
 @dataclass(slots=True)
 class Database:
-    """An open store: ``writer`` for the one writer task, ``reader`` for everything else."""
+    """An open store: ``writer`` for transactions, one at a time, ``reader`` for everything else.
+
+    *Invariant.* ``turn`` is held by the transaction that is under way, ``next_turn`` by whoever
+    follows it, ``patience`` by one of those that others may overtake, until it has ended.
+    Consequence: what cannot wait waits for no more than what has begun.
+    """
 
     path: Path
     writer: aiosqlite.Connection
     reader: aiosqlite.Connection
     lock: IO[bytes]
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    next_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    patience: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[aiosqlite.Connection]:
-        """A write transaction: committed as a whole, or rolled back and :class:`StoreError`."""
-        with store_errors(self.path):
-            await self.writer.execute("BEGIN IMMEDIATE")
-            try:
+        """A write transaction: committed as a whole, or rolled back and :class:`StoreError`.
+
+        It waits for its turn; one inside another would wait for ever.
+        """
+        async with self.patience, self._turn():
+            with store_errors(self.path):
+                await self.writer.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self.writer
+                    await self.writer.execute("COMMIT")
+                except BaseException:
+                    # COMMIT itself may have failed and ended the transaction (disk full).
+                    if self.writer.in_transaction:
+                        # And one that was only cancelled here may end before its turn comes.
+                        with suppress(sqlite3.OperationalError):
+                            await self.writer.execute("ROLLBACK")
+                    raise
+
+    @asynccontextmanager
+    async def at_once(self) -> AsyncIterator[aiosqlite.Connection]:
+        """For statements that commit each by itself, before any transaction that has not begun.
+
+        Raises:
+            StoreError: one failed, and changed nothing.
+        """
+        async with self._turn():
+            with store_errors(self.path):
                 yield self.writer
-                await self.writer.execute("COMMIT")
-            except BaseException:
-                # COMMIT itself may have failed and ended the transaction (disk full).
-                if self.writer.in_transaction:
-                    # And one that was only cancelled here may end before its turn comes.
-                    with suppress(sqlite3.OperationalError):
-                        await self.writer.execute("ROLLBACK")
-                raise
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        async with self.next_turn:
+            await self.turn.acquire()
+        try:
+            yield
+        finally:
+            self.turn.release()
 
     async def close(self) -> None:
         """Close both connections and give up the lock."""
@@ -76,9 +109,9 @@ async def open_store(path: Path, *, owner: str = "freshet") -> Database:
             or written by another process.
     """
     with store_errors(path):
-        lock = _lock(path, owner)
+        lock = held(path, owner)
         try:
-            _check_not_foreign(path)
+            refuse_foreign(path)
             writer = await _connect(path, write=True)
             try:
                 await _prepare(path, writer)
@@ -102,13 +135,33 @@ async def reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     if not path.exists():
         raise StoreError(f"{path}: there is no such file; `freshet crawl --db {path}` makes one")
     with store_errors(path):
-        _check_not_foreign(path)
+        refuse_foreign(path)
         connection = await _connect(path, write=False)
         try:
             await _check_version(path, connection, exact=True)
             yield connection
         finally:
             await connection.close()
+
+
+@asynccontextmanager
+async def beside(path: Path) -> AsyncIterator[aiosqlite.Connection]:
+    """A write transaction beside whoever else writes the store.
+
+    Only for what nobody keeps in memory between transactions: the state of messages.
+
+    Raises:
+        StoreError: as for :func:`reading`, or it cannot be written.
+    """
+    async with reading(path):
+        with store_errors(path):
+            connection = await _connect(path, write=True)
+            try:
+                await connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                await connection.execute("COMMIT")
+            finally:
+                await connection.close()
 
 
 def owner_of(path: Path) -> tuple[str, int] | None:
@@ -129,8 +182,12 @@ def _lock_file(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
 
-def _lock(path: Path, owner: str) -> IO[bytes]:
-    """Hold ``FILE.lock``; the kernel lets go of it however the process ends."""
+def held(path: Path, owner: str) -> IO[bytes]:
+    """Hold ``FILE.lock`` until it is closed; the kernel lets go of it however the process ends.
+
+    Raises:
+        StoreError: another process holds it.
+    """
     lock = _lock_file(path).open("a+b")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -146,7 +203,7 @@ def _lock(path: Path, owner: str) -> IO[bytes]:
     return lock
 
 
-def _check_not_foreign(path: Path) -> None:
+def refuse_foreign(path: Path) -> None:
     """Refuse what SQLite would silently adopt: a file that is not ours, read untouched."""
     if not path.exists():
         return

@@ -88,6 +88,23 @@ async def wake_times(connection: aiosqlite.Connection) -> list[tuple[int, float]
     return [(row[0], row[1]) for row in rows]
 
 
+_DUE = (
+    "SELECT p.id, p.url, p.fetch_url, p.host_id, coalesce(f.due_at, 0.0), "
+    f"coalesce(f.reason, '{Reason.REFRESH}'), p.role, p.depth, coalesce(f.attempt, 0), "
+    "p.redirects, p.etag, p.last_modified, p.body_digest, p.text_digest, "
+    "(SELECT min(id) FROM seed WHERE page_id = p.id) FROM page AS p "
+)
+
+
+async def of_url(connection: aiosqlite.Connection, url: str) -> DueUrl | None:
+    """A page by its canonical URL as it would be asked for, whether it is due or not."""
+    rows = await connection.execute_fetchall(
+        f"{_DUE} LEFT JOIN frontier AS f ON f.page_id = p.id WHERE p.url = ?", (url,)
+    )
+    row = next(iter(rows), None)
+    return None if row is None else _due_url(row)
+
+
 async def load(
     connection: aiosqlite.Connection, host_ids: Collection[int], now: float, limit: int
 ) -> list[DueUrl]:

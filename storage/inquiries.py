@@ -40,7 +40,8 @@ class KnownUrl:
     """A URL that the store knows: its identity, and how far it has come.
 
     ``visited_at`` is the last visit of any kind. ``alias`` is None where the URL is a
-    page in its own right.
+    page in its own right. ``wish_s`` is for how many seconds the server wished its last answer
+    to be used, None where it said nothing.
     """
 
     page_id: int
@@ -55,6 +56,7 @@ class KnownUrl:
     visited_at: float | None
     validators: Validators
     alias: AliasOf | None
+    wish_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ async def find(connection: aiosqlite.Connection, urls: Sequence[str]) -> KnownUr
     rows = await connection.execute_fetchall(
         "SELECT p.id, p.url, p.fetch_url, p.host_id, p.role, p.depth, p.redirects, p.found_at, "
         "       p.held_back, p.last_at, p.etag, p.last_modified, "
-        "       a.id, a.url, p.alias_kind, p.alias_at "
+        "       a.id, a.url, p.alias_kind, p.alias_at, p.wish_s "
         "FROM json_each(?) AS wanted CROSS JOIN page AS p ON p.url = wanted.value "
         "LEFT JOIN page AS a ON a.id = p.alias_of ORDER BY wanted.key LIMIT 1",
         (json.dumps(list(urls)),),
@@ -271,7 +273,7 @@ def _known_url(row: aiosqlite.Row) -> KnownUrl:
     return KnownUrl(
         page_id=row[0], url=row[1], fetch_url=row[2], host_id=row[3], role=Role(row[4]),
         depth=row[5], redirects=row[6], found_at=row[7], held_back=row[8], visited_at=row[9],
-        validators=Validators(row[10], row[11]), alias=alias,
+        validators=Validators(row[10], row[11]), alias=alias, wish_s=row[16],
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import aiosqlite
 
@@ -18,6 +19,15 @@ async def is_known(connection: aiosqlite.Connection, page_id: int, at: float) ->
         "SELECT 1 FROM observation WHERE page_id = ? AND at = ?", (page_id, at)
     )
     return bool(list(rows))
+
+
+async def last_at(connection: aiosqlite.Connection, run_id: int) -> float:
+    """Of when the last observation of a run is, in Unix seconds; -inf: there is none."""
+    rows = await connection.execute_fetchall(
+        "SELECT max(at) FROM observation WHERE run_id = ?", (run_id,)
+    )
+    found = next(iter(rows))[0]
+    return -inf if found is None else float(found)
 
 
 async def append(connection: aiosqlite.Connection, run_id: int, visits: Sequence[Visit]) -> None:

@@ -110,11 +110,13 @@ async def take_back(connection: aiosqlite.Connection, page_id: int, at: float) -
 async def _record_outcomes(connection: aiosqlite.Connection, visits: Sequence[Visit]) -> None:
     await connection.executemany(
         "UPDATE page SET last_kind = ?, last_at = ?, status = ?, role = ?, "
-        "fetch_url = coalesce(?, fetch_url), checked_at = coalesce(?, checked_at) WHERE id = ?",
+        "fetch_url = coalesce(?, fetch_url), checked_at = coalesce(?, checked_at), "
+        "wish_s = iif(?, ?, wish_s) WHERE id = ?",
         [
             (
                 v.observation.kind, v.observation.at, v.observation.status, v.role, v.fetch_url,
-                v.observation.at if v.observation.kind in _GOOD else None, v.due.page_id,
+                v.observation.at if v.observation.kind in _GOOD else None,
+                v.signs is not None, v.wish_s, v.due.page_id,
             )
             for v in visits
         ],

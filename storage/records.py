@@ -1,8 +1,8 @@
 """The nouns that cross packages. Pure values; their words are in :mod:`storage.words`.
 
-Beside those it imports :mod:`storage.corrections` and :mod:`storage.outlook`; take all from here.
+It gives out those of ``corrections``, ``host_state``, ``signals``, ``subscribing`` and ``outlook``.
 In order of travel: a :class:`DueUrl` leaves the frontier, becomes a :class:`FetchResult`, is
-reduced and compared into an :class:`Observation`, and is stored as part of a :class:`Visit`.
+reduced and compared into an :class:`Observation`, and stored as part of a :class:`Visit`.
 Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
 """
 
@@ -13,15 +13,26 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from storage.corrections import Amendment, CopyFinding, Retraction
+from storage.host_state import HeaderSigns, Host, HostState, RobotsRecord
 from storage.outlook import RATE_CLASSES, Audit, CappedLane, Outlook
+from storage.signals import CLAIM_KINDS, NO_CLAIMS, Claim, ClaimKind, Claims
+from storage.subscribing import (
+    Advertised,
+    Called,
+    Subscription,
+    SubscriptionNoted,
+    SubscriptionState,
+)
 from storage.words import KINDS, AliasKind, Kind, Outcome, Reason, RobotsStanding, Role, Rung
 
 __all__ = [
-    "KINDS", "RATE_CLASSES", "Acknowledged", "Agenda", "Alias", "AliasKind", "Amendment", "Audit",
-    "CappedLane", "Capture", "CopyFinding", "Digests", "DueUrl", "Entry", "FetchResult", "Host",
-    "HostState", "Kind", "Links", "Observation", "Outcome", "Outlook", "PageHistory", "Reason",
-    "Retraction", "RobotsRecord", "RobotsStanding", "RobotsVisit", "Role", "Rung", "SeedsSettled",
-    "StoredSeed", "Supply", "Targets", "Validators", "Visit",
+    "CLAIM_KINDS", "KINDS", "NO_CLAIMS", "RATE_CLASSES", "Acknowledged", "Advertised", "Agenda",
+    "Alias", "AliasKind", "Amendment", "Announcement", "Audit", "Called", "CappedLane", "Capture",
+    "Claim", "ClaimKind", "Claims", "CopyFinding", "Digests", "DueUrl", "Entry", "FetchResult",
+    "HeaderSigns", "Host", "HostState", "Kind", "Links", "Observation", "Outcome", "Outlook",
+    "PageHistory", "Reason", "Retraction", "RobotsRecord", "RobotsStanding", "RobotsVisit", "Role",
+    "Rung", "SeedsSettled", "StoredSeed", "Subscription", "SubscriptionNoted", "SubscriptionState",
+    "Supply", "Targets", "Validators", "Visit",
 ]  # fmt: skip
 
 
@@ -73,7 +84,9 @@ class FetchResult:
     ``reason`` is a short stable word (``dns``, ``tls``, ``timeout``, ``too_large``,
     ``http_500`` …) for every outcome but ``FETCHED`` and ``NOT_MODIFIED``, ``detail`` the
     sentence for people. Headers are raw, ``wire_body`` is as it came, ``body`` decoded;
-    ``location`` is the redirect target, resolved.
+    ``location`` is the redirect target, resolved. ``request_headers`` are empty where nothing was
+    sent, ``status_line`` where nothing came. ``truncated`` says why ``wire_body`` is not all of the
+    body, in a word of WARC 1.1 (section 5.13); it is None if it is.
     """
 
     url: str
@@ -90,6 +103,13 @@ class FetchResult:
     peer: str | None = None
     location: str | None = None
     retry_after_s: float | None = None
+    status_line: bytes = b""
+    truncated: str | None = None
+
+    @property
+    def ended_at(self) -> float:
+        """When it was over."""
+        return self.started_at + self.duration_s
 
     def header(self, name: str) -> str | None:
         """The first header of that name, decoded as Latin-1, or None."""
@@ -105,8 +125,7 @@ class FetchResult:
 class Observation:
     """What one visit found out about one page. Append-only.
 
-    ``resemblance`` (0 to 1) and its standard error are those of Broder's estimate from
-    MinHash values, present where a changed text was compared with the one before.
+    ``resemblance`` (0 to 1) and its error are Broder's estimate from MinHash values, if compared.
     """
 
     page_id: int
@@ -139,43 +158,6 @@ class Links:
 
     def __len__(self) -> int:
         return len(self.urls)
-
-
-@dataclass(frozen=True, slots=True)
-class RobotsRecord:
-    """One origin's robots.txt as last fetched; ``body`` is already cut to the limit.
-
-    ``stale_since`` is set while an older copy is used because the file is unreachable.
-    """
-
-    standing: RobotsStanding
-    fetched_at: float
-    body: bytes = b""
-    reason: str | None = None
-    stale_since: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HostState:
-    """What politeness must remember of one host across runs."""
-
-    host_id: int
-    lane: str
-    last_exchange_at: float
-    delay_s: float
-    failures: int = 0
-    parked_until: float | None = None
-    parked_reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """A host (scheme, name and port) as the frontier takes it from the store."""
-
-    host_id: int
-    origin: str
-    state: HostState | None = None
-    robots: RobotsRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +198,7 @@ class Alias:
 class Capture:
     """What a page's content was reduced to when its bytes were not those of before.
 
-    ``body`` is zstd-compressed, None where none is kept; ``sketch`` are versioned bytes,
-    None where the content has no text.
+    ``body`` is zstd-compressed, None: not kept; ``sketch`` are versioned bytes, None: no text.
     """
 
     digests: Digests
@@ -238,8 +219,8 @@ class Capture:
 class PageHistory:
     """What is stored of a page to compare its next text with.
 
-    ``sketch`` are the versioned bytes of its last sketch, ``memory`` those of what is
-    remembered beside it, ``still`` counts the visits since at which nothing differed.
+    ``sketch`` are the versioned bytes of its last sketch, ``memory`` those of what is remembered
+    beside it, ``still`` counts the visits since at which nothing differed.
     """
 
     sketch: bytes
@@ -258,7 +239,10 @@ class Visit:
     (versioned bytes) replaces the page's when not None, and ``amendments`` say of its
     earlier observations what is known better by now. ``walls`` (versioned bytes) replace what
     is known of the host's walls when not None; ``retractions`` are captures of its pages that
-    proved to be such. ``copies`` are for the patterns of bounded URLs.
+    proved to be such. ``copies`` are for the patterns of bounded URLs. ``claims`` is what a source
+    of ``claim_kind`` (None: none) said of when pages changed (``claims_rejected``: not believable);
+    ``signs`` and ``wish_s`` are what the headers say, None for a visit without an answer.
+    ``advertised`` is the hub that the page names.
     """
 
     due: DueUrl
@@ -281,6 +265,12 @@ class Visit:
     walls: bytes | None = None
     retractions: tuple[Retraction, ...] = ()
     copies: tuple[CopyFinding, ...] = ()
+    claim_kind: ClaimKind | None = None
+    claims: tuple[Claim, ...] = ()
+    claims_rejected: int = 0
+    signs: HeaderSigns | None = None
+    wish_s: float | None = None
+    advertised: Advertised | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +323,27 @@ class Probed:
     host: HostState | None = None
 
 
-Entry = Visit | RobotsVisit | SeedsSettled | Probed | Outlook
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What came without being asked for: claims of a source, named by ``url``, about pages.
+
+    ``host_id`` is the host that it speaks for; ``targets`` are pages that may be new.
+    """
+
+    kind: ClaimKind
+    host_id: int
+    url: str
+    claims: tuple[Claim, ...]
+    at: float
+    fetches: int = 0
+    targets: Targets | None = None
+    host: HostState | None = None
+
+
+Entry = (
+    Visit | RobotsVisit | SeedsSettled | Probed | Called | Announcement | SubscriptionNoted
+    | Outlook
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +352,8 @@ class Acknowledged:
 
     ``supplied`` are the hosts whose frontier grew, by ``pages``, the ids of what is new in it.
     ``retracted`` are visits of this invocation that are failures by now: what each was, and why.
-    ``withdrawn`` are the pages, by host, that were due and are no longer.
+    ``withdrawn`` are the pages, by host, that were due and are no longer. ``claims`` are those of
+    the whole batch that say anything new; they stand in its last entry, and by our clock.
     """
 
     entry: Entry
@@ -350,6 +361,7 @@ class Acknowledged:
     pages: tuple[int, ...] = ()
     retracted: tuple[tuple[Kind, str], ...] = ()
     withdrawn: tuple[tuple[int, frozenset[int]], ...] = ()
+    claims: Claims = field(default=NO_CLAIMS, compare=False)
 
     @property
     def admitted(self) -> int:

@@ -36,6 +36,20 @@ async def latest(connection: aiosqlite.Connection) -> CrawlRun | None:
     return next((CrawlRun(r[0], r[1], r[2], RunState(r[3]), r[4]) for r in rows), None)
 
 
+async def began_at(connection: aiosqlite.Connection, run_id: int) -> float:
+    """When a run began, in Unix seconds.
+
+    Raises:
+        LookupError: there is no such run.
+    """
+    rows = await connection.execute_fetchall(
+        "SELECT started_at FROM crawl_run WHERE id = ?", (run_id,)
+    )
+    for row in rows:
+        return float(row[0])
+    raise LookupError(run_id)
+
+
 async def settings_of_latest(connection: aiosqlite.Connection) -> str | None:
     """The settings (JSON) of the run that was started last, or None in a new store."""
     rows = await connection.execute_fetchall(

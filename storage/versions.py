@@ -65,12 +65,12 @@ async def body(connection: aiosqlite.Connection, version_id: int) -> bytes | Non
 
 
 async def by_id(connection: aiosqlite.Connection, *version_ids: int) -> list[StoredVersion]:
-    """Versions by their rows, in the order asked for; of one page or of several."""
+    """Versions by their rows, in the order asked for; those taken back meanwhile are left out."""
     found = []
     for version_id in version_ids:
         rows = await connection.execute_fetchall(
             "SELECT page_id FROM version WHERE id = ?", (version_id,)
         )
-        page_id = int(next(iter(rows))[0])
-        found += [v for v in await versions(connection, page_id) if v.version_id == version_id]
+        for (page_id,) in rows:
+            found += [v for v in await versions(connection, page_id) if v.version_id == version_id]
     return found

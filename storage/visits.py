@@ -10,11 +10,14 @@ from itertools import chain
 import aiosqlite
 
 from storage import (
+    alerts,
     amendments,
     audits,
     bodies,
+    claims,
     copies,
     frontier,
+    host_signals,
     hosts,
     links,
     memories,
@@ -24,11 +27,14 @@ from storage import (
     retractions,
     runs,
     seeds,
+    subscriptions,
     traps,
 )
+from storage.alerts import AlertRule
 from storage.copies import CopyRule, Weighed
 from storage.records import (
     Acknowledged,
+    Claims,
     Entry,
     HostState,
     Kind,
@@ -37,6 +43,7 @@ from storage.records import (
     Retraction,
     RobotsVisit,
     SeedsSettled,
+    SubscriptionNoted,
     Targets,
     Visit,
 )
@@ -50,9 +57,18 @@ class VisitTables:
 
     A URL that has once been admitted without a reason to hold it back is changed by no later
     link to it: nearly all links of a crawl are such, and need not reach the store again.
+
+    Attributes:
+        alert_rules: who is to be told of which observations.
     """
 
-    def __init__(self, run_id: int, rule: CopyRule | None = None) -> None:
+    def __init__(
+        self,
+        run_id: int,
+        rule: CopyRule | None = None,
+        alert_rules: Sequence[AlertRule] = (),
+    ) -> None:
+        self.alert_rules = alert_rules
         self._run_id = run_id
         self._rule = rule or CopyRule()
         self._host_ids: dict[str, int] = {}
@@ -75,6 +91,8 @@ class VisitTables:
         await memories.record(connection, visits)
         await amendments.append(connection, visits)
         await links.record(connection, visits)
+        kept = await claims.append(connection, entries)
+        await host_signals.count(connection, visits)
         await frontier.settle(connection, visits)
         weighed = await copies.weigh(connection, visits, self._run_id, self._rule)
         await self._record_hosts(connection, entries)
@@ -82,13 +100,23 @@ class VisitTables:
         await runs.count_fetches(connection, self._run_id, sum(e.fetches for e in entries))
         noted = [e for e in entries if isinstance(e, Outlook)]
         await outlooks.append(connection, self._run_id, noted)
+        agreed = [e for e in entries if isinstance(e, SubscriptionNoted)]
+        await subscriptions.record(connection, agreed)
         acknowledged = [
             replace(each, retracted=await self._take_back(connection, each.entry))
             if isinstance(each.entry, Visit)
             else each
             for each in acknowledged
         ]
-        return _with(weighed, acknowledged)
+        await self._alert(connection, entries, visits)
+        return _with(weighed, kept, acknowledged)
+
+    async def _alert(
+        self, connection: aiosqlite.Connection, entries: Sequence[Entry], visits: Sequence[Visit]
+    ) -> None:
+        """Write what is to be told of these visits, and of what they showed of earlier ones."""
+        await alerts.record(connection, self.alert_rules, visits)
+        await alerts.review(connection, self.alert_rules, max(map(_time_of, entries)))
 
     def forget(self) -> None:
         """Drop what was cached since the last commit: the transaction of the last batch failed."""
@@ -184,9 +212,9 @@ class VisitTables:
                 await seeds.move(connection, entry.due.page_id, entry.new_root)
 
 
-def _with(weighed: Weighed, acknowledged: list[Acknowledged]) -> list[Acknowledged]:
-    """The same, and the last of them says what became of patterns."""
-    if not weighed.released and not weighed.withdrawn:
+def _with(weighed: Weighed, kept: Claims, acknowledged: list[Acknowledged]) -> list[Acknowledged]:
+    """The same, and the last of them says what became of patterns, and what was claimed."""
+    if not weighed.released and not weighed.withdrawn and not len(kept):
         return acknowledged
     *others, last = acknowledged
     whole = replace(
@@ -194,6 +222,7 @@ def _with(weighed: Weighed, acknowledged: list[Acknowledged]) -> list[Acknowledg
         supplied=last.supplied | weighed.released.keys(),
         pages=(*last.pages, *sorted(chain.from_iterable(weighed.released.values()))),
         withdrawn=tuple(weighed.withdrawn.items()),
+        claims=kept,
     )
     return [*others, whole]
 

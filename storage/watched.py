@@ -11,7 +11,7 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.records import AliasKind, Digests, DueUrl, Kind, Reason, Role, Validators
+from storage.records import AliasKind, Digests, DueUrl, Kind, Reason, Role, Rung, Validators
 
 _PAGE = np.dtype(
     [
@@ -26,6 +26,7 @@ _PAGE = np.dtype(
         ("permanent", np.bool_),
         ("asked", np.float64),
         ("found_at", np.float64),
+        ("sitemap", np.bool_),
     ]
 )
 #: Of the URLs that lead here for good: a page that has moved takes its place along.
@@ -39,7 +40,8 @@ _COLUMNS = (
     f"last_kind IS '{Kind.GONE}', last_kind IS '{Kind.FAILED}', "
     f"coalesce(last_kind IN ('{Kind.REDIRECTED}', '{Kind.REFUSED}', '{Kind.SKIPPED}'), 0), "
     f"alias_kind IS NOT NULL, alias_kind IS '{AliasKind.PERMANENT}', coalesce(last_at, found_at), "
-    f"min(found_at, coalesce({_MOVED.format('min(old.found_at)')}, found_at)), url "
+    f"min(found_at, coalesce({_MOVED.format('min(old.found_at)')}, found_at)), "
+    f"role = '{Role.SITEMAP}', url "
     "FROM page WHERE held_back IS NULL"
 )
 _LOOK = np.dtype(
@@ -49,12 +51,15 @@ _LOOK = np.dtype(
         ("compared", np.bool_),
         ("changed", np.bool_),
         ("gone", np.bool_),
+        ("moved", np.bool_),
     ]
 )
 _LOOKS = (
     f"SELECT page_id, at, kind IN ('{Kind.CHANGED}', '{Kind.UNCHANGED}'), kind = '{Kind.CHANGED}', "
-    f"kind = '{Kind.GONE}' FROM finding WHERE kind IN ('{Kind.NEW}', '{Kind.CHANGED}', "
-    f"'{Kind.UNCHANGED}', '{Kind.GONE}')"
+    f"kind = '{Kind.GONE}', kind = '{Kind.CHANGED}' OR kind = '{Kind.UNCHANGED}' "
+    f"AND coalesce(rung, '') NOT IN ('{Rung.NOT_MODIFIED}', '{Rung.BODY}') "
+    f"FROM finding WHERE kind IN "
+    f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}')"
 )
 #: Whether the first content of a page was that of another URL before.
 _CAME = (
@@ -85,6 +90,7 @@ class WatchedPages:
         alias, permanent: it is another name of a page; for good.
         asked: Unix seconds of when it was last asked for, or of when it was found.
         found_at: Unix seconds, the first of all URLs that lead here for good.
+        sitemap: whether it is one.
     """
 
     page_id: NDArray[np.int64]
@@ -99,6 +105,7 @@ class WatchedPages:
     permanent: NDArray[np.bool_]
     asked: NDArray[np.float64]
     found_at: NDArray[np.float64]
+    sitemap: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.page_id)
@@ -109,7 +116,7 @@ class WatchedPages:
             self.page_id[rows], self.host_id[rows], list(compress(self.url, rows)),
             self.since[rows], self.captured[rows], self.gone[rows], self.failed[rows],
             self.elsewhere[rows], self.alias[rows], self.permanent[rows], self.asked[rows],
-            self.found_at[rows],
+            self.found_at[rows], self.sitemap[rows],
         )  # fmt: skip
 
 
@@ -140,6 +147,7 @@ class Looks:
         compared: (m,), whether there was something to compare with.
         changed: (m,), whether it had changed; False where nothing was compared.
         gone: (m,), whether it was gone.
+        moved: (m,), whether its bytes were others than before, changed or not.
     """
 
     page_id: NDArray[np.int64]
@@ -147,6 +155,7 @@ class Looks:
     compared: NDArray[np.bool_]
     changed: NDArray[np.bool_]
     gone: NDArray[np.bool_]
+    moved: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.page_id)

@@ -21,6 +21,7 @@ class Writer:
     A transaction takes what has come in while the one before it was committing, so that
     batches grow with the load and an idle writer adds no delay. Where the store is unavailable,
     ``patience`` is awaited and the batch tried again; it may raise the error that it is given.
+    Before each transaction ``secure`` sees to what must not be behind the store, an archive.
     """
 
     def __init__(
@@ -31,12 +32,14 @@ class Writer:
         *,
         batch: int,
         patience: Callable[[StoreUnavailable], Awaitable[None]] | None = None,
+        secure: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._database = database
         self._tables = tables
         self._acknowledge = acknowledge
         self._batch = batch
         self._patience = patience
+        self._secure = secure
         self._queue: asyncio.Queue[Entry | None] = asyncio.Queue(maxsize=batch)
 
     async def submit(self, entry: Entry) -> None:
@@ -78,6 +81,8 @@ class Writer:
 
     async def _committed(self, entries: list[Entry]) -> list[Acknowledged]:
         has_begun = False
+        if self._secure is not None:
+            await self._secure()
         try:
             async with self._database.transaction() as connection:
                 has_begun = True

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from storage import bodies
+from storage import retention
+from storage.retention import Retention
 from tests.storage.crawl_store import (
     DAY_S,
     START,
@@ -26,8 +27,10 @@ async def write(store: CrawlStore, path: str, *texts: str, at: float = START) ->
 
 
 async def prune(store: CrawlStore, *, per_page: int = 99, older_than: float = 0.0) -> int:
-    async with store.database.transaction() as connection:
-        return await bodies.prune(connection, per_page=per_page, older_than=older_than)
+    keep = Retention(per_page, START - older_than)
+    thrown_away = await retention.prune(store.database, keep, START)
+    assert [each.what for each in thrown_away if each.rows] in ([], ["bodies"])
+    return thrown_away[0].rows
 
 
 async def kept(store: CrawlStore) -> set[str]:

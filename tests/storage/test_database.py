@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sqlite3
 from contextlib import closing
@@ -153,3 +154,57 @@ async def test_every_released_schema_is_migrated_with_its_rows(
         for table, count in counts:
             expected = newest() if table == "migration" else int(count)
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (expected,)
+
+
+async def test_what_cannot_wait_overtakes_the_transactions_that_have_not_begun(
+    tmp_path: Path,
+) -> None:
+    database = await open_store(tmp_path / "crawl.db")
+    order: list[str] = []
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def write(name: str, *, first: bool = False) -> None:
+        async with database.transaction():
+            order.append(name)
+            if first:
+                begun.set()
+                await may_end.wait()
+
+    async def write_at_once(name: str) -> None:
+        async with database.at_once() as connection:
+            order.append(name)
+            await connection.execute("INSERT INTO host (origin) VALUES (?)", (name,))
+
+    tasks = [asyncio.create_task(write("under way", first=True))]
+    await begun.wait()
+    tasks += [asyncio.create_task(write(name)) for name in ("second", "third")]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    tasks += [asyncio.create_task(write_at_once(name)) for name in ("http://a", "http://b")]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    may_end.set()
+    await asyncio.gather(*tasks)
+    assert order == ["under way", "http://a", "http://b", "second", "third"]
+    assert not database.writer.in_transaction
+    rows = await database.reader.execute_fetchall("SELECT origin FROM host ORDER BY id")
+    assert [row[0] for row in rows] == ["http://a", "http://b"]
+    await database.close()
+
+
+async def test_who_gives_up_waiting_for_a_turn_holds_up_nobody(tmp_path: Path) -> None:
+    database = await open_store(tmp_path / "crawl.db")
+
+    async def write_at_once() -> None:
+        async with database.at_once():
+            pass
+
+    async with database.transaction():
+        waiting = asyncio.create_task(write_at_once())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    await write_at_once()
+    async with database.transaction():
+        pass
+    await database.close()

@@ -152,6 +152,32 @@ async def test_a_store_that_is_unavailable_is_waited_for_and_the_batch_tried_aga
         assert ledger.batches == [3]
 
 
+async def test_what_must_not_be_behind_the_store_is_secured_before_each_commit(
+    tmp_path: Path,
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        entries, ledger = await visits(store, 3), Ledger(store)
+        seen: list[int] = []
+
+        async def secure() -> None:
+            seen.append(committed(store))
+            if len(seen) < 3:
+                raise StoreUnavailable(tmp_path, "the disk is full")
+
+        async def patience(_error: StoreUnavailable) -> None:
+            assert ledger.pages == []
+
+        writer = Writer(
+            store.database, store.tables, ledger, batch=4, patience=patience, secure=secure
+        )
+        for entry in entries:
+            await writer.submit(entry)
+        await writer.finish()
+        await writer.run()
+        assert seen == [0, 0, 0]
+        assert ledger.batches == [3]
+
+
 async def test_a_writer_that_is_cancelled_in_a_transaction_rolls_it_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,243 @@
+"""Tables ``claim_source`` and ``claim``: what others say of when pages changed. Append-only.
+
+A source speaks of thousands of pages at a time and mostly says what it said before: a claim is
+kept where it moved. Hence one statement for all that a source says at once, whose search goes by
+an index, and columns for whoever learns from it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import aiosqlite
+import numpy as np
+
+from storage.records import (
+    CLAIM_KINDS,
+    NO_CLAIMS,
+    Announcement,
+    Claim,
+    ClaimKind,
+    Claims,
+    Entry,
+    Kind,
+    Visit,
+)
+
+_ROWS = 50_000
+_SLICE = 5_000
+_CODES = {kind: code for code, kind in enumerate(CLAIM_KINDS)}
+_COLUMNS = np.dtype(
+    [
+        ("source_id", np.int64),
+        ("kind", np.int8),
+        ("page_id", np.int64),
+        ("since", np.float64),
+        ("until", np.float64),
+        ("received_at", np.float64),
+    ]
+)
+_KNOW = (
+    "INSERT INTO claim_source (kind, host_id, page_id, url, rejected) "
+    "SELECT value ->> 0, h.id, value ->> 2, coalesce(value ->> 3, h.origin), value ->> 4 "
+    "FROM json_each(?) JOIN host AS h ON h.id = value ->> 1 WHERE true "
+    "ON CONFLICT (kind, url) DO UPDATE SET rejected = rejected + excluded.rejected, "
+    "page_id = coalesce(excluded.page_id, page_id)"
+)
+#: The last claim of a source on a page stands at the end of its index entry.
+_APPEND = """
+    INSERT INTO claim (source_id, page_id, since, until, received_at)
+    SELECT s.id, p.id, c.value ->> 4, c.value ->> 5, c.value ->> 6
+    FROM json_each(?) AS c
+    CROSS JOIN claim_source AS s ON s.kind = c.value ->> 0 AND s.url = coalesce(
+        c.value ->> 2, (SELECT origin FROM host WHERE id = c.value ->> 1))
+    CROSS JOIN page AS p ON p.url = c.value ->> 3
+    LEFT JOIN claim AS k ON k.id =
+        (SELECT max(id) FROM claim WHERE source_id = s.id AND page_id = p.id)
+    WHERE k.id IS NULL OR k.since <> c.value ->> 4 OR k.until <> c.value ->> 5
+    ORDER BY c.value ->> 6, s.id, p.id
+"""
+#: A clock that is out of step by less may be in step: Date tells whole seconds, late.
+_IN_STEP_S = 120
+#: Times by our clock, none after they were heard. Of what was pushed to us they are our own.
+_SKEW = (
+    "iif(s.kind IN ('sitemap', 'feed', 'last_modified') "
+    f"AND abs(g.skew_s) >= {_IN_STEP_S}, g.skew_s, 0)"
+)
+#: A page that has moved for good is known by where it stands now.
+_READ = (
+    "SELECT c.source_id, CASE s.kind "
+    + " ".join(f"WHEN '{kind}' THEN {code}" for kind, code in _CODES.items())
+    + " END, iif(p.alias_kind = 'permanent', coalesce(p.alias_of, p.id), p.id), "
+    f"min(c.since - {_SKEW}, c.received_at), min(c.until - {_SKEW}, c.received_at), c.received_at "
+    "FROM claim_source AS s JOIN claim AS c ON c.source_id = s.id "
+    "JOIN page AS p ON p.id = c.page_id LEFT JOIN host_signals AS g ON g.host_id = s.host_id "
+    "WHERE {} ORDER BY c.id"
+)
+_AFTER = _READ.format("c.id > ?")
+_OF_PAGE = _READ.format("c.page_id IN (SELECT id FROM page WHERE id = ?1 OR alias_of = ?1)")
+_ANSWERED = f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}')"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSource:
+    """A source of claims, and what it has said so far.
+
+    ``host`` is the origin that it speaks for. ``polls`` counts the visits that it answered, None
+    where it is not asked for itself (a header, a hub, pings); ``entries`` the pages of which it
+    spoke, ``moved`` the claims that followed others on the same page, and ``rejected`` those
+    that could not be believed.
+    """
+
+    source_id: int
+    kind: ClaimKind
+    host: str
+    url: str
+    polls: int | None
+    polled_at: float | None
+    entries: int
+    moved: int
+    rejected: int
+    said_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeardClaim:
+    """What a source (``url``) said of a page, by its own clock: see table ``claim``."""
+
+    kind: ClaimKind
+    url: str
+    since: float
+    until: float
+    received_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What one source claims at a time; ``url`` is None where it is the host itself."""
+
+    kind: ClaimKind
+    host_id: int
+    page_id: int | None
+    url: str | None
+    rejected: int
+    claims: tuple[Claim, ...]
+    at: float
+
+
+async def append(connection: aiosqlite.Connection, entries: Sequence[Entry]) -> Claims:
+    """Keep what these entries claim, where it is not what the source said last; what was kept.
+
+    After their pages exist: claims on unknown pages are dropped.
+    """
+    said = [each for entry in entries if (each := _said(entry)) is not None]
+    if not said:
+        return NO_CLAIMS
+    known = [(each.kind, each.host_id, each.page_id, each.url, each.rejected) for each in said]
+    await connection.execute(_KNOW, (json.dumps(known),))
+    ((before,),) = await connection.execute_fetchall("SELECT coalesce(max(id), 0) FROM claim")
+    kept = 0
+    for rows in _slices(said):
+        cursor = await connection.execute(_APPEND, (rows,))
+        kept += cursor.rowcount
+    return await _read(connection, _AFTER, before) if kept else NO_CLAIMS
+
+
+async def load(connection: aiosqlite.Connection) -> Claims:
+    """All claims, in the order in which they were received."""
+    return await _read(connection, _AFTER, 0)
+
+
+async def asked(connection: aiosqlite.Connection) -> dict[int, int]:
+    """Of each source that is asked for what it says: the page under which that is done."""
+    cursor = await connection.execute(
+        "SELECT id, page_id FROM claim_source WHERE page_id IS NOT NULL"
+    )
+    return {row[0]: row[1] for row in await cursor.fetchall()}
+
+
+async def of_page(connection: aiosqlite.Connection, page_id: int) -> Claims:
+    """The claims that name a page, or a URL that leads to it, in the order of their receipt."""
+    return await _read(connection, _OF_PAGE, page_id)
+
+
+async def last_words(
+    connection: aiosqlite.Connection, page_id: int, limit: int
+) -> list[HeardClaim]:
+    """What each source said last of a page, the latest first."""
+    rows = await connection.execute_fetchall(
+        "SELECT s.kind, s.url, c.since, c.until, c.received_at FROM claim_source AS s "
+        "JOIN claim AS c "
+        "ON c.id = (SELECT max(id) FROM claim WHERE source_id = s.id AND page_id = ?1) "
+        "ORDER BY c.id DESC LIMIT ?2",
+        (page_id, limit),
+    )
+    return [HeardClaim(ClaimKind(row[0]), *tuple(row)[1:]) for row in rows]
+
+
+async def sources(
+    connection: aiosqlite.Connection, host_id: int | None = None
+) -> list[ClaimSource]:
+    """All sources, or those that speak for a host, by kind and URL."""
+    rows = await connection.execute_fetchall(
+        "SELECT s.id, s.kind, h.origin, s.url, "
+        "iif(s.kind IN ('sitemap', 'feed'), (SELECT count(*) FROM finding AS f "
+        f"  WHERE f.page_id = s.page_id AND f.kind IN {_ANSWERED}), NULL), "
+        "iif(s.kind IN ('sitemap', 'feed'), (SELECT max(f.at) FROM finding AS f "
+        f"  WHERE f.page_id = s.page_id AND f.kind IN {_ANSWERED}), NULL), "
+        "count(DISTINCT c.page_id), count(c.id) - count(DISTINCT c.page_id), s.rejected, "
+        "max(c.received_at) "
+        "FROM claim_source AS s JOIN host AS h ON h.id = s.host_id "
+        "LEFT JOIN claim AS c ON c.source_id = s.id WHERE ?1 IS NULL OR s.host_id = ?1 "
+        "GROUP BY s.id ORDER BY h.origin, s.kind, s.url",
+        (host_id,),
+    )
+    return [ClaimSource(row[0], ClaimKind(row[1]), *tuple(row)[2:]) for row in rows]
+
+
+def _said(entry: Entry) -> _Said | None:
+    """What an entry claims, and whose word it is; None where it is nobody's."""
+    match entry:
+        case Visit(claim_kind=ClaimKind.LAST_MODIFIED as kind, due=due):
+            # The header speaks for its host, a sitemap or feed for itself.
+            own, url = None, None
+        case Visit(claim_kind=ClaimKind() as kind, due=due):
+            own, url = due.page_id, due.url
+        case Announcement(kind=kind, host_id=host_id, url=url, claims=claims, at=at):
+            return _Said(kind, host_id, None, url, 0, claims, at)
+        case _:
+            return None
+    at = entry.observation.at
+    return _Said(kind, due.host_id, own, url, entry.claims_rejected, entry.claims, at)
+
+
+def _slices(said: Iterable[_Said]) -> Iterator[str]:
+    """The claims as JSON, a slice at a time, so that the event loop has its turns.
+
+    Of several of one answer on a page the first counts, else the last.
+    """
+    chosen: dict[tuple[ClaimKind, int, str | None, str], tuple[float, float, float]] = {}
+    for each in said:
+        source = each.kind, each.host_id, each.url
+        for first in range(0, len(each.claims), _SLICE):
+            for claim in reversed(each.claims[first : first + _SLICE]):
+                chosen[*source, claim.url] = float(claim.since), float(claim.until), float(each.at)
+            if len(chosen) >= _SLICE:
+                yield json.dumps([(*key, *times) for key, times in chosen.items()])
+                chosen.clear()
+    if chosen:
+        yield json.dumps([(*key, *times) for key, times in chosen.items()])
+
+
+async def _read(connection: aiosqlite.Connection, sql: str, parameter: int) -> Claims:
+    parts = []
+    async with connection.execute(sql, (parameter,)) as cursor:
+        cursor.row_factory = None
+        while rows := list(await cursor.fetchmany(_ROWS)):
+            parts.append(np.array(rows, _COLUMNS))
+    if not parts:
+        return NO_CLAIMS
+    table = np.concatenate(parts)
+    return Claims(*(table[name].copy() for name in _COLUMNS.names or ()))

@@ -1,0 +1,40 @@
+"""Subscriptions in the store: as they stood last, with the page that they are for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from storage import subscriptions
+from storage.database import open_store
+from storage.records import Subscription, SubscriptionNoted, SubscriptionState
+from storage.visits import VisitTables
+from tests.storage.small_store import SmallStore
+
+WANTED = Subscription(
+    1, 1, "http://one.example/", "https://hub.example/", "http://one.example/feed", "t", "s", 5.0
+)
+
+
+async def test_a_subscription_is_loaded_as_it_was_noted_last(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    database = await open_store(path)
+    store = SmallStore(path)
+    store.run(0.0)
+    store.host()
+    store.page("/")
+    tables = VisitTables(1)
+    active = replace(
+        WANTED, state=SubscriptionState.ACTIVE, lease_until=9.0, pending_until=8.0, failures=2,
+        detail="late",
+    )  # fmt: skip
+    for entries in ([WANTED], [active, replace(active, failures=0)]):
+        async with database.transaction() as connection:
+            noted = [SubscriptionNoted(each, 1.0) for each in entries]
+            acknowledged = await tables.apply(connection, noted)
+        assert [each.entry for each in acknowledged] == noted
+    assert await subscriptions.load(database.reader) == [replace(active, failures=0)]
+    async with database.transaction() as connection:
+        await tables.apply(connection, [SubscriptionNoted(active, 2.0, ended=True)])
+    assert await subscriptions.load(database.reader) == []
+    await database.close()
