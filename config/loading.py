@@ -26,6 +26,8 @@ Origins: TypeAlias = Mapping[str, str]
 
 _PREFIX = "FRESHET_"
 _LONGEST_VALUE = 60
+#: What is not quoted when something is wrong with it: it may hold secrets.
+_NOT_QUOTED = frozenset({"alerts.rules"})
 
 
 class ConfigError(ValueError):
@@ -153,9 +155,15 @@ def _sentence(error: ValidationError, given: _Layer) -> str:
     """One line for the first of the errors: where it is, what is wrong, what is accepted."""
     first, *others = error.errors(include_url=False)
     name = ".".join(str(part) for part in first["loc"][:2])
-    shown = repr(given[name].value)
-    if len(shown) > _LONGEST_VALUE:
-        shown = shown[: _LONGEST_VALUE - 1] + "…"
+    shown = f"{name} = {_quoted(given[name].value)}"
+    if name in _NOT_QUOTED:
+        inside = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"][2:])
+        shown = name + "".join(inside)
     message = first["msg"].removeprefix("Value error, ")
     more = f" (and {len(others)} more)" if others else ""
-    return f"{given[name].origin}: {name} = {shown}: {message[0].lower()}{message[1:]}{more}"
+    return f"{given[name].origin}: {shown}: {message[0].lower()}{message[1:]}{more}"
+
+
+def _quoted(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _LONGEST_VALUE else shown[: _LONGEST_VALUE - 1] + "…"

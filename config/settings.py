@@ -8,42 +8,31 @@ missing one is an error. Sizes are bytes, names end in their unit where there is
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic import field_validator as check
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from config.outward import Alerts, Operation, Receiver
+from config.values import (
+    Addresses,
+    Count,
+    Endings,
+    Factor,
+    Group,
+    Groups,
+    Networks,
+    Number,
+    Positive,
+    PositiveSeconds,
+    Seconds,
+    Share,
+    Text,
+)
+
 _CONTACT = re.compile(r"(https?://|mailto:)[!-'*-~]+")
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
-
-
-def _number(value: object) -> object:
-    if isinstance(value, bool):
-        # pydantic reports a ValueError only.
-        raise ValueError("input should be a number, not true or false")  # noqa: TRY004
-    return value
-
-
-def _from_text(value: object) -> object:
-    """Lists and tables in a text (environment, command line) are written as in TOML."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError('input should be written as in TOML: ["a", "b"] or {a = "b"}') from error
-
-
-def _address(value: str) -> str:
-    return str(ip_address(value))
-
-
-def _network(value: object) -> IPv4Network | IPv6Network:
-    return ip_network(str(value))
 
 
 def _header_text(value: str) -> str:
@@ -52,27 +41,10 @@ def _header_text(value: str) -> str:
     return value
 
 
-_Number = BeforeValidator(_number)
-_Text = BeforeValidator(_from_text)
-
-Count = Annotated[int, _Number, Field(ge=0)]
-Positive = Annotated[int, _Number, Field(ge=1)]
-Seconds = Annotated[float, _Number, Field(ge=0)]
-PositiveSeconds = Annotated[float, _Number, Field(gt=0)]
-Factor = Annotated[float, _Number, Field(ge=1)]
-Share = Annotated[float, _Number, Field(ge=0, le=1)]
-Endings = Annotated[tuple[Annotated[str, Field(pattern=r"^[a-z0-9]+$")], ...], _Text]
-Groups = Annotated[Mapping[str, Annotated[tuple[str, ...], Field(min_length=1)]], _Text]
-Networks = Annotated[
-    tuple[Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)], ...], _Text
-]
-Addresses = Annotated[Mapping[str, Annotated[str, AfterValidator(_address)]], _Text]
-
-
-class Group(BaseModel):
-    """A table of the configuration file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+#: A capture may be taken back, and the page then stands as before it.
+LEAST_SKETCHES = 3
+#: For so long it is looked up what was told of an observation that is seen otherwise by now.
+LEAST_ALERT_DAYS = 30
 
 
 class Crawl(Group):
@@ -85,8 +57,8 @@ class Crawl(Group):
     max_depth: Count
     time_limit_s: Seconds
     patience_s: Seconds
-    max_redirects: Annotated[int, _Number, Field(ge=0, le=50)]
-    exchanges: Annotated[int, _Number, Field(ge=1, le=10_000)]
+    max_redirects: Annotated[int, Number, Field(ge=0, le=50)]
+    exchanges: Annotated[int, Number, Field(ge=1, le=10_000)]
     attempts: Positive
     permanent_recheck_days: Seconds
 
@@ -113,7 +85,7 @@ class Politeness(Group):
     delay_s: Seconds
     connections_per_host: Positive
     crawl_delay_cap_s: Seconds
-    slow_factor: Annotated[float, _Number, Field(ge=0)]
+    slow_factor: Annotated[float, Number, Field(ge=0)]
     slow_cap_s: Seconds
     back_off_initial_s: PositiveSeconds
     back_off_factor: Factor
@@ -161,10 +133,10 @@ class Network(Group):
 class Robots(Group):
     """robots.txt (RFC 9309); its bounds are the RFC's."""
 
-    max_age_s: Annotated[float, _Number, Field(ge=0, le=86_400)]
+    max_age_s: Annotated[float, Number, Field(ge=0, le=86_400)]
     stale_max_age_s: Seconds
-    max_bytes: Annotated[int, _Number, Field(ge=512_000)]
-    max_redirects: Annotated[int, _Number, Field(ge=0, le=50)]
+    max_bytes: Annotated[int, Number, Field(ge=512_000)]
+    max_redirects: Annotated[int, Number, Field(ge=0, le=50)]
     sitemaps: bool
 
 
@@ -173,6 +145,13 @@ class Sitemaps(Group):
 
     max_bytes: Positive
     max_entries: Positive
+
+
+class Signals(Group):
+    """Where to listen for news of pages."""
+
+    max_feeds: Count
+    well_known: bool
 
 
 class Traps(Group):
@@ -200,7 +179,7 @@ class PageRule(Group):
 
     match: Annotated[str, Field(min_length=1)]
     never: bool | None = None
-    importance: Annotated[float, _Number, Field(ge=0)] | None = None
+    importance: Annotated[float, Number, Field(ge=0)] | None = None
     least_days: Seconds | None = None
     most_days: PositiveSeconds | None = None
 
@@ -220,7 +199,7 @@ class Daemon(Group):
     policy: str
     importance: Literal["list", "constant", "depth", "pagerank"]
     audit_share: Share
-    rules: Annotated[tuple[PageRule, ...], _Text]
+    rules: Annotated[tuple[PageRule, ...], Text]
 
 
 class Parse(Group):
@@ -238,8 +217,43 @@ class Store(Group):
 
     bodies_per_page: Positive
     body_age_days: Seconds
-    batch: Annotated[int, _Number, Field(ge=1, le=10_000)]
-    zstd_level: Annotated[int, _Number, Field(ge=1, le=22)]
+    gone_body_age_days: Seconds
+    sketches_per_page: Count
+    failure_age_days: Seconds
+    link_age_days: Seconds
+    alert_age_days: Seconds
+    batch: Annotated[int, Number, Field(ge=1, le=10_000)]
+    zstd_level: Annotated[int, Number, Field(ge=1, le=22)]
+
+    @check("gone_body_age_days", "failure_age_days", "link_age_days")
+    @classmethod
+    def _is_for_ever_or_a_day(cls, value: float) -> float:
+        if 0 < value < 1:
+            raise ValueError("input should be 0 (kept for ever), or at least 1 day")
+        return value
+
+    @check("alert_age_days")
+    @classmethod
+    def _is_for_ever_or_a_month(cls, value: float) -> float:
+        if 0 < value < LEAST_ALERT_DAYS:
+            raise ValueError(
+                f"input should be 0 (kept for ever), or at least {LEAST_ALERT_DAYS} days"
+            )
+        return value
+
+    @check("sketches_per_page")
+    @classmethod
+    def _is_all_or_some(cls, value: int) -> int:
+        if 0 < value < LEAST_SKETCHES:
+            raise ValueError(f"input should be 0 (all), or at least {LEAST_SKETCHES}")
+        return value
+
+
+class Archive(Group):
+    """Where what went over the wire is kept, as WARC files; an empty ``dir``: nowhere."""
+
+    dir: str
+    max_file_bytes: Annotated[int, Number, Field(ge=1_000_000)]
 
 
 class Settings(BaseSettings):
@@ -261,11 +275,16 @@ class Settings(BaseSettings):
     network: Network
     robots: Robots
     sitemaps: Sitemaps
+    signals: Signals
     traps: Traps
     change: Change
     daemon: Daemon
+    receiver: Receiver
     parse: Parse
     store: Store
+    archive: Archive
+    operation: Operation
+    alerts: Alerts
 
     @classmethod
     def settings_customise_sources(

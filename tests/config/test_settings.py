@@ -70,6 +70,7 @@ def test_settings_cannot_be_changed() -> None:
         ("crawl__contact", "https://example.org/\r\nX-Injected: 1"),
         ("crawl__contact", "https://example.org/(a"),
         ("crawl__scope", "web"),
+        ("store__alert_age_days", 29),
         ("crawl__max_pages", -1),
         ("crawl__max_pages", True),
         ("crawl__max_pages", 1.5),
@@ -117,3 +118,35 @@ def test_networks_of_both_families_are_read() -> None:
     networks = ["10.1.0.0/16", "fd00:1::/64"]
     settings = Settings.model_validate(defaults(network__allow_networks=networks))
     assert [str(network) for network in settings.network.allow_networks] == networks
+
+
+@pytest.mark.parametrize(
+    ("listen", "endpoint"),
+    [
+        ("", None),
+        ("127.0.0.1:9464", ("127.0.0.1", 9464)),
+        ("127.8.9.1:0", ("127.8.9.1", 0)),
+        ("localhost:80", ("127.0.0.1", 80)),
+        ("[::1]:9464", ("::1", 9464)),
+    ],
+)
+def test_a_daemon_may_listen_on_loopback(listen: str, endpoint: tuple[str, int] | None) -> None:
+    found = Settings.model_validate(defaults(operation__listen=listen))
+    assert found.operation.endpoint == endpoint
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:9464", "[::]:9464", "192.0.2.1:80"])
+def test_it_listens_elsewhere_only_if_that_is_said_twice(listen: str) -> None:
+    with pytest.raises(ValidationError, match=r"for others set operation\.beyond_loopback = true"):
+        Settings.model_validate(defaults(operation__listen=listen))
+    said_twice = defaults(operation__listen=listen, operation__beyond_loopback=True)
+    assert Settings.model_validate(said_twice).operation.listen == listen
+
+
+@pytest.mark.parametrize(
+    "listen",
+    ["9464", "127.0.0.1", "127.0.0.1:", "::1:80", "127.0.0.1:70000", "example.org:80", ":80"],
+)
+def test_an_endpoint_that_makes_no_sense_is_refused(listen: str) -> None:
+    with pytest.raises(ValidationError, match=r"operation\.listen"):
+        Settings.model_validate(defaults(operation__listen=listen, operation__beyond_loopback=True))
