@@ -71,13 +71,19 @@ class EmpiricalBayes:
         n: the number of sources.
         group: (n,), integer codes of groups whose sources are alike; None: one group.
         half_life_days: how old evidence is when it weighs half; None: it never fades.
+        growth: by how much evidence grows from one fit of the prior to the next, above 1.
 
     Raises:
         ValueError: naming the argument and the row.
     """
 
     def __init__(
-        self, n: int, *, group: ArrayLike | None = None, half_life_days: float | None = None
+        self,
+        n: int,
+        *,
+        group: ArrayLike | None = None,
+        half_life_days: float | None = None,
+        growth: float = _GROWTH,
     ) -> None:
         half_life = (
             np.inf if half_life_days is None else arguments.budget("half_life_days", half_life_days)
@@ -90,6 +96,7 @@ class EmpiricalBayes:
         self._population = population_prior.BROAD @ rate_grid.HATS
         self._prior = np.tile(self._population, (self._groups, 1))
         self._rows_seen = 0
+        self._growth = growth
         self._fit_at = _FIRST_FIT
         self._fits = 0
 
@@ -162,7 +169,7 @@ class EmpiricalBayes:
 
     def _fit(self) -> None:
         """Fit the prior of the population, then those of the groups that something is known of."""
-        self._fit_at = int(_GROWTH * self._rows_seen) + 1
+        self._fit_at = int(self._growth * self._rows_seen) + 1
         self._fits += 1
         known = self._sums.known()
         if not len(known):

@@ -30,14 +30,15 @@ import numpy as np
 from scheduler.arguments import Floats
 from scheduler.recrawl import moves
 from scheduler.recrawl.appraisal import Appraisal, Inquiry, appraise
-from scheduler.recrawl.looks import Looks, told
+from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import TermsOf
+from scheduler.recrawl.unlearnt import Unlearnt
 from scheduler.recrawl.watchlist import Watchlist
 from scheduler.recrawl.window import Window
 from scheduler.sources import Rows
 from storage import hosts, watched
-from storage.records import Acknowledged, Audit, DueUrl, Host, Kind, Reason, Supply, Visit
+from storage.records import Acknowledged, Audit, DueUrl, Host, Reason, Supply, Visit
 from storage.watched import WatchedPages
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ class RecrawlAgenda:
         self._settled: list[Visit] = []
         self._found: list[int] = []
         self._withdrawn: list[int] = []
-        self._unlearnt: list[tuple[int, float, Kind]] = []
+        self._unlearnt = Unlearnt(reader, self.pages)
         self._rng = rng
         self.audit_share = audit_share
         self._audits_due = 0.0
@@ -108,7 +109,7 @@ class RecrawlAgenda:
         self.pages = Watchlist(self._recheck_days)
         self._host_codes, self._host_ids, self._origins = {}, [], {}
         self._window, self._settled, self._found = Window(), [], []
-        self._withdrawn, self._unlearnt = [], []
+        self._withdrawn, self._unlearnt = [], Unlearnt(self._reader, self.pages)
         self._wants_look = True
 
     async def at_rest(self) -> None:
@@ -134,24 +135,19 @@ class RecrawlAgenda:
     async def relearn(self, refresher: Refresher) -> None:
         """Let another refresher learn of the same pages from the store, as they are judged now."""
         await self.rest()
-        self._refresher, self._unlearnt = refresher, []
+        self._refresher = refresher
         refresher.add(*self.pages.as_added())
         await self._learn_all()
 
     async def _learn_all(self) -> Looks:
-        """Learn from all looks of the store; these."""
-        looks = await watched.looks(self._reader)
-        rows, known = self.pages.rows(looks.page_id)
-        past = Looks(
-            rows, looks.at[known] / _DAY_S, looks.compared[known],
-            looks.changed[known], looks.gone[known],
-        )  # fmt: skip
-        if len(past) > self._many:
-            log.info("learning from %s looks", f"{len(past):,}")
-            await asyncio.to_thread(self._refresher.learn, past)
+        """Learn from all looks and claims of the store; the looks."""
+        past = await self._unlearnt.all()
+        if len(past.looks) > self._many:
+            log.info("learning from %s looks", f"{len(past.looks):,}")
+            await asyncio.to_thread(past.teach, self._refresher)
         else:
-            self._refresher.learn(past)
-        return past
+            past.teach(self._refresher)
+        return past.looks
 
     async def reweigh(self, page_ids: Sequence[int] | None = None) -> None:
         """Let all pages, or those of these ids, weigh what the terms say of them now."""
@@ -191,6 +187,7 @@ class RecrawlAgenda:
         if isinstance(acknowledged.entry, Visit):
             self._settled.append(acknowledged.entry)
         self._found.extend(acknowledged.pages)
+        self._unlearnt.claimed(acknowledged.claims)
         for _, page_ids in acknowledged.withdrawn:
             self._withdrawn.extend(page_ids)
 
@@ -237,16 +234,12 @@ class RecrawlAgenda:
             if row is None:
                 continue
             if moves.has_come(self.pages, visit):
-                self._refresher.learn(self._latest())
+                self._unlearnt.news().teach(self._refresher)
                 await self.inherit([visit.due.page_id])
             self.pages.settle(row, visit)
-            self._unlearnt.append((row, visit.observation.at / _DAY_S, visit.observation.kind))
+            self._unlearnt.seen(row, visit.observation)
         await moves.follow(self._reader, self.pages, settled)
-
-    def _latest(self) -> Looks:
-        """What has not been learnt yet."""
-        looks, self._unlearnt = told(self._unlearnt), []
-        return looks
+        await self._unlearnt.meet_sources()
 
     # -- what people want to know ------------------------------------------------
 
@@ -259,6 +252,11 @@ class RecrawlAgenda:
     def paid(self) -> Sequence[float]:
         """What the pages asked for last were worth."""
         return tuple(self._window.paid)
+
+    @property
+    def queued(self) -> int:
+        """Pages that may be asked for next, as soon as their hosts are ready."""
+        return len(self._window)
 
     def upcoming(self) -> DueUrl | None:
         """The page that comes next if its host is ready."""
@@ -284,20 +282,13 @@ class RecrawlAgenda:
             await self._watch(found.take(~terms.never))
             return
         self.pages.add(
-            found.page_id,
-            host=codes,
-            importance=terms.importance,
-            least=terms.least_days,
-            most=terms.most_days,
-            since=found.since / _DAY_S,
-            asked=found.asked / _DAY_S,
-            captured=found.captured,
-            away=found.alias,
-            gone=found.gone.astype(np.int16),
-            area=terms.area,
-            found_at=found.found_at / _DAY_S,
-            not_before=self._not_before(found),
-        )
+            found.page_id, host=codes, importance=terms.importance,
+            least=terms.least_days, most=terms.most_days,
+            since=found.since / _DAY_S, asked=found.asked / _DAY_S, captured=found.captured,
+            away=found.alias, gone=found.gone.astype(np.int16), area=terms.area,
+            found_at=found.found_at / _DAY_S, not_before=self._not_before(found),
+            sitemap=found.sitemap,
+        )  # fmt: skip
         self._refresher.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
 
     def _not_before(self, found: WatchedPages) -> Floats:
@@ -328,7 +319,7 @@ class RecrawlAgenda:
         taken = sum(count for host_id, count in counts if host_id not in away)
         self._room = max(0, self._wanted - taken)
         drawing = self._audits_due >= 1
-        return Inquiry(now / _DAY_S, self._latest(), free, self._room, drawing)
+        return Inquiry(now / _DAY_S, self._unlearnt.news(), free, self._room, drawing)
 
     async def _fill(self, found: Appraisal, now: float) -> set[int]:
         """Bring the chosen pages into the window, and those in it into their order."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduler.arguments import Floats, Ints
 from scheduler.recrawl.choosing import worthiest
-from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.news import News
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.watchlist import Watchlist
 from scheduler.sources import Rows
@@ -20,14 +20,14 @@ class Inquiry:
 
     Attributes:
         now: day.
-        looks: what has come since the last time.
+        news: what has come since the last time.
         free: (H,), how many pages of each host may come into the window.
         room: how many of all.
         drawing: whether pages will be drawn at random.
     """
 
     now: float
-    looks: Looks
+    news: News
     free: Ints
     room: int
     drawing: bool
@@ -50,7 +50,7 @@ class Appraisal:
 
 def appraise(pages: Watchlist, refresher: Refresher, asked: Inquiry) -> Appraisal:
     """Learn from looks, value all pages and choose the worthiest that may be asked for."""
-    refresher.learn(asked.looks)
+    asked.news.teach(refresher)
     worth = pages.weighted(refresher.worth(asked.now), asked.now)
     left = np.where(pages.may_be_asked(asked.now), worth, 0.0)
     host = pages["host"].astype(np.intp, copy=False)

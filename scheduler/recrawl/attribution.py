@@ -119,12 +119,12 @@ def _divide(clock: Clock, slot: int) -> None:
         _take_back(clock, slot, j)
         shape, scale = prior + clock.changes[k], prior + clock.exposure[k]
         shared_hazard += it.rate * SHARED * days * shape / scale
-        weights[j] = days * _exp_digamma(shape) / scale
+        weights[j] = days * exp_digamma(shape) / scale
         total += weights[j]
         part = days / width
         shape, scale = _cold_evidence(clock, slot, j, 0.0, it.theta * part)
         cold_hazard += it.theta * part * shape / scale
-        cold_weights[j] = part * _exp_digamma(shape) / scale
+        cold_weights[j] = part * exp_digamma(shape) / scale
         cold_total += cold_weights[j]
     own_hazard = it.rate * (it.before + (1 - SHARED) * (it.end - it.begin))
     hazard = shared_hazard + cold_hazard + own_hazard
@@ -163,7 +163,7 @@ def _cold_evidence(clock: Clock, slot: int, j: int, own: float, part: float) -> 
 
 
 @part
-def _exp_digamma(x: float) -> float:
+def exp_digamma(x: float) -> float:
     """exp(ψ(x)) for x > 0, to 1e-4: ψ by recurrence, and exp(ψ(y + ½)) = y + 1/(24y) − …."""
     if x * _LEAST_LOG > -1:
         return _LEAST_WEIGHT

@@ -28,6 +28,7 @@ Reference: ours.
 
 from __future__ import annotations
 
+from functools import partial
 from math import exp, expm1, log
 from typing import Final
 
@@ -38,6 +39,8 @@ from scheduler.arguments import Bools, Floats
 from scheduler.columns import Column
 from scheduler.compiling import compiled, part
 from scheduler.recrawl.change_posterior import POINTS
+from scheduler.recrawl.hearing import Hearing
+from scheduler.recrawl.listening import Around, Listeners, Listening
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Beliefs
 from scheduler.recrawl.site_clock import AREAS, REWRITTEN, SHARED, Clock
@@ -47,6 +50,7 @@ from scheduler.sources import Rows
 
 _LONGEST: Final = 3.0
 _LONGEST_UNLIKE: Final = 10.0
+_LONGER_LISTENING: Final = 4.0
 _LEAST: Final = 1e-12
 _SERIES_TO: Final = 4.0
 _EULER: Final = float(np.euler_gamma)
@@ -65,6 +69,7 @@ class ByClock:
         self._there = Column[np.bool_](np.bool_)
         self._count = 0
         self._learners: list[Learner] = []
+        self._listeners = Listeners()
         self._budget = 1.0
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
@@ -73,6 +78,7 @@ class ByClock:
         self._importance.extend(importance)
         for column in (self._page, self._likelihood, self._plain_likelihood, self._there):
             column.append(len(site))
+        self._listeners.add(len(site))
         self._page.rows["area"][len(self._page) - len(site) :] = np.minimum(area, AREAS - 1)
         while len(self._learners) <= site.max(initial=-1):
             self._learners.append(Learner())
@@ -80,7 +86,7 @@ class ByClock:
     def learn(self, looks: Looks) -> None:
         """Take in looks, in their order."""
         table = np.zeros(len(looks), LOOK)
-        for name in ("row", "at", "compared", "changed", "gone"):
+        for name in ("row", "at", "compared", "changed", "gone", "moved"):
             table[name] = getattr(looks, name)
         self._count = int(_count(self._there.rows, table, self._count, self._budget))
         site = self._site_of.rows[looks.row]
@@ -88,8 +94,32 @@ class ByClock:
         bounds = np.flatnonzero(np.diff(site[order], prepend=-1, append=-1))
         pages = self._pages()
         for first, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            mine = order[first:stop]
-            self._learners[int(site[mine[0]])].learn(pages, table[mine])
+            mine, code = table[order[first:stop]], int(site[order[first]])
+            learner = self._learners[code]
+            learner.learn(pages, mine)
+            self._listeners.learn(code, mine, learner.alive)
+
+    def hear(self, said: Hearing) -> None:
+        """Take in what a source claims."""
+        around = Around(self._page.rows, self._importance.rows, self._turn)
+        site = partial(self._unclaimed_at, said.at)
+        self._listeners.hear(said, self._site_of.rows, around, site)
+
+    def _unclaimed_at(self, now: float, site: int) -> tuple[int, Floats]:
+        """How many pages a site has, and (n,) what is expected of them without claims."""
+        learner, page = self._learners[site], self._page.rows
+        hazard = np.zeros(len(page))
+        if learner.proven:
+            _clocked(self._pages(), learner.site, learner.clock, now, hazard, np.empty(len(page)))
+        else:
+            rows = learner.rows
+            age = np.maximum(now - page["last"][rows], 0.0)
+            hazard[rows] = np.maximum(page["plain_rate"][rows] * age, _LEAST)
+        return learner.alive, hazard
+
+    def listening(self, site: int) -> Listening | None:
+        """What claims have told of a site; None where nothing was ever claimed."""
+        return self._listeners.of(site)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """Weigh these pages anew."""
@@ -114,17 +144,18 @@ class ByClock:
 
     def worth(self, now: float) -> Floats:
         """(n,), what a look at each page is worth; 0 before the first one."""
-        hazard, rate = self._hazard(now)
+        hazard, _, jump, per = self._hazard(now)
         found = np.empty(len(self._page))
         importance = self._importance.rows
         alike = not len(importance) or importance.min() == importance.max()
-        turns = (_LONGEST if alike else _LONGEST_UNLIKE) * self._count / self._budget
-        _value(self._page.rows, hazard, rate, importance, now, turns, found)
+        turns = (_LONGEST if alike else _LONGEST_UNLIKE) * self._turn
+        _value(self._page.rows, hazard, jump, per, importance, now, turns, found)
+        self._listeners.value_polls(now, found)
         return found
 
     def beliefs(self, now: float) -> Beliefs:
         """By the clock of each site, where that has proved itself, or else by the days."""
-        hazard, rate = self._hazard(now)
+        hazard, rate, _, _ = self._hazard(now)
         proven = np.array([learner.proven for learner in self._learners], np.float64)
         return Beliefs(hazard, rate, proven[self._site_of.rows])
 
@@ -134,8 +165,16 @@ class ByClock:
     def _pages(self) -> Pages:
         return Pages(self._page.rows, self._likelihood.rows, self._plain_likelihood.rows)
 
-    def _hazard(self, now: float) -> tuple[Floats, Floats]:
-        """(n,) each: what has accumulated since the last look, and the mean rate."""
+    @property
+    def _turn(self) -> float:
+        """Days in which all pages could be looked at once."""
+        return max(self._count, 1) / self._budget
+
+    def _hazard(self, now: float) -> tuple[Floats, Floats, Floats, Floats]:
+        """(n,) each: what has accumulated since the last look, the mean rate, q, and D.
+
+        D is the rate where nothing is claimed.
+        """
         page = self._page.rows
         age = np.where(page["known"], np.maximum(now - page["last"], 0.0), 0.0)
         hazard = np.maximum(page["plain_rate"] * age, _LEAST)
@@ -144,7 +183,8 @@ class ByClock:
         for learner in self._learners:
             if learner.proven:
                 _clocked(pages, learner.site, learner.clock, now, hazard, rate)
-        return hazard, rate
+        jump, per = self._listeners.value(page, now, self._turn, hazard, rate)
+        return hazard, rate, jump, per
 
 
 @compiled
@@ -176,10 +216,13 @@ def _clocked(
 
 @compiled
 def _value(
-    page: NDArray[np.void], hazard: Floats, rate: Floats, importance: Floats, now: float,
-    longest: float, worth: Floats,
+    page: NDArray[np.void], hazard: Floats, jump: Floats, per: Floats, importance: Floats,
+    now: float, longest: float, worth: Floats,
 ) -> None:  # fmt: skip
-    """Write W of each page; one of mean importance waits at most ``longest`` days."""
+    """Write W of each page; one of mean importance waits at most ``longest`` days.
+
+    It may wait longer where claims are believed (``jump`` > 0).
+    """
     mean, count = 0.0, 0
     for row in range(len(page)):
         if page[row].alive:
@@ -192,12 +235,13 @@ def _value(
             age = max(now - page[row].last, 0.0)
             x = hazard[row]
             fresh = x * x / 2 if x < 1e-4 else x + expm1(-x)
-            found = fresh / rate[row]
+            found = (fresh - jump[row] * expm1(-x) / 2) / per[row]
             # Ein(x) is between 1 − e^{−x} and x: often that decides.
-            if found > age * -expm1(-x) / 2:
+            if jump[row] == 0 and found > age * -expm1(-x) / 2:
                 found = min(found, age * _ein(x) / 2)
             worth[row] = importance[row] * found
-            if age * min(importance[row], mean) > longest * mean:
+            wait = age if jump[row] == 0 else age / _LONGER_LISTENING
+            if wait * min(importance[row], mean) > longest * mean:
                 worth[row] += mean * (longest + age)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scheduler.arguments import Floats
 from scheduler.policy import IndexPolicy
+from scheduler.recrawl.hearing import Hearing
 from scheduler.recrawl.learning import Learning
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Beliefs
@@ -11,11 +12,14 @@ from scheduler.sources import Rows
 
 
 class ByIndex:
-    """A :class:`~scheduler.recrawl.refresher.Refresher` for an index policy."""
+    """A :class:`~scheduler.recrawl.refresher.Refresher` for an index policy.
 
-    def __init__(self, policy: IndexPolicy) -> None:
+    ``learning`` says how rates are learnt.
+    """
+
+    def __init__(self, policy: IndexPolicy, learning: Learning | None = None) -> None:
         self._policy = policy
-        self._learning = Learning()
+        self._learning = Learning() if learning is None else learning
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         """Append rows."""
@@ -24,6 +28,9 @@ class ByIndex:
     def learn(self, looks: Looks) -> None:
         """Learn from looks."""
         self._learning.learn(looks)
+
+    def hear(self, said: Hearing) -> None:
+        """Claims are not listened to."""
 
     def worth(self, now: float) -> Floats:
         """(n,), the index of every page."""

@@ -19,6 +19,7 @@ import numpy as np
 from scheduler.arguments import Floats
 from scheduler.columns import Column
 from scheduler.policy import CrawlPlan, RatePolicy
+from scheduler.recrawl.hearing import Hearing
 from scheduler.recrawl.learning import Learning
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Beliefs
@@ -36,13 +37,13 @@ _MOVED: Final = 0.2
 class ByRate:
     """A :class:`~scheduler.recrawl.refresher.Refresher` for a rate policy.
 
-    ``seed`` decides the times of plans at Poisson times.
+    ``seed`` decides the times of plans at Poisson times, ``learning`` how rates are learnt.
     """
 
-    def __init__(self, policy: RatePolicy, seed: int = 0) -> None:
+    def __init__(self, policy: RatePolicy, seed: int = 0, learning: Learning | None = None) -> None:
         self._policy = policy
         self._seed = np.uint64(seed)
-        self._learning = Learning()
+        self._learning = Learning() if learning is None else learning
         self._budget = 1.0
         self._plan: CrawlPlan | None = None
         self._planned_at = -np.inf
@@ -57,6 +58,9 @@ class ByRate:
     def learn(self, looks: Looks) -> None:
         """Learn from looks."""
         self._learning.learn(looks)
+
+    def hear(self, said: Hearing) -> None:
+        """Claims are not listened to."""
 
     def worth(self, now: float) -> Floats:
         """(n,), importance times the days since a look was due."""

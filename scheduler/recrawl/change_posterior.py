@@ -38,6 +38,7 @@ _PAGES_OF_PRIOR: Final = 10.0
 _KEPT_DAYS: Final = 1_500.0
 _SAMPLE: Final = 4_096
 _LEAST: Final = 1e-12
+_LEAST_PROBABILITY: Final = 1e-4
 
 
 def even() -> Floats:
@@ -89,6 +90,13 @@ def mean_rate(sums: NDArray[np.floating], prior: Floats) -> float:
         total += weight
         mean += weight * _LOGS[k]
     return exp(mean / total)
+
+
+@part
+def log_loss(hazard: float, changed: bool) -> float:
+    """−ln of the probability that was given to what came, cut where it says nothing."""
+    probability = min(max(-expm1(-hazard), _LEAST_PROBABILITY), 1 - _LEAST_PROBABILITY)
+    return -log(probability) if changed else -log(1 - probability)
 
 
 @part

@@ -9,6 +9,9 @@ import numpy as np
 
 from scheduler.arguments import Floats
 from scheduler.columns import Column
+from scheduler.recrawl.by_clock import ByClock
+from scheduler.recrawl.hearing import Hearing
+from scheduler.recrawl.listening import Listening
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Beliefs, Refresher
 from scheduler.sources import Rows
@@ -48,6 +51,14 @@ class Guarded:
         np.maximum.at(self._last.rows, looks.row, looks.at)
         self._good[looks.row[looks.row < len(self._good)]] = 0.0
         self._inner.learn(looks)
+
+    def hear(self, said: Hearing) -> None:
+        """Pass it on."""
+        self._inner.hear(said)
+
+    def listening(self, site: int) -> Listening | None:
+        """What claims have told of a site; None where nobody listens, or claims anything."""
+        return self._inner.listening(site) if isinstance(self._inner, ByClock) else None
 
     def worth(self, now: float) -> Floats:
         """What the other says, or said last."""

@@ -15,6 +15,7 @@ from scheduler.recrawl.refresher import Beliefs
 from scheduler.sources import Rows, SourceTable
 
 _HALF_LIFE_DAYS: Final = 480.0
+_GROWTH_TOGETHER: Final = 4.0
 _NOT_COUNTED: Final = np.zeros(1, np.bool_)
 
 
@@ -24,10 +25,16 @@ class Learning:
     A page's rate is estimated after each look at it, those of all others when the prior that
     they share has been fitted anew. Rates drift: evidence that is 480 days old weighs half, which
     served best on recorded sites.
+
+    Looks are learnt from one by one, so that in which batches they come does not show; or
+    ``together``, with fewer fits of the prior: that takes a tenth of the time where it need not
+    hold.
     """
 
-    def __init__(self) -> None:
-        self._learner = EmpiricalBayes(0, half_life_days=_HALF_LIFE_DAYS)
+    def __init__(self, *, together: bool = False) -> None:
+        self._together = together
+        growth = {"growth": _GROWTH_TOGETHER} if together else {}
+        self._learner = EmpiricalBayes(0, half_life_days=_HALF_LIFE_DAYS, **growth)
         self._importance = Column[np.float64](np.float64)
         self._last = Column[np.float64](np.float64)
         self._rate = Column[np.float64](np.float64)
@@ -46,7 +53,10 @@ class Learning:
         self._rate.extend(self._learner.change_rate(np.arange(first, first + len(site))))
 
     def learn(self, looks: Looks) -> None:
-        """Learn from looks one by one: in which batches they come must not show."""
+        """Learn from looks, in the order of time."""
+        if self._together:
+            self._learn_together(looks)
+            return
         last = self._last.rows
         told = np.zeros(len(looks), np.bool_)
         self._looked.rows[looks.row] = True
@@ -66,6 +76,25 @@ class Learning:
         self._learner.observe(Evidence(row, np.array([at]), np.array([span]), found, _NOT_COUNTED))
         if self._learner.fit_is_due:
             self._rate.rows[:] = self._learner.change_rate()
+
+    def _learn_together(self, looks: Looks) -> None:
+        last = self._last.rows
+        order = np.argsort(looks.row, kind="stable")
+        row, at = looks.row[order], looks.at[order]
+        before = last[row]
+        follows = np.flatnonzero(np.diff(row, prepend=-1) == 0)
+        before[follows] = np.maximum(before[follows], at[follows - 1])
+        np.maximum.at(last, row, at)
+        self._looked.rows[row] = True
+        told = looks.compared[order] & (at > before)
+        row, at, span = row[told], at[told], (at - before)[told]
+        changes = looks.changed[order][told].astype(np.int64)
+        self._learner.observe(Evidence(row, at, span, changes, np.zeros(len(row), np.bool_)))
+        if self._learner.fit_is_due:
+            self._rate.rows[:] = self._learner.change_rate()
+        elif len(row):
+            rows = np.unique(row)
+            self._rate.rows[rows] = self._learner.change_rate(rows)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """These pages weigh so much from now on."""

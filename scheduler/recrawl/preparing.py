@@ -6,6 +6,7 @@ import numpy as np
 
 from scheduler.recrawl.by_clock import ByClock
 from scheduler.recrawl.choosing import worthiest
+from scheduler.recrawl.hearing import Hearing
 from scheduler.recrawl.looks import Looks
 
 
@@ -20,5 +21,8 @@ def prepare() -> None:
     refresher.add(np.zeros(n, np.intp), np.zeros(n, np.intp), np.ones(n), np.zeros(n))
     for day in (0.0, 1.0):
         compared = np.full(n, day > 0)
-        refresher.learn(Looks(rows, np.full(n, day), compared, compared, none))
+        refresher.learn(Looks(rows, np.full(n, day), compared, compared, none, compared))
+    refresher.hear(Hearing(0, 0, 1.5, rows[1:], np.full(n - 1, 1.2), np.full(n - 1, 1.2)))
+    compared = np.ones(n, np.bool_)
+    refresher.learn(Looks(rows, np.full(n, 1.8), compared, compared, none, compared))
     worthiest(refresher.worth(2.0), np.zeros(n, np.intp), np.ones(1, np.intp), 1)

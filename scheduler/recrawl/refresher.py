@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.arguments import Floats
+from scheduler.recrawl.hearing import Hearing
 from scheduler.recrawl.looks import Looks
 from scheduler.sources import Rows
 
@@ -40,6 +41,10 @@ class Refresher(Protocol):
 
     def learn(self, looks: Looks) -> None:
         """Take in looks, in their order; what is gone counts for nothing until it is back."""
+        ...
+
+    def hear(self, said: Hearing) -> None:
+        """Take in what a source claims of pages."""
         ...
 
     def worth(self, now: float) -> Floats:

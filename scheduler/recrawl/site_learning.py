@@ -17,7 +17,7 @@ The functions are compiled.
 
 from __future__ import annotations
 
-from math import exp, expm1, log
+from math import exp, log
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -31,6 +31,7 @@ from scheduler.recrawl.change_posterior import (
     add_interval,
     drift,
     fit,
+    log_loss,
     mean_rate,
 )
 from scheduler.recrawl.site_clock import AREAS, BINS_A_TURN, REWRITTEN, SHARED, Clock
@@ -47,7 +48,6 @@ _FIT_EVERY: Final = 200
 _STEPS: Final = 30
 _STEPS_OF_AREAS: Final = 10
 _MEMORY: Final = 500.0
-_LEAST: Final = 1e-4
 #: Where the mean time between looks has changed by so much, bins of another width are begun.
 _ANOTHER_WIDTH: Final = 4.0
 
@@ -63,6 +63,16 @@ class Learner:
     def proven(self) -> bool:
         """Whether the clock foretells better than the days."""
         return bool(proven(self.site))
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of its pages, as they were looked at first."""
+        return self.site.rows[: int(self.site.facts[0]["known"])]
+
+    @property
+    def alive(self) -> int:
+        """How many pages there are, as far as they were looked at."""
+        return int(self.site.facts[0]["alive"])
 
     def learn(self, pages: Pages, looks: NDArray[np.void]) -> None:
         """Take in these looks at pages of the site, in their order."""
@@ -108,6 +118,7 @@ def learn(pages: Pages, site: Site, clock: Clock, looks: NDArray[np.void], first
             return k
         page = pages.page[look.row]
         tells = look.compared and page.known and look.at > page.last
+        look.begin = page.last if page.known else -np.inf
         _meet(pages, site, look.row, look.gone)
         if tells:
             _learn_one(pages, site, clock, look)
@@ -150,6 +161,7 @@ def _learn_one(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
     facts, row = site.facts[0], look.row
     page = pages.page[row]
     last, at = page.last, look.at
+    look.hazard = page.plain_rate * (at - last)
     if facts.clocked:
         _keep_up(pages, site, clock, look)
         _judge(pages, site, clock, look)
@@ -231,16 +243,11 @@ def _judge(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
     shared, cold = passed(pages, clock, look.row, look.at)
     own = (1 - SHARED) * days + SHARED * shared
     clocked = page.rate * own + coldness(site, page.rate) * cold
+    if facts.loss < 0:
+        look.hazard = clocked
     facts.loss *= 1 - 1 / max(_MEMORY, 2.0 * facts.alive)
-    facts.loss += _log_loss(clocked, look.changed)
-    facts.loss -= _log_loss(page.plain_rate * days, look.changed)
-
-
-@part
-def _log_loss(hazard: float, changed: bool) -> float:
-    """−ln of the probability that was given to what came, cut where it says nothing."""
-    probability = min(max(-expm1(-hazard), _LEAST), 1 - _LEAST)
-    return -log(probability) if changed else -log(1 - probability)
+    facts.loss += log_loss(clocked, look.changed)
+    facts.loss -= log_loss(page.plain_rate * days, look.changed)
 
 
 @part

@@ -41,8 +41,13 @@ LOOK: Final = np.dtype(
         ("compared", np.bool_),
         ("changed", np.bool_),
         ("gone", np.bool_),
+        # Whether its bytes were others, changed or not.
+        ("moved", np.bool_),
         # The mean days from one look at a page to the next, were all looked at in turn.
         ("turn", np.float64),
+        # Filled in: the day of the look before, −inf if there was none, and the changes expected.
+        ("begin", np.float64),
+        ("hazard", np.float64),
     ],
     align=True,
 )

@@ -4,7 +4,8 @@ A page is *captured* once there is a copy. Until then it is worth its importance
 since it was found, which is what the index of the harmonic and the binary cost come to for a page
 that has certainly changed since, times the probability that it exists: on a host of whose URLs c
 were captured and g were gone when they were first asked for, (c + 1)/(c + g + 1). Else dead links
-would eat a small budget.
+would eat a small budget. A sitemap names pages and tells when they changed: one that was never read
+is worth ten pages.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ _MOST_TIMES: Final = 30
 #: Kinds that say nothing of where a URL leads.
 _SILENT: Final = (Kind.FAILED, Kind.REFUSED)
 _MOMENT_DAYS: Final = 1e-6
+_SITEMAP: Final = 10.0
 #: What a day of an overdue page is worth: more than all else.
 _OVERDUE: Final = 1e200
 
@@ -62,6 +64,7 @@ _ROW: Final = np.dtype(
         ("least", np.float64),
         ("most", np.float64),
         ("taken", np.bool_),
+        ("sitemap", np.bool_),
     ]
 )
 
@@ -139,6 +142,7 @@ class Watchlist:
         rows = self._rows
         # What was found this moment is worth more than nothing.
         waited = np.maximum(now - rows["since"], _MOMENT_DAYS) * self._existing()[rows["host"]]
+        waited[rows["sitemap"]] *= _SITEMAP
         found: Floats = np.where(rows["captured"], worth, rows["importance"] * waited)
         gone = rows["gone"] > 0
         factor = np.where(rows["captured"][gone], _GONE_FACTOR, _NEVER_THERE_FACTOR)

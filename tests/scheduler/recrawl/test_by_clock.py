@@ -31,7 +31,7 @@ def pages(n: int, sites: int = 1, per_day: float | None = None) -> ByClock:
     refresher.replan(per_day or n / 2.0, 0.0)
     refresher.add(np.arange(n) % sites, np.arange(n) % 3, np.ones(n), np.zeros(n))
     none = np.zeros(n, np.bool_)
-    refresher.learn(Looks(np.arange(n), np.zeros(n), none, none, none))
+    refresher.learn(Looks(np.arange(n), np.zeros(n), none, none, none, none))
     return refresher
 
 
@@ -62,6 +62,7 @@ def test_in_which_batches_looks_come_does_not_show(
                 np.array([found is not None for found in found_of]),
                 np.array([bool(found) for found in found_of]),
                 np.array([False] * len(at)),
+                np.array([bool(found) for found in found_of]),
             )
         )  # fmt: skip
     worth = told.worth(now + 1)
@@ -176,7 +177,9 @@ def test_the_compiled_ein_is_ein() -> None:
         page = np.zeros(1, PAGE)
         page["known"] = True
         # So rarely changed that the bound decides: ½ τ Ein(x).
-        by_clock._value(page, np.array([x]), np.array([1e-300]), np.ones(1), 2.0, inf, worth)
+        by_clock._value(
+            page, np.array([x]), np.zeros(1), np.array([1e-300]), np.ones(1), 2.0, inf, worth
+        )
         assert worth[0] == pytest.approx(ein(float(x)), rel=1e-11)
 
 
@@ -220,7 +223,7 @@ def test_new_pages_begin_with_what_is_usual_in_their_area() -> None:
     refresher.replan(30.0, 0.0)
     area, none = np.arange(n) % 2, np.zeros(n, np.bool_)
     refresher.add(np.zeros(n, np.intp), area, np.ones(n), np.zeros(n))
-    refresher.learn(Looks(np.arange(n), np.zeros(n), none, none, none))
+    refresher.learn(Looks(np.arange(n), np.zeros(n), none, none, none, none))
     rng = np.random.default_rng(5)
     for tick in range(1, 1_200):
         row = tick % n
@@ -228,6 +231,6 @@ def test_new_pages_begin_with_what_is_usual_in_their_area() -> None:
         look(refresher, row, tick / 30, changed=found)
     new, first = np.array([n, n + 1]), np.full(2, 41.0)
     refresher.add(np.zeros(2, np.intp), np.array([0, 1]), np.ones(2), first)
-    refresher.learn(Looks(new, first, none[:2], none[:2], none[:2]))
+    refresher.learn(Looks(new, first, none[:2], none[:2], none[:2], none[:2]))
     quiet, busy = refresher.beliefs(42.0).rate[new]
     assert busy > 3 * quiet

@@ -13,6 +13,7 @@ import pytest
 
 from scheduler.arguments import Floats, Ints
 from scheduler.recrawl.agenda import RecrawlAgenda
+from scheduler.recrawl.hearing import Hearing
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Beliefs
 from scheduler.recrawl.terms import Terms
@@ -44,6 +45,9 @@ class Told:
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         self.n += len(site)
         self.found_on += at.tolist()
+
+    def hear(self, said: Hearing) -> None:
+        """Claims are not listened to."""
 
     def learn(self, looks: Looks) -> None:
         for k in range(len(looks)):

@@ -37,7 +37,7 @@ def pages(refresher: Refresher | Learning, n: int = 4, at: float = 0.0) -> None:
     else:
         refresher.add(columns[0], np.zeros(n, np.intp), *columns[1:])
     none = np.zeros(n, np.bool_)
-    refresher.learn(Looks(np.arange(n), np.full(n, at), none, none, none))
+    refresher.learn(Looks(np.arange(n), np.full(n, at), none, none, none, none))
 
 
 def look(refresher: Refresher | Learning, row: int, at: float, *, changed: bool | None) -> None:
@@ -63,6 +63,7 @@ def test_in_which_batches_looks_come_does_not_show(
                 np.array(row, np.intp), np.array(at),
                 np.array([each is not None for each in found]),
                 np.array([bool(each) for each in found]), np.array([False] * len(at)),
+                np.array([bool(each) for each in found]),
             )
         )  # fmt: skip
     assert np.array_equal(told.table().last_crawl, recalled.table().last_crawl)

@@ -42,3 +42,14 @@ def test_a_page_that_fails_for_good_waits_ever_longer(charged: bool) -> None:
         day += waits[-1]
     assert waits[:3] == pytest.approx([1 / 24, 4 / 24, 16 / 24])
     assert max(waits) == pytest.approx(30.0)
+
+
+def test_a_sitemap_that_was_never_read_is_worth_ten_pages() -> None:
+    pages = Watchlist()
+    pages.add(
+        np.arange(3), importance=np.ones(3), most=np.full(3, np.inf),
+        sitemap=np.array([False, True, True]), captured=np.array([False, False, True]),
+    )  # fmt: skip
+    page, sitemap, read = pages.weighted(np.full(3, 0.5), 2.0).tolist()
+    assert sitemap == pytest.approx(10 * page)
+    assert read == 0.5
