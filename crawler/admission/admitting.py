@@ -63,9 +63,10 @@ class Admission:
             self.add(targets, url, links.fetch_urls[i], depth=depth + 1, held_back=held)
         return targets, frozenset(offsite)
 
-    def sitemap(self, urls: Iterable[tuple[str, str]], depth: int, *, index: bool) -> Targets:
-        """The targets among a sitemap's entries (canonical and as written)."""
-        targets = Targets()
+    def sitemap(
+        self, targets: Targets, urls: Iterable[tuple[str, str]], depth: int, *, index: bool
+    ) -> None:
+        """Append the targets among a sitemap's entries (canonical and as written)."""
         for url, fetch_url in urls:
             if index:
                 held = "depth" if depth >= _MAX_INDEX_DEPTH else None
@@ -74,7 +75,6 @@ class Admission:
                 )
             elif self.scope.contains(url):
                 self.add(targets, url, fetch_url, depth=depth + 1)
-        return targets
 
     def add(
         self,

@@ -7,7 +7,10 @@ at the second.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from math import inf
+from typing import Final
 
 from crawler.admission.admitting import Admission
 from crawler.urls import canonical, without_fragment
@@ -23,6 +26,10 @@ from storage.records import (
     Targets,
     Visit,
 )
+
+#: A visit commits long before that.
+_RECENT_S: Final = 60.0
+_RECENT: Final = 1_024
 
 
 class Redirection:
@@ -41,6 +48,8 @@ class Redirection:
         self._admission = admission
         self._alias_target = alias_target
         self._max_redirects = max_redirects
+        # Of visits that may not have committed: where each URL led, and when.
+        self._recent: OrderedDict[str, tuple[str, float]] = OrderedDict()
 
     async def visit(
         self, due: DueUrl, result: FetchResult, location: str, kind: AliasKind, now: float
@@ -55,9 +64,24 @@ class Redirection:
             return _failed(due, result, now, "too_many_redirects", why)
         if target == due.url:
             return self._same_page(due, result, location, now)
-        if await self._alias_target(target) == due.page_id:
+        # Noted before anything is waited for: of two that lead to one another, the second to
+        # answer closes the circle, however their visits interleave.
+        self._note(due.url, target, now)
+        if await self._leads_back(target, due, now):
+            self._recent.pop(due.url, None)
             return _failed(due, result, now, "redirect_loop", f"{target} leads back here")
         return self._other_page(due, result, location, target, kind, now)
+
+    def _note(self, url: str, target: str, now: float) -> None:
+        self._recent[url] = target, now
+        if len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+
+    async def _leads_back(self, target: str, due: DueUrl, now: float) -> bool:
+        led_to, at = self._recent.get(target, (None, -inf))
+        if led_to == due.url and now - at <= _RECENT_S:
+            return True
+        return await self._alias_target(target) == due.page_id
 
     def _same_page(self, due: DueUrl, result: FetchResult, location: str, now: float) -> Visit:
         """Another spelling of the same page: ask for that one instead.

@@ -76,6 +76,19 @@ class _Entry:
     importance: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Header:
+    """How the rows of a list in CSV are divided, and the names of their columns in lower case."""
+
+    delimiter: str
+    columns: tuple[str, ...]
+
+    @property
+    def url(self) -> int:
+        """The place of the column with the sites."""
+        return next(self.columns.index(name) for name in _URL_COLUMNS if name in self.columns)
+
+
 def read_sites(data: bytes, name: str) -> SiteList:
     """The seeds of a list: text, CSV with a header, OPML or a sitemap (as index, too).
 
@@ -170,20 +183,33 @@ def _importance(text: str) -> float:
 
 
 def _read_lines(lines: Sequence[str], header_expected: bool) -> Iterator[_Entry | Problem]:
-    start = next((i for i, line in enumerate(lines) if _COMMENT.sub("", line).strip()), None)
-    if start is None:
-        return
-    delimiter = max(_DELIMITERS, key=lines[start].count)
-    columns = [
-        cell.strip().lower() for cell in next(csv.reader([lines[start]], delimiter=delimiter))
-    ]
-    column = next((columns.index(name) for name in _URL_COLUMNS if name in columns), None)
-    if column is not None:
-        yield from _read_csv(lines, start + 1, delimiter, column, columns)
-    elif header_expected and len(columns) > 1:
+    header, start = _header(lines)
+    if header is not None:
+        yield from _read_csv(lines, start + 1, header)
+    elif start < len(lines) and header_expected and _is_row(lines[start]):
         yield Problem(start + 1, _shown(lines[start]), f"no column {' or '.join(_URL_COLUMNS)}")
     else:
         yield from _read_text(lines)
+
+
+def csv_header(data: bytes) -> Header | None:
+    """The header of a list in CSV; None of a text, and of a list without a line."""
+    text = data.removeprefix(_BOM).decode("utf-8", "surrogateescape")
+    return _header(list(io.StringIO(text, newline=None)))[0]
+
+
+def _header(lines: Sequence[str]) -> tuple[Header | None, int]:
+    """The header, if the first line that says something is one, and the index of that line."""
+    said = ((i, line) for i, each in enumerate(lines) if (line := _COMMENT.sub("", each)).strip())
+    start, line = next(said, (len(lines), ""))
+    delimiter = max(_DELIMITERS, key=line.count)
+    cells = next(csv.reader([line], delimiter=delimiter), [])
+    header = Header(delimiter, tuple(cell.strip().lower() for cell in cells))
+    return header if any(name in header.columns for name in _URL_COLUMNS) else None, start
+
+
+def _is_row(line: str) -> bool:
+    return any(delimiter in _COMMENT.sub("", line) for delimiter in _DELIMITERS)
 
 
 def _read_text(lines: Iterable[str]) -> Iterator[_Entry]:
@@ -192,12 +218,11 @@ def _read_text(lines: Iterable[str]) -> Iterator[_Entry]:
             yield _Entry(number, text)
 
 
-def _read_csv(
-    lines: Sequence[str], start: int, delimiter: str, column: int, columns: Sequence[str]
-) -> Iterator[_Entry | Problem]:
+def _read_csv(lines: Sequence[str], start: int, header: Header) -> Iterator[_Entry | Problem]:
     """The rows below a header, which are the lines from index ``start``."""
+    columns, column = header.columns, header.url
     weight = columns.index("importance") if "importance" in columns else len(columns)
-    rows = csv.reader(lines[start:], delimiter=delimiter, strict=True)
+    rows = csv.reader(lines[start:], delimiter=header.delimiter, strict=True)
     while True:
         # A row may stand on several lines; it is named by its first.
         first = start + rows.line_num

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -55,10 +55,14 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """``wire`` is as it came, without chunked framing; the same object if not encoded."""
+    """``wire`` is as it came, without chunked framing; the same object if not encoded.
+
+    ``is_cut``: the server had more to send.
+    """
 
     wire: bytes
     decoded: bytes
+    is_cut: bool = False
 
 
 class Intake:
@@ -102,25 +106,37 @@ class Intake:
             raise pace.missed() from error
 
     async def _take(self, chunk: bytes) -> None:
+        for size in self._steps(chunk):
+            # Other tasks run when work has been much.
+            self._until_turn -= size
+            if self._until_turn <= 0:
+                self._until_turn = _TURN_BYTES
+                await asyncio.sleep(0)
+
+    def take_whole(self, body: bytes) -> None:
+        """Take a body in that is there already.
+
+        Raises:
+            Unfetched: if the body is too large, or not text.
+            CorruptBody: if it does not decode.
+        """
+        for _ in self._steps(body):
+            pass
+
+    def _steps(self, chunk: bytes) -> Iterator[int]:
+        """Take a chunk in; after each step, the bytes that it made or took."""
         self._wire_size += len(chunk)
         if not self._decoder.is_identity:
             self._wire.write(chunk)
-        await self._work(len(chunk))
+        yield len(chunk)
         for piece in self._decoder.decode(chunk):
             self._sniff(piece)
             self._decoded.write(piece)
-            await self._work(len(piece))
+            yield len(piece)
         if self._decoder.is_overdrawn and not self._is_cut:
             raise Unfetched("too_large", f"more than {self._max_bytes} bytes")
         if self._wire_size > self._max_bytes and not self._decoder.is_overdrawn:
             raise Unfetched("too_large", f"more than {self._max_bytes} bytes on the wire")
-
-    async def _work(self, size: int) -> None:
-        """Count work done, and let other tasks run when it has been much."""
-        self._until_turn -= size
-        if self._until_turn <= 0:
-            self._until_turn = _TURN_BYTES
-            await asyncio.sleep(0)
 
     def _sniff(self, piece: bytes) -> None:
         if self._is_sniffed and self._decoded.tell() == 0 and looks_binary(piece):
@@ -135,4 +151,5 @@ class Intake:
         if not (self._decoder.is_complete or self._decoder.is_overdrawn):
             raise Unfetched("cut_short", "the encoded body ends before its end")
         decoded = self._decoded.getvalue()
-        return Body(decoded if self._decoder.is_identity else self._wire.getvalue(), decoded)
+        wire = decoded if self._decoder.is_identity else self._wire.getvalue()
+        return Body(wire, decoded, self._decoder.is_overdrawn)

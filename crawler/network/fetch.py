@@ -12,6 +12,7 @@ from asyncio import get_running_loop
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import SimpleNamespace
 from typing import NamedTuple, Protocol
 
 import aiohttp
@@ -48,22 +49,30 @@ _MAX_HEADER_LINE_BYTES = 16_384
 class Accept(StrEnum):
     """What a request wants, which decides the content types that are worth a body.
 
-    A robots.txt is cut at its limit; every other body that is too long fails.
+    A robots.txt is cut at its limit, and the answer to a call (a hub's, a key file) at 4 KiB;
+    every other body that is too long fails.
     """
 
     PAGE = "page"
     SITEMAP = "sitemap"
     ROBOTS = "robots"
+    ANSWER = "answer"
+    #: As a page, for one that cannot exist.
+    PROBE = "probe"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One GET; ``max_body_bytes`` (decoded) replaces the limit of its kind."""
+    """One GET, or a POST of ``form`` (as a browser encodes it).
+
+    ``max_body_bytes`` (decoded) replaces the limit of its kind.
+    """
 
     url: str
     accept: Accept = Accept.PAGE
     validators: Validators | None = None
     max_body_bytes: int | None = None
+    form: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +114,32 @@ class _Kind(NamedTuple):
     is_cut: bool = False
 
 
+_PAGE = _Kind(
+    "text/html, application/xhtml+xml, application/xml;q=0.9, text/plain;q=0.8, */*;q=0.1",
+    is_typed=True,
+)
 _KINDS: Mapping[Accept, _Kind] = {
-    Accept.PAGE: _Kind(
-        "text/html, application/xhtml+xml, application/xml;q=0.9, text/plain;q=0.8, */*;q=0.1",
-        is_typed=True,
-    ),
+    Accept.PAGE: _PAGE,
+    Accept.PROBE: _PAGE,
     # 50 MiB is the limit of the sitemaps protocol.
     Accept.SITEMAP: _Kind(
         "application/xml, text/xml, text/plain, */*;q=0.5", max_body_bytes=50 * 2**20
     ),
     # 500 KiB are what RFC 9309, section 2.5, asks for; the byte more shows that there are.
     Accept.ROBOTS: _Kind("text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, is_cut=True),
+    Accept.ANSWER: _Kind("text/plain, */*;q=0.5", max_body_bytes=4 * 1024, is_cut=True),
 }
 
 
 _NO_BODY = Body(b"", b"")
+#: Why a body is not whole, in WARC's words, by the reason that the exchange failed for.
+_TRUNCATED_BY: Mapping[str, str] = {
+    "too_large": "length",
+    "timeout_body": "time",
+    "too_slow": "time",
+    "cut_short": "disconnect",
+}
+_UNREAD = "unspecified"
 
 
 @dataclass(slots=True)
@@ -133,7 +153,15 @@ class _Exchange:
     request_headers: tuple[tuple[str, str], ...] = ()
     headers: RawHeaders = ()
     peer: str | None = None
+    status_line: bytes = b""
     body: Body = _NO_BODY
+    truncated: str | None = None
+
+    def failed(self, verdict: Verdict) -> None:
+        """It ended there, with what had come until then."""
+        self.verdict = verdict
+        if self.status is not None:
+            self.truncated = _TRUNCATED_BY.get(verdict.reason or "", _UNREAD)
 
     def result(self, now: float) -> FetchResult:
         """The exchange as a value."""
@@ -152,6 +180,8 @@ class _Exchange:
             peer=self.peer,
             location=self.verdict.location,
             retry_after_s=retry_after_s(self.headers, now),
+            status_line=self.status_line,
+            truncated=self.truncated,
         )
 
 
@@ -186,6 +216,7 @@ class NetworkFetcher:
             connector=guarded_connector(guard, resolver, tls),
             response_class=response_class(limits.headers_timeout_s),
             headers=headers,
+            trace_configs=[_noting_requests()],
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
             auto_decompress=False,
@@ -202,10 +233,10 @@ class NetworkFetcher:
             with own_failures():
                 await self._converse(exchange)
         except Unfetched as end:
-            exchange.verdict = Verdict(end.outcome, end.reason, end.detail)
+            exchange.failed(Verdict(end.outcome, end.reason, end.detail))
         except Exception as error:
             log.exception("fetching %s failed in an unforeseen way", request.url)
-            exchange.verdict = Verdict(Outcome.FAILED, "internal", repr(error))
+            exchange.failed(Verdict(Outcome.FAILED, "internal", repr(error)))
         return exchange.result(self._now())
 
     async def close(self) -> None:
@@ -214,12 +245,17 @@ class NetworkFetcher:
 
     async def _converse(self, exchange: _Exchange) -> None:
         request = exchange.request
-        async with self._session.get(
-            _wire_url(request.url), headers=_request_headers(request), allow_redirects=False
+        async with self._session.request(
+            "GET" if request.form is None else "POST",
+            _wire_url(request.url),
+            headers=request_headers(request),
+            data=None if request.form is None else request.form.encode(),
+            allow_redirects=False,
+            trace_request_ctx=exchange,
         ) as response:
             assert isinstance(response, Response)  # noqa: S101 - narrows the type
             exchange.status = response.status
-            exchange.request_headers = tuple(response.request_info.headers.items())
+            exchange.status_line = response.status_line
             exchange.headers = response.raw_headers
             exchange.peer = response.peer
             self._check_headers(exchange.headers)
@@ -229,9 +265,14 @@ class NetworkFetcher:
                 first_header(exchange.headers, b"location"),
                 is_conditional=request.validators not in (None, Validators()),
             )
-            # The body of an error or a redirect is not waited for.
             if verdict.outcome is Outcome.FETCHED:
                 exchange.body = await self._read_body(request, response)
+                exchange.truncated = "length" if exchange.body.is_cut else None
+            # The body of an error or a redirect is not waited for.
+            elif (come := response.come) is not None:
+                exchange.body = Body(come, b"")
+            else:
+                exchange.truncated = _UNREAD
             exchange.verdict = verdict
 
     def _check_headers(self, headers: RawHeaders) -> None:
@@ -240,19 +281,12 @@ class NetworkFetcher:
             raise Unfetched("headers_too_large", f"{size} bytes of headers")
 
     async def _read_body(self, request: Request, response: Response) -> Body:
-        kind = _KINDS[request.accept]
-        label = media_type(response.headers.get("Content-Type", ""))
-        if kind.is_typed and label is not None and not is_page_type(label):
-            raise Unfetched("content_type", f"the server sent {label[:200]}", Outcome.SKIPPED)
-        max_bytes = request.max_body_bytes or kind.max_body_bytes or self._limits.max_body_bytes
-        announced = response.content_length or 0
-        if announced > max_bytes and not kind.is_cut:
-            raise Unfetched("too_large", f"{announced} bytes are announced")
-        intake = Intake(
-            _joined(response.headers, "Content-Encoding"),
-            max_bytes,
-            is_cut=kind.is_cut,
-            is_sniffed=kind.is_typed and label is None,
+        intake = intake_of(
+            request,
+            self._limits.max_body_bytes,
+            content_type=response.headers.get("Content-Type", ""),
+            content_encoding=_joined(response.headers, "Content-Encoding"),
+            announced_bytes=response.content_length or 0,
         )
         await intake.read(response.content.iter_any(), self._pace())
         if response.broke_off:
@@ -269,6 +303,33 @@ class NetworkFetcher:
         )
 
 
+def intake_of(
+    request: Request,
+    max_body_bytes: int,
+    *,
+    content_type: str,
+    content_encoding: str,
+    announced_bytes: int,
+) -> Intake:
+    """What takes the body of an answer in, by what its headers say.
+
+    ``max_body_bytes`` is the limit of a page; 0 ``announced_bytes`` are not known.
+
+    Raises:
+        Unfetched: the body is not worth reading.
+        UnsupportedCoding: it cannot be decoded.
+    """
+    kind = _KINDS[request.accept]
+    label = media_type(content_type)
+    if kind.is_typed and label is not None and not is_page_type(label):
+        raise Unfetched("content_type", f"the server sent {label[:200]}", Outcome.SKIPPED)
+    max_bytes = request.max_body_bytes or kind.max_body_bytes or max_body_bytes
+    if announced_bytes > max_bytes and not kind.is_cut:
+        raise Unfetched("too_large", f"{announced_bytes} bytes are announced")
+    is_sniffed = kind.is_typed and label is None
+    return Intake(content_encoding, max_bytes, is_cut=kind.is_cut, is_sniffed=is_sniffed)
+
+
 def _wire_url(url: str) -> URL:
     """The URL as it is, byte for byte."""
     try:
@@ -283,8 +344,26 @@ def _wire_url(url: str) -> URL:
     return parsed
 
 
-def _request_headers(request: Request) -> dict[str, str]:
+def _noting_requests() -> aiohttp.TraceConfig:
+    """Notes what is sent as soon as it is: there may be no answer."""
+
+    async def note(
+        _session: aiohttp.ClientSession,
+        context: SimpleNamespace,
+        sent: aiohttp.TraceRequestHeadersSentParams,
+    ) -> None:
+        context.trace_request_ctx.request_headers = tuple(sent.headers.items())
+
+    config = aiohttp.TraceConfig()
+    config.on_request_headers_sent.append(note)
+    return config
+
+
+def request_headers(request: Request) -> dict[str, str]:
+    """The headers that this request needs, beside those of every request."""
     headers = {"Accept": _KINDS[request.accept].accept}
+    if request.form is not None:
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
     known = request.validators or Validators()
     if known.etag is not None:
         headers["If-None-Match"] = known.etag

@@ -127,6 +127,20 @@ class Response(aiohttp.ClientResponse):
         return self
 
     @property
+    def status_line(self) -> bytes:
+        """The first line of the response, without its end."""
+        version = self.version or aiohttp.HttpVersion11
+        line = f"HTTP/{version.major}.{version.minor} {self.status:03} {self.reason or ''}"
+        return line.encode("utf-8", "surrogateescape")
+
+    @property
+    def come(self) -> bytes | None:
+        """The body where all of it has come already, as a short one does with its headers."""
+        body = self.content
+        is_whole = body.is_eof() and body.exception() is None and not self.broke_off
+        return body.read_nowait() if is_whole else None
+
+    @property
     def broke_off(self) -> bool:
         """Whether a body whose end is that of the connection ended by its breaking instead.
 

@@ -16,12 +16,14 @@ from selectolax.lexbor import LexborHTMLParser
 
 from crawler.parsing.blocks import ROOT, BlockKind, Blocks, below
 from crawler.parsing.links import LinkColumns, collapsed
-from crawler.urls import resolve_all
+from crawler.parsing.references import HUB_RELATIONS
+from crawler.urls import canonical, is_http, resolve_all
 from storage.records import Links
 
 #: A longer feed is cut here: it takes about 3 s, and feeds begin with what is new.
 MAX_FEED_BYTES: Final = 1024 * 1024
 _MAX_ENTRIES: Final = 50_000
+_DATE_CHARACTERS: Final = 64
 #: The relations of an entry's link that name the entry (RFC 4287, section 4.2.7.2).
 _ENTRY_RELATIONS: Final = frozenset({"", "alternate"})
 
@@ -32,11 +34,25 @@ class Feed:
 
     ``links`` lead to them, with their titles; ``blocks`` have one block for each: its id,
     title and content. When the feed was built, or says that an entry was updated, is in
-    neither.
+    neither: ``dated`` are the pages of the entries (canonical), each with the date as written
+    when it was updated, else published (None: it does not say). ``hub_links`` are what the feed
+    names as its hub and as itself.
     """
 
     links: Links
     blocks: Blocks
+    dated: tuple[tuple[str, str | None], ...] = ()
+    hub_links: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _EntryLink:
+    """A link of an entry, with its title and date; ``is_first``: it names the entry's page."""
+
+    href: str
+    title: str
+    date: str | None
+    is_first: bool
 
 
 def read_feed(body: bytes, url: str) -> Feed:
@@ -55,11 +71,26 @@ def read_feed(body: bytes, url: str) -> Feed:
         resolve_relative_uris=False,
     )
     columns = LinkColumns(_MAX_ENTRIES)
-    found = [pair for entry in feed.entries for pair in _links_of(entry)]
-    for fetch_url, (_, title) in zip(resolve_all([h for h, _ in found], url), found, strict=True):
+    found = [link for entry in feed.entries for link in _links_of(entry)]
+    dated: dict[str, str | None] = {}
+    targets = resolve_all([link.href for link in found], url)
+    for fetch_url, link in zip(targets, found, strict=True):
         if fetch_url is not None:
-            columns.add(fetch_url, "", title)
-    return Feed(columns.links(), _blocks(feed.entries[:_MAX_ENTRIES]))
+            columns.add(fetch_url, "", link.title)
+            if link.is_first and is_http(fetch_url):
+                dated.setdefault(canonical(fetch_url), link.date)
+    return Feed(
+        columns.links(), _blocks(feed.entries[:_MAX_ENTRIES]), tuple(dated.items()),
+        _hub_links(feed.feed, url),
+    )  # fmt: skip
+
+
+def _hub_links(said: Mapping[str, Any], url: str) -> tuple[tuple[str, str], ...]:
+    links = [link for link in said.get("links", ()) if link.get("rel") in HUB_RELATIONS]
+    targets = resolve_all([str(link.get("href", "")) for link in links], url)
+    return tuple(
+        (str(link["rel"]), target) for link, target in zip(links, targets, strict=True) if target
+    )
 
 
 def _blocks(entries: Iterable[Mapping[str, Any]]) -> Blocks:
@@ -74,11 +105,22 @@ def _text_of(entry: Mapping[str, Any]) -> str:
     return collapsed(f"{entry.get('id') or ''} {_title(entry)} {content}")
 
 
-def _links_of(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    title = _title(entry)
-    for link in entry.get("links", ()):
-        if (link.get("rel") or "") in _ENTRY_RELATIONS and link.get("href"):
-            yield str(link["href"]), title
+def _links_of(entry: Mapping[str, Any]) -> Iterator[_EntryLink]:
+    title, date = _title(entry), _date(entry)
+    hrefs = [
+        str(link["href"])
+        for link in entry.get("links", ())
+        if (link.get("rel") or "") in _ENTRY_RELATIONS and link.get("href")
+    ]
+    for place, href in enumerate(hrefs):
+        yield _EntryLink(href, title, date, place == 0)
+
+
+def _date(entry: Mapping[str, Any]) -> str | None:
+    """As written; what the library makes of it has lost whether a zone was said."""
+    # Asked for by its own name: the library would give one for the other, with a warning.
+    said = (str(dict.get(entry, name) or "") for name in ("updated", "published"))  # type: ignore[call-overload]
+    return next((date[:_DATE_CHARACTERS] for date in said if date.strip()), None)
 
 
 def _title(entry: Mapping[str, Any]) -> str:

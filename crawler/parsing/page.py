@@ -23,7 +23,7 @@ from crawler.parsing.links import page_links
 from crawler.parsing.main_text import main_text, plain_text
 from crawler.parsing.markup import Markup, read
 from crawler.parsing.pdf import is_pdf, pdf_text
-from crawler.parsing.references import is_feed, relations
+from crawler.parsing.references import HUB_RELATIONS, is_feed, relations
 from crawler.parsing.selectors import NO_HINTS, SelectorHints
 from crawler.urls import is_http, resolve, without_fragment
 from storage.records import Links
@@ -59,7 +59,7 @@ class ParsedPage:
     ``canonical`` (a hint), ``feeds`` and ``base_url`` are resolved and without fragments;
     ``robots_meta`` are the contents of the robots ``meta`` elements for everybody and for
     this crawler; ``blocks`` is the main text; ``links_truncated`` says that the page has
-    more links than the limit.
+    more links than the limit; ``hub_links`` are what it names as its hub and as itself.
     """
 
     base_url: str
@@ -73,6 +73,7 @@ class ParsedPage:
     meta_refresh: MetaRefresh | None = None
     robots_meta: tuple[str, ...] = ()
     blocks: Blocks = field(default_factory=Blocks)
+    hub_links: tuple[tuple[str, str], ...] = ()
 
 
 def parse(
@@ -116,6 +117,7 @@ def parse(
         meta_refresh=head.meta_refresh(),
         robots_meta=head.robots_meta(agent_token),
         blocks=main_text(markup, selected=bool(hints.include)),
+        hub_links=head.hub_links(),
     )
 
 
@@ -188,6 +190,11 @@ class _Head:
     def feeds(self) -> tuple[str, ...]:
         found = (self._target(link) for link in self._links if is_feed(link))
         return tuple(dict.fromkeys(url for url in found if url))
+
+    def hub_links(self) -> tuple[tuple[str, str], ...]:
+        """The relations hub and self, resolved (W3C WebSub, section 4)."""
+        found = ((token, self._target(link)) for link in self._links for token in relations(link))
+        return tuple((token, url) for token, url in found if url and token in HUB_RELATIONS)
 
     def _target(self, link: Mapping[str, str]) -> str | None:
         return _http_url(link["href"], self.base_url)

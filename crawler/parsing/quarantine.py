@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import os
 import pickle
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
@@ -189,5 +190,11 @@ async def _ended(process: Process) -> None:
 
 
 def _kill(process: Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.kill()
+    """Kill it, if it is not known to have ended.
+
+    Not Process.kill(): that looks first whether it has, and takes its end from whoever waits for
+    it, which asyncio logs as a process that nobody knows.
+    """
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)

@@ -18,6 +18,8 @@ NAVIGABLE_RELATIONS: Final = frozenset(
         *("terms-of-service", "toc", "top", "up"),
     }
 )
+#: Relations by which a page or a feed names its hub, and itself as the hub knows it.
+HUB_RELATIONS: Final = frozenset({"hub", "self"})
 _FEED_TYPES: Final = frozenset(
     {
         "application/rss+xml",

@@ -39,6 +39,8 @@ class SitemapKind(StrEnum):
     UNKNOWN = "unknown"
 
 
+_ENTRIES = frozenset({"url", "sitemap"})
+_FIELDS = frozenset({"loc", "lastmod"})
 _KIND_BY_ROOT = {"urlset": SitemapKind.URLSET, "sitemapindex": SitemapKind.INDEX}
 
 
@@ -148,20 +150,22 @@ class _Entries:
 class _Xml:
     """Takes the entries of a urlset or sitemapindex, whatever its namespaces.
 
-    The URL of an entry is the ``loc`` directly below it: those of images stand deeper.
+    The URL of an entry is the ``loc`` directly below it: those of images stand deeper. Text is
+    heard only where it is wanted, as most of a large sitemap is not.
     """
 
     def __init__(self, entries: _Entries) -> None:
         self._entries = entries
         self._depth = 0
         self._fields: dict[str, str] | None = None
-        self._text: str | None = None
+        self._wanted: str | None = None
+        self._text: list[str] = []
+        self._length = 0
         self._fed = 0
         self._parser = parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
         parser.StartDoctypeDeclHandler = self._refuse
 
     def feed(self, piece: bytes, *, last: bool = False) -> None:
@@ -178,14 +182,19 @@ class _Xml:
         self.feed(b"", last=True)
 
     def _start(self, name: str, _attributes: dict[str, str]) -> None:
-        self._depth += 1
+        self._depth = depth = self._depth + 1
+        if depth > 3:
+            return
         local = name.rpartition(":")[2]
-        if self._depth == 1:
+        if depth == 3:
+            if self._fields is not None and local in _FIELDS:
+                self._wanted = local
+                self._text, self._length = [], 0
+                self._parser.CharacterDataHandler = self._characters
+        elif depth == 2:
+            self._fields = {} if local in _ENTRIES else None
+        else:
             self._open_root(local)
-        elif self._depth == 2:
-            self._fields = {} if local in {"url", "sitemap"} else None
-        elif self._depth == 3 and self._fields is not None and local in {"loc", "lastmod"}:
-            self._text = ""
 
     def _open_root(self, local: str) -> None:
         if local not in _KIND_BY_ROOT:
@@ -194,17 +203,22 @@ class _Xml:
 
     def _characters(self, data: str) -> None:
         # One character too many is enough to be rejected.
-        if self._text is not None and len(self._text) <= self._entries.max_url_length:
-            self._text += data.lstrip() if not self._text else data
+        if self._length <= self._entries.max_url_length:
+            data = data if self._length else data.lstrip()
+            self._text.append(data)
+            self._length += len(data)
 
-    def _end(self, name: str) -> None:
-        if self._fields is not None and self._depth == 3 and self._text is not None:
-            self._fields.setdefault(name.rpartition(":")[2], self._text)
-            self._text = None
-        elif self._fields is not None and self._depth == 2:
+    def _end(self, _name: str) -> None:
+        depth = self._depth
+        self._depth = depth - 1
+        if depth == 3:
+            if self._wanted is not None and self._fields is not None:
+                self._fields.setdefault(self._wanted, "".join(self._text))
+                self._wanted = None
+                self._parser.CharacterDataHandler = None
+        elif depth == 2 and self._fields is not None:
             self._entries.add(self._fields.get("loc", ""), self._fields.get("lastmod", ""))
             self._fields = None
-        self._depth -= 1
 
     def _refuse(self, *_declaration: object) -> None:
         raise self._broken("a document type declaration, which is refused")

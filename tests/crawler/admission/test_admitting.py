@@ -99,13 +99,15 @@ def test_what_is_held_back_already_counts_towards_no_pattern() -> None:
 
 def test_a_sitemaps_entries_are_targets_in_scope_one_link_deeper() -> None:
     entries = [(f"{SITE}/1", f"{SITE}/1"), ("https://b.example/", "https://b.example/")]
-    targets = admission().sitemap(entries, 0, index=False)
+    targets = Targets()
+    admission().sitemap(targets, entries, 0, index=False)
     assert (targets.urls, targets.depths) == ([f"{SITE}/1"], [1])
 
 
 def test_an_indexs_entries_are_sitemaps_wherever_they_lie() -> None:
     entries = [("https://cdn.example/1.xml", "https://cdn.example/1.xml")]
-    targets = admission(extensions=frozenset({"xml"})).sitemap(entries, 0, index=True)
+    targets = Targets()
+    admission(extensions=frozenset({"xml"})).sitemap(targets, entries, 0, index=True)
     assert targets.roles == [Role.SITEMAP]
     assert targets.held_back == [None]
 
@@ -114,7 +116,8 @@ def test_indexes_of_indexes_are_followed_down_to_a_depth() -> None:
     depth, held = 0, None
     while held is None:
         entries = [(f"{SITE}/{depth}.xml", f"{SITE}/{depth}.xml")]
-        targets = admission().sitemap(entries, depth, index=True)
+        targets = Targets()
+        admission().sitemap(targets, entries, depth, index=True)
         depth, (held,) = targets.depths[0], targets.held_back
     assert (depth, held) == (5, "depth")
 

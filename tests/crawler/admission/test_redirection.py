@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -42,6 +43,7 @@ class Judge:
         return await self._redirection.visit(due, result, location, kind, NOON)
 
     async def _alias_target(self, url: str) -> int | None:
+        await asyncio.sleep(0)
         return self.aliases.get(url)
 
 
@@ -64,6 +66,15 @@ async def test_a_target_out_of_scope_is_recorded_as_an_offsite_link() -> None:
     assert visit.links is not None
     assert (visit.links.urls, visit.offsite) == (("https://b.example/",), frozenset({0}))
     assert (visit.targets, visit.alias) == (None, None)
+
+
+async def test_of_two_that_lead_to_one_another_the_second_to_answer_closes_the_circle() -> None:
+    judge, back = Judge(), DueUrl(8, f"{SITE}/new", f"{SITE}/new", host_id=1, due_at=0.0)
+    there, again = await asyncio.gather(
+        judge.visit(f"{SITE}/new"), judge.visit(f"{SITE}/old", due=back)
+    )
+    assert there.observation.kind is Kind.REDIRECTED
+    assert again.observation.reason == "redirect_loop"
 
 
 async def test_a_chain_is_cut_after_ten_hops() -> None:

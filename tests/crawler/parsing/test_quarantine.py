@@ -2,12 +2,16 @@
 
 import asyncio
 import os
+import signal
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import uvloop
 
+from crawler.parsing import quarantine
 from crawler.parsing.feeds import Feed
 from crawler.parsing.page import ParsedPage, parse
 from crawler.parsing.quarantine import Parser, Unparsable
@@ -138,3 +142,31 @@ async def test_closing_ends_a_call_that_is_under_way() -> None:
     assert parser._worker._turn.locked()
     await parser.close()
     assert isinstance(await call, Unparsable)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sees a process end without taking its end")
+async def test_the_end_of_the_process_is_left_to_who_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    dead, may_take = threading.Event(), threading.Event()
+    waitpid = os.waitpid
+
+    def late(pid: int, options: int) -> tuple[int, int]:
+        if not options & os.WNOHANG:
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            dead.set()
+            may_take.wait()
+        return waitpid(pid, options)
+
+    monkeypatch.setattr(os, "waitpid", late)
+    parser = Parser()
+    await parser.parse(LARGE, URL, None)
+    process = parser._worker._process
+    assert process is not None
+    quarantine._kill(process)
+    await asyncio.to_thread(dead.wait, 10)
+    quarantine._kill(process)
+    may_take.set()
+    await parser.close()
+    assert process.returncode == -signal.SIGKILL
+    assert caplog.text == ""

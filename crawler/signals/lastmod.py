@@ -1,0 +1,166 @@
+"""Dates as sitemaps, feeds and headers write them, as spans of time. Pure.
+
+A date alone means "some time that day", and where no zone is said any may be meant: the first
+moment is that of the zone furthest east (UTC+14), the last that of the one furthest west (UTC−12).
+Read are the W3C's profile of ISO 8601 in all its forms, its misspellings that are common on the
+web, and the dates of mail and HTTP.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange, timegm
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_tz
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+_HOUR_S: Final = 3_600.0
+_DAY_S: Final = 86_400.0
+_EASTERNMOST_S: Final = 14 * _HOUR_S
+_WESTERNMOST_S: Final = 12 * _HOUR_S
+_LONGEST: Final = 64
+_REMEMBERED: Final = 8_192
+#: The first page of the web was written in this month (December 1990).
+_FIRST_PAGE_AT: Final = float(timegm((1990, 12, 1, 0, 0, 0)))
+#: Clocks that are about right differ by less, and what is written takes a moment to be served.
+_SLACK_S: Final = 300.0
+
+_W3C: Final = re.compile(
+    r"""(?P<year>\d{4})
+    (?: [-/.]? (?P<month>\d\d) (?: [-/.]? (?P<day>\d\d) (?: (?:[Tt]|\ +)
+        (?P<hour>\d\d) (?: :? (?P<minute>\d\d) (?: :? (?P<second>\d\d) (?:[.,](?P<part>\d+))? )? )?
+        \s* (?P<zone> [Zz] | UTC | GMT | [+−-]\d\d(?::?\d\d)? )?
+    )? )? )?""",
+    re.VERBOSE,
+)
+_MAIL_ZONE: Final = re.compile(r"\s(?:[+-]\d{4}|UTC?|GMT|Z|[ECMP][SD]T)(?:\s*\(.*\))?$", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Some time in [``since``, ``until``], Unix seconds; equal where the moment is said."""
+
+    since: float
+    until: float
+
+
+class Unbelievable(StrEnum):
+    """Why a date is not believed."""
+
+    UNREADABLE = "it is no date"
+    BEFORE_THE_WEB = "it is from before the web"
+    FUTURE = "it lies in the future"
+
+
+@lru_cache(_REMEMBERED)
+def span_of(text: str) -> Span | None:
+    """The time that a date means, None if it is none."""
+    text = text.strip()
+    if not text or len(text) > _LONGEST:
+        return None
+    return _exact(text) or _by_parts(text) or _of_mail(text)
+
+
+def believed(span: Span | None, heard_at: float, skew_s: float = 0.0) -> Span | Unbelievable:
+    """The span, if it can be true of what was heard at ``heard_at`` of a host.
+
+    ``skew_s`` is by how much the host's clock is ahead of ours.
+    """
+    if span is None:
+        return Unbelievable.UNREADABLE
+    if span.until < _FIRST_PAGE_AT:
+        return Unbelievable.BEFORE_THE_WEB
+    return Unbelievable.FUTURE if span.since > heard_at + skew_s + _SLACK_S else span
+
+
+def _exact(text: str) -> Span | None:
+    """The usual form, with seconds and a zone, understood by the library at its speed."""
+    if len(text) < len("2006-01-02T15:04:05Z") or text[10] != "T":
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    offset = at.utcoffset()
+    if offset is None or not _exists(offset.total_seconds()) or text[16] != ":":
+        return None
+    return _moment(at.timestamp())
+
+
+def _by_parts(text: str) -> Span | None:
+    found = _W3C.fullmatch(text)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = (
+        None if part is None else int(part) for part in found.groups()[:6]
+    )
+    if not _in_calendar(year or 0, month, day):
+        return None
+    start = float(timegm((year or 0, month or 1, day or 1, 0, 0, 0)))
+    if hour is None:
+        return _anywhere(start, start + _days(year or 0, month, day) * _DAY_S)
+    if hour > 24 or (minute or 0) > 59 or (second or 0) > 60:
+        return None
+    at = start + hour * _HOUR_S + (minute or 0) * 60 + (second or 0)
+    at += float(f"0.{found['part'] or 0}")
+    # What is not said may be anything: an hour has 3,600 seconds, a minute 60.
+    length = 0.0 if second is not None else 60.0 if minute is not None else _HOUR_S
+    offset = _offset_s(found["zone"])
+    return _anywhere(at, at + length) if offset is None else Span(at - offset, at + length - offset)
+
+
+def _in_calendar(year: int, month: int | None, day: int | None) -> bool:
+    if not (year >= 1 and (month is None or 1 <= month <= 12)):
+        return False
+    return day is None or 1 <= day <= monthrange(year, month or 1)[1]
+
+
+def _days(year: int, month: int | None, day: int | None) -> int:
+    """How long that is which a date without a time names."""
+    if day is not None:
+        return 1
+    if month is not None:
+        return monthrange(year, month)[1]
+    return sum(monthrange(year, each)[1] for each in range(1, 13))
+
+
+def _offset_s(zone: str | None) -> float | None:
+    """Seconds east of Greenwich, None where no zone is said, or one that does not exist."""
+    if zone is None:
+        return None
+    digits = re.sub(r"\D", "", zone)
+    offset = int(digits[:2] or 0) * _HOUR_S + int(digits[2:] or 0) * 60
+    offset = -offset if zone[0] in "-−" else offset
+    return offset if _exists(offset) else None
+
+
+def _exists(offset_s: float) -> bool:
+    return -_WESTERNMOST_S <= offset_s <= _EASTERNMOST_S
+
+
+def _of_mail(text: str) -> Span | None:
+    """A date of mail (RFC 5322) or HTTP, such as "Sun, 06 Nov 1994 08:49:37 GMT"."""
+    found = parsedate_tz(text)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second, *_, offset = found
+    try:
+        at = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    # Where the zone is missing or unknown the library says 0.
+    if offset is None or not _exists(offset) or _MAIL_ZONE.search(text) is None:
+        return _anywhere(at, at)
+    return _moment(at - offset)
+
+
+def _moment(at: float) -> Span:
+    return Span(at, at)
+
+
+def _anywhere(since: float, until: float) -> Span:
+    """From and until that local time, wherever on earth it is."""
+    return Span(since - _EASTERNMOST_S, until + _WESTERNMOST_S)

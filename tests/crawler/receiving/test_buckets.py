@@ -1,0 +1,48 @@
+"""Token buckets: never more than the burst and what flowed in."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.receiving.buckets import Buckets, Flow
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 30.0), st.floats(0.1, 3.0)), max_size=100))
+def test_no_span_gives_more_than_burst_and_flow(steps: list[tuple[float, float]]) -> None:
+    buckets, now, taken = Buckets(Flow(5.0, 0.5), 10), 0.0, []
+    for gap, amount in steps:
+        now += gap
+        if buckets.take("k", now, amount):
+            taken.append((now, amount))
+    for i, (begun, _) in enumerate(taken):
+        total = 0.0
+        for at, amount in taken[i:]:
+            total += amount
+            assert total <= 5.0 + 0.5 * (at - begun) + 1e-6
+
+
+def test_keys_do_not_take_from_each_other() -> None:
+    buckets = Buckets(Flow(1.0, 0.0), 10)
+    assert [buckets.take(key, 0.0) for key in "aab"] == [True, False, True]
+
+
+def test_only_so_many_keys_are_remembered() -> None:
+    buckets = Buckets(Flow(1.0, 0.0), 10)
+    for n in range(100):
+        buckets.take(n, 0.0)
+    assert len(buckets) == 10
+    assert not buckets.take(99, 0.0)
+
+
+def test_a_clock_that_goes_back_gives_nothing() -> None:
+    buckets = Buckets(Flow(1.0, 1.0), 10)
+    assert buckets.take("k", 10.0)
+    assert not buckets.take("k", 5.0)
+
+
+def test_what_is_drained_fills_again() -> None:
+    buckets = Buckets(Flow(2.0, 1.0), 10)
+    buckets.drain("k", 0.0)
+    assert not buckets.take("k", 0.5)
+    assert buckets.take("k", 1.0)

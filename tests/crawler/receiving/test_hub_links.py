@@ -1,0 +1,66 @@
+"""Which hub a page names: Link headers first, then the document."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.parsing.feeds import read_feed
+from crawler.parsing.page import parse
+from crawler.receiving.hub_links import advertised
+from storage.records import Advertised
+
+URL = "https://a.example/feed"
+
+
+@pytest.mark.parametrize(
+    ("headers", "hub", "topic"),
+    [
+        (['<https://hub.example/>; rel="hub"'], "https://hub.example/", URL),
+        (["<https://hub.example/>; rel=hub, <https://a.example/x>; rel=self"],
+         "https://hub.example/", "https://a.example/x"),
+        (['</hub>; title="a;b,c"; rel="alternate HUB"'], "https://a.example/hub", URL),
+        (["<https://h.example/>;rel=hub", "<https://i.example/>;rel=hub"],
+         "https://h.example/", URL),
+        (["<https://h.example/#x>;rel=hub"], "https://h.example/", URL),
+    ],
+)  # fmt: skip
+def test_a_link_header_names_hub_and_topic(headers: list[str], hub: str, topic: str) -> None:
+    assert advertised(headers, (), URL) == Advertised(hub, topic)
+
+
+@pytest.mark.parametrize(
+    "headers", [[], ["<https://h.example/>; rel=next"], ["<mailto:x>; rel=hub"], ["h; rel=hub"]]
+)
+def test_without_a_hub_nothing_is_advertised(headers: list[str]) -> None:
+    assert advertised(headers, (("self", URL),), URL) is None
+
+
+def test_a_page_names_them_in_its_head() -> None:
+    html = b'<html><head><link rel="hub" href="/h"><link rel="self" href="/s"></head></html>'
+    links = parse(html, URL, "text/html").hub_links
+    assert advertised((), links, URL) == Advertised("https://a.example/h", "https://a.example/s")
+    over = ["<https://other.example/>; rel=hub"]
+    assert advertised(over, links, URL) == Advertised(
+        "https://other.example/", "https://a.example/s"
+    )
+
+
+@pytest.mark.parametrize(
+    "feed",
+    [
+        (
+            b'<feed xmlns="http://www.w3.org/2005/Atom"><title>t</title>'
+            b'<link rel="hub" href="https://h.example/"/><link rel="self" href="https://a.example/s"/>'
+            b"<entry><title>e</title></entry></feed>"
+        ),
+        (
+            b'<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><title>t</title>'
+            b'<atom:link rel="hub" href="https://h.example/"/>'
+            b'<atom:link rel="self" href="https://a.example/s"/><item><title>e</title></item>'
+            b"</channel></rss>"
+        ),
+    ],
+)
+def test_a_feed_names_them_among_its_links(feed: bytes) -> None:
+    links = read_feed(feed, URL).hub_links
+    assert advertised((), links, URL) == Advertised("https://h.example/", "https://a.example/s")

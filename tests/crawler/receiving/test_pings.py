@@ -1,0 +1,88 @@
+"""Pings: what is one, and by which status the others are refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.receiving.pings import MAX_URLS, Ping, PingRefused, from_json, from_query
+
+KEY = "0a1b2c3d-4E"
+HOME = "https://www.a.example"
+
+
+def said(**changes: object) -> bytes:
+    plain = {"host": "www.a.example", "key": KEY, "urlList": [f"{HOME}/x", f"{HOME}/y?z=1"]}
+    return json.dumps({k: v for k, v in (plain | changes).items() if v is not None}).encode()
+
+
+def test_one_url_in_a_query() -> None:
+    ping = from_query({"url": f"{HOME}/x", "key": KEY})
+    assert ping == Ping(HOME, KEY, f"{HOME}/{KEY}.txt", (f"{HOME}/x",))
+    assert ping.authority == f"{HOME}/"
+
+
+def test_a_list_in_json() -> None:
+    assert from_json(said()).urls == (f"{HOME}/x", f"{HOME}/y?z=1")
+    assert from_json(said(host="www.a.example:443", urlList=[f"{HOME}:443/x"])).origin == HOME
+
+
+def test_a_key_in_a_directory_speaks_for_that_directory() -> None:
+    place = f"{HOME}/shop/{KEY}.txt"
+    assert from_json(said(keyLocation=place, urlList=[f"{HOME}/shop/x"])).authority == (
+        f"{HOME}/shop/"
+    )
+    with pytest.raises(PingRefused, match="outside the key's place") as refused:
+        from_json(said(keyLocation=place, urlList=[f"{HOME}/shop/x", f"{HOME}/news"]))
+    assert refused.value.status == 422
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"key": None}, 400), ({"host": None}, 400), ({"urlList": None}, 400),
+        ({"urlList": []}, 400), ({"urlList": [1]}, 400), ({"urlList": "x"}, 400),
+        ({"host": 7}, 400), ({"urlList": [f"{HOME}/x"] * (MAX_URLS + 1)}, 400),
+        ({"key": "short"}, 422), ({"key": "a" * 129}, 422), ({"key": "0a1b2c3d/../x"}, 422),
+        ({"host": "b.example"}, 422), ({"urlList": [f"{HOME}/x", "https://b.example/"]}, 422),
+        ({"urlList": ["ftp://www.a.example/"]}, 422), ({"urlList": ["", f"{HOME}/x"]}, 422),
+        ({"keyLocation": "https://b.example/k.txt"}, 422),
+        ({"keyLocation": f"{HOME}/logout"}, 422), ({"keyLocation": f"{HOME}/x?a=.txt"}, 422),
+        ({"keyLocation": f"{HOME}@b.example/k.txt"}, 422),
+        ({"urlList": ["https://www.a.example@b.example/"]}, 422),
+        ({"urlList": [f"{HOME}/{'x' * 5_000}"]}, 422),
+    ],
+)  # fmt: skip
+def test_what_is_no_ping_is_refused_by_its_status(changes: dict[str, object], status: int) -> None:
+    with pytest.raises(PingRefused) as refused:
+        from_json(said(**changes))
+    assert refused.value.status == status
+
+
+@pytest.mark.parametrize("body", [b"", b"[", b"[]", b"7", b"\xff", b"[" * 100_000])
+def test_what_is_no_json_is_refused(body: bytes) -> None:
+    with pytest.raises(PingRefused) as refused:
+        from_json(body)
+    assert refused.value.status == 400
+
+
+def test_a_query_without_a_key_is_refused() -> None:
+    with pytest.raises(PingRefused, match="no url or no key"):
+        from_query({"url": HOME})
+
+
+@given(st.binary() | st.recursive(
+    st.none() | st.text() | st.integers(), lambda inner: st.lists(inner)
+    | st.dictionaries(st.sampled_from(["host", "key", "urlList", "keyLocation"]), inner)
+).map(lambda value: json.dumps(value).encode()))  # fmt: skip
+def test_nothing_but_a_ping_or_a_refusal_comes_of_any_body(body: bytes) -> None:
+    try:
+        ping = from_json(body)
+    except PingRefused as refused:
+        status = refused.status
+    else:
+        status = 200 if ping.urls else 0
+    assert status in {200, 400, 422}

@@ -1,0 +1,134 @@
+"""Sitemaps and feeds, from their bytes to claims."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+
+from crawler.admission.admitting import Admission, AdmissionRules
+from crawler.admission.scope import Scope, ScopeKind
+from crawler.admission.traps import TrapLimits
+from crawler.parsing.feeds import read_feed
+from crawler.parsing.sitemaps import SitemapLimits
+from crawler.politeness.lanes import PolitenessRules
+from crawler.robots.book import RobotsBook, RobotsRules
+from crawler.signals.claiming import Complaints
+from crawler.signals.listings import Listing, Listings
+from storage.records import Claim, DueUrl, Role
+
+SITE = "https://a.example"
+DUE = DueUrl(1, f"{SITE}/sitemap.xml", f"{SITE}/sitemap.xml", 1, 0.0, role=Role.SITEMAP)
+NOW = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
+DAY_S = 86_400.0
+
+
+def listings() -> Listings:
+    book = RobotsBook("freshet", RobotsRules(), PolitenessRules(), Random(1))
+    admission = Admission(Scope(ScopeKind.HOST, [SITE]), AdmissionRules(), TrapLimits())
+    return Listings(admission, book, SitemapLimits(), Complaints())
+
+
+def urlset(*entries: tuple[str, str]) -> bytes:
+    inside = "".join(
+        f"<url><loc>{url}</loc><lastmod>{date}</lastmod></url>" for url, date in entries
+    )
+    return f"<urlset>{inside}</urlset>".encode()
+
+
+async def read(body: bytes) -> Listing:
+    return await listings().sitemap(DUE, body, NOW, 0.0)
+
+
+def moment(*parts: int) -> float:
+    return datetime(*parts, tzinfo=UTC).timestamp()  # type: ignore[misc,arg-type]
+
+
+async def test_entries_claim_when_their_pages_changed() -> None:
+    found = await read(
+        urlset(
+            (f"{SITE}/a#top", "2026-05-01T12:00:00Z"),
+            (f"{SITE}/b", "2026-05-01"),
+            ("https://other.example/c", "2026-05-01"),
+            ("https://[/", "2026-05-01"),
+            (f"{SITE}/a", "2026-05-02T12:00:00Z"),
+        )
+    )
+    day = moment(2026, 5, 1)
+    assert found.said.claims == (
+        Claim(f"{SITE}/a", day + DAY_S / 2, day + DAY_S / 2),
+        Claim(f"{SITE}/b", day - 14 * 3600, day + DAY_S + 12 * 3600),
+    )
+    assert found.targets.urls == [f"{SITE}/a", f"{SITE}/b"]
+    assert found.offsite == frozenset({2})
+
+
+async def test_an_index_claims_when_its_sitemaps_changed() -> None:
+    found = await read(
+        f"<sitemapindex><sitemap><loc>{SITE}/s.xml.gz</loc><lastmod>2026-05-01T00:00:00Z</lastmod>"
+        "</sitemap></sitemapindex>".encode()
+    )
+    at = moment(2026, 5, 1)
+    assert found.said.claims == (Claim(f"{SITE}/s.xml.gz", at, at),)
+    assert found.targets.roles == [Role.SITEMAP]
+
+
+async def test_a_large_sitemap_is_the_same_in_a_thread() -> None:
+    entries = [(f"{SITE}/{'x' * 100}/{i}", "2026-05-01T00:00:00Z") for i in range(3_000)]
+    found = await read(gzip.compress(urlset(*entries), 0))
+    assert len(found.targets) == len(found.said.claims) == 3_000
+    assert found.offsite == frozenset()
+
+
+async def test_hostile_dates_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    reader = listings()
+    body = urlset((f"{SITE}/a", "9999-12-31"), (f"{SITE}/b", "1970-01-01"), (f"{SITE}/c", "x"))
+    with caplog.at_level(logging.WARNING):
+        found, _ = [await reader.sitemap(DUE, body, NOW, 0.0) for _ in range(2)]
+    assert (found.said.claims, found.said.rejected) == ((), 3)
+    assert len(caplog.records) == 1
+
+
+async def test_entities_are_refused_before_they_grow() -> None:
+    laughs = b'<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><urlset>&b;</urlset>'
+    found = await read(laughs)
+    assert not found.is_one
+    assert "document type" in (found.problem or "")
+
+
+async def test_a_bomb_is_cut_at_the_limit() -> None:
+    padding = b" " * (60 * 1024 * 1024)
+    entry = urlset((f"{SITE}/a", "2026-05-01")).removesuffix(b"</urlset>")
+    found = await read(gzip.compress(entry + padding, 1))
+    assert found.targets.urls == [f"{SITE}/a"]
+
+
+def test_entries_of_a_feed_are_news_of_pages() -> None:
+    body = b"""<feed xmlns="http://www.w3.org/2005/Atom"><title>t</title>
+      <entry><title>one</title><id>1</id><link href="/one"/>
+        <published>2026-04-01T00:00:00Z</published><updated>2026-05-01T00:00:00Z</updated></entry>
+      <entry><title>two</title><id>2</id><link href="/two"/>
+        <published>2026-04-01T00:00:00Z</published></entry>
+      <entry><title>three</title><id>3</id><link href="/three"/></entry>
+      <entry><title>four</title><id>4</id><link href="/four"/><updated>2036-05-01</updated></entry>
+      <entry><title>off</title><id>5</id><link href="https://b.example/"/></entry>
+    </feed>"""
+    due = DueUrl(1, f"{SITE}/feed", f"{SITE}/feed", 1, 0.0, role=Role.FEED)
+    found = listings().feed(due, read_feed(body, due.url), NOW, 0.0)
+    may, april = moment(2026, 5, 1), moment(2026, 4, 1)
+    assert found.said.claims == (
+        Claim(f"{SITE}/one", may, may), Claim(f"{SITE}/two", april, april),
+    )  # fmt: skip
+    assert found.said.rejected == 1
+    assert found.targets.urls == [f"{SITE}/{n}" for n in ("one", "two", "three", "four")]
+
+
+def test_a_feed_whose_dates_have_no_zone_leaves_it_open() -> None:
+    body = b"""<rss version="2.0"><channel><title>t</title><item><link>/one</link>
+      <pubDate>Fri, 01 May 2026 00:00:00</pubDate></item></channel></rss>"""
+    due = DueUrl(1, f"{SITE}/rss.xml", f"{SITE}/rss.xml", 1, 0.0, role=Role.FEED)
+    (claim,) = listings().feed(due, read_feed(body, due.url), NOW, 0.0).said.claims
+    assert claim.until - claim.since == 26 * 3600

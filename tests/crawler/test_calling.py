@@ -1,0 +1,77 @@
+"""Calls go on their lane as politely as pages, and who placed one hears the answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.calling import Calls
+from crawler.errands import CallErrand, PageErrand, RobotsErrand
+from storage.records import Called, Entry, FetchResult, Outcome
+from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
+
+HUB = "https://hub.example/"
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    world.add(2, "b", parsed(PRIVATE, 0.0))
+    return world
+
+
+def test_who_placed_a_call_hears_its_answer_and_no_other(world: World) -> None:
+    calls, heard = Calls(world.frontier), []
+
+    def hearing(name: str) -> list[Entry]:
+        heard.append(name)
+        return [Called(1.0)]
+
+    calls.place("hub", HUB, lambda *_: hearing("first"), form="a=b")
+    calls.place("other", HUB, lambda *_: hearing("second"))
+    first, second = world.errands(0.0)
+    assert isinstance(first, CallErrand)
+    assert isinstance(second, CallErrand)
+    assert (first.form, second.form) == ("a=b", None)
+    answer = FetchResult(HUB, Outcome.FETCHED, 0.0, 0.0, 202)
+    assert calls.answered(second, answer, 1.0) == [Called(1.0)]
+    assert heard == ["second"]
+    assert len(calls) == 1
+
+
+def test_calls_keep_the_pause_of_their_lane_with_pages_and_each_other(world: World) -> None:
+    calls = Calls(world.frontier)
+    world.supply(page(1, 1), page(2, 1))
+    calls.place("a", "http://h1/key.txt", lambda *_: [])
+    calls.place("a", "http://h1/key2.txt", lambda *_: [])
+    order: list[tuple[float, type]] = []
+    now = 0.0
+    while errands := world.errands(now):
+        (errand,) = errands
+        order.append((now, type(errand)))
+        world.fine("a", now)
+        now = world.frontier.wakes_at() or now
+    assert order == [(0.0, CallErrand), (1.0, CallErrand), (2.0, PageErrand), (3.0, PageErrand)]
+
+
+def test_what_a_host_permits_is_what_its_robots_txt_says(world: World) -> None:
+    permits = world.frontier.permits
+    assert permits(1, "http://h1/private/k.txt", 1.0)
+    assert permits(2, "http://h2/private/k.txt", 1.0) is False
+    assert permits(2, "http://h2/k.txt", 1.0)
+
+
+def test_a_robots_txt_that_is_not_known_is_asked_for_once(world: World) -> None:
+    now = 2 * DAY_S
+    assert world.frontier.permits(1, "http://h1/k.txt", now) is None
+    assert world.frontier.permits(1, "http://h1/k.txt", now) is None
+    (errand,) = world.errands(now)
+    assert isinstance(errand, RobotsErrand)
+    world.fine("a", now)
+    world.settle(1, parsed(PRIVATE, now), now)
+    assert world.frontier.permits(1, "http://h1/private/k.txt", now) is False
+
+
+def test_a_host_is_found_by_its_origin(world: World) -> None:
+    assert world.frontier.host_of("http://h2") == (2, "b")
+    assert world.frontier.host_of("https://h2") is None
