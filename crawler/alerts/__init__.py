@@ -1,0 +1,1 @@
+"""Telling others: signed webhooks, other services, and when a digest is due."""

@@ -1,0 +1,121 @@
+"""Secrets taken out of texts that go into logs. Pure.
+
+Known by where they stand: the user information of a URL, query parameters and assignments with a
+telling name, header values that authenticate, bearer tokens, and the paths of webhooks whose
+address is their secret. It is better to mask too much of a log line than too little; what is
+fetched and stored never passes here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+MASK: Final = "***"
+
+_TELLING = (
+    r"(?:[\w.-]{0,40}(?:token|secret|passw(?:or)?d|passphrase|pwd|signature|credential"
+    r"|api[_-]?key|access[_-]?key|session[_-]?id|sessid)[\w.-]{0,40}"
+    r"|(?:[\w.-]{0,40}[_.-])?(?:key|auth|sig|sid|authorization|cookie))"
+)
+_HEADER = (
+    r"(?:proxy-)?authorization|(?:set-)?cookie"
+    r"|x-[\w-]{0,40}(?:key|token|secret|signature|auth)[\w-]{0,40}"
+)
+#: One of these is in every name that _TELLING or _HEADER knows.
+_WORDS: Final = (
+    "token", "secret", "passw", "passphrase", "pwd", "sig", "credential", "key", "session",
+    "sessid", "auth", "sid", "cookie",
+)  # fmt: skip
+#: Signs without one of which (in lower case) a search is spared, pattern, and what is put there.
+_PATTERNS: Final = tuple(
+    (signs, re.compile(pattern, re.IGNORECASE), put)
+    for signs, pattern, put in (
+        # user:password@ in an address, also where the address is itself a parameter
+        (("@",), r"(\b[a-z][a-z0-9+.-]{0,20}://)[^\s/?#\"'<>\\]{1,400}@", rf"\1{MASK}@"),
+        (
+            ("%40",),
+            r"(%3a%2f%2f)(?:(?!%2f|%3f|%23)[^\s/?#&\"'<>\\]){1,400}(?:%40)",
+            rf"\1{MASK}%40",
+        ),
+        # webhooks: who knows the address may post
+        (
+            ("slack",),
+            r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[^\s?#\"'<>\\]+",
+            rf"\1{MASK}",
+        ),
+        (
+            ("discord",),
+            r"(discord(?:app)?\.com/api/(?:v\d+/)?webhooks/)[^\s?#\"'<>\\]+",
+            rf"\1{MASK}",
+        ),
+        (("telegram",), r"(api\.telegram\.org/bot)[^\s/?#\"'<>\\]+", rf"\1{MASK}"),
+        (
+            ("office",),
+            r"((?:office|office365)\.com/webhook[^\s/]{0,10}/)[^\s?#\"'<>\\]+",
+            rf"\1{MASK}",
+        ),
+        # 'name': 'value' and (b'name', b'value'), as Python and JSON write them
+        (
+            _WORDS,
+            (
+                rf"(?<![\w.-])({_TELLING}|{_HEADER})(\\?[\"']\s{{0,2}}[:,]\s{{0,2}}b?)(\\?[\"'])"
+                r"(?:(?!\3)(?:\\.|.))*(\3|$)"
+            ),
+            rf"\1\2\3{MASK}\4",
+        ),
+        # a header, up to the end of its line: what it says may be quoted in turn
+        (_WORDS, rf"(?<![\w.-])({_HEADER})(\s{{0,2}}:\s{{0,4}})[^\r\n\s][^\r\n]*", rf"\1\2{MASK}"),
+        # an assignment, as in a query
+        (
+            _WORDS,
+            (
+                rf"(?<![\w.-])({_TELLING})(=|%3d)b?(?:\"[^\"]*\"|'[^']*'"
+                r"|(?:(?!%26)[^\s&;,#\"'<>()\[\]{}\\])+)"
+            ),
+            rf"\1\2{MASK}",
+        ),
+        (("bearer",), r"\b(bearer)\s{1,4}[\w.~+/=-]{6,}", rf"\1 {MASK}"),
+    )
+)
+_NAME: Final = re.compile(rf"(?:{_TELLING}|{_HEADER})", re.IGNORECASE)
+#: Fields of that name that are no secrets: a key of politeness is a host.
+_NO_SECRETS: Final = frozenset({"key"})
+
+
+def masked(text: str, known: Collection[str] = ()) -> str:
+    """The text without the secrets in it: those that are ``known``, and what looks like one.
+
+    >>> masked("GET https://me:pw@example.org/?page=2&api_key=s3cr3t failed")
+    'GET https://***@example.org/?page=2&api_key=*** failed'
+    """
+    small = text.lower()
+    for signs, pattern, put in _PATTERNS:
+        if any(sign in small for sign in signs):
+            text = pattern.sub(put, text)
+    # Patterns go by what stands around a secret, which these might take away; parts come last.
+    for secret in sorted(known, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
+
+
+def masked_value(value: object, known: Collection[str] = (), name: str = "") -> object:
+    """A value of a log line, with all that is in it; whole where its name tells that it is one."""
+    if name and name not in _NO_SECRETS and _NAME.fullmatch(name) and value is not None:
+        return MASK
+    match value:
+        case bool() | int() | float() | None:
+            return value
+        case str():
+            return masked(value, known)
+        case bytes():
+            return masked(value.decode("utf-8", "replace"), known)
+        case Mapping():
+            return {str(key): masked_value(each, known, str(key)) for key, each in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [masked_value(each, known) for each in value]
+        case Exception():
+            return masked(f"{type(value).__name__}: {value}", known)
+        case _:
+            return masked(repr(value), known)

@@ -1,0 +1,44 @@
+"""Hours and days that digests cover."""
+
+from datetime import datetime
+from math import inf
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.alerts.periods import Mode, Rhythm
+
+HOUR_S = 3_600.0
+RHYTHMS = st.builds(
+    Rhythm,
+    st.sampled_from([Mode.HOURLY, Mode.DAILY]),
+    st.integers(0, 23),
+    st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia", "Asia/Beirut"]),
+)
+
+
+@given(RHYTHMS, st.floats(1.2e9, 2.2e9))
+def test_periods_hold_their_moments_and_follow_one_another(rhythm: Rhythm, at: float) -> None:
+    begin, end = rhythm.period(at)
+    assert begin <= at < end
+    assert rhythm.period(begin) == (begin, end)
+    assert rhythm.period(end)[0] == end
+    longest = 1 if rhythm.mode is Mode.HOURLY else 49
+    assert end - begin <= longest * HOUR_S
+
+
+@pytest.mark.parametrize(("day", "hours"), [(28, 24), (29, 23), (30, 24)])
+def test_a_day_has_the_hours_that_its_clocks_give_it(day: int, hours: int) -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    at = datetime(2026, 3, day, 6, 59, tzinfo=zone).timestamp()
+    begin, end = Rhythm(Mode.DAILY, 7, "Europe/Berlin").period(at)
+    assert datetime.fromtimestamp(end, zone).isoformat() == f"2026-03-{day}T07:00:00+02:00".replace(
+        "+02:00", "+01:00" if day == 28 else "+02:00"
+    )
+    assert end - begin == hours * HOUR_S
+
+
+def test_what_is_told_at_once_is_always_due() -> None:
+    assert Rhythm(Mode.IMMEDIATE).period(1.8e9) == (-inf, -inf)

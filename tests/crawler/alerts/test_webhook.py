@@ -1,0 +1,194 @@
+"""Webhooks on loopback: what is sent, and receivers that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from crawler.alerts.apprised import Apprised, ApprisedError, in_words
+from crawler.alerts.delivery import Answer, Dispatch, Outcome
+from crawler.alerts.signing import signature
+from crawler.alerts.webhook import Hook, Webhook
+from crawler.network.addresses import AddressGuard
+from crawler.network.resolver import CachingResolver
+
+KEY = b"k" * 32
+NOW = 1_800_000_000.9
+DISPATCH = Dispatch("alert_1", '{"type":"test","data":{"rule":"ä","summary":"hello"}}')
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def serving(handle: Handler) -> AsyncIterator[str]:
+    runner = web.ServerRunner(web.Server(handle, access_log=None), shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
+    finally:
+        await runner.cleanup()
+
+
+async def post(
+    url: str, *, timeout_s: float = 20.0, key: bytes | None = KEY, private: bool = True
+) -> Answer:
+    resolver = CachingResolver()
+    guard = AddressGuard(allow_private=private)
+    hook = Webhook(Hook(url, key, timeout_s), guard, resolver, "Freshet/1")
+    try:
+        return await hook.deliver(DISPATCH, NOW)
+    finally:
+        await hook.close()
+        await resolver.close()
+
+
+def answering(status: int, **headers: str) -> Handler:
+    async def handle(_request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=status, headers={k.replace("_", "-"): v
+                                                    for k, v in headers.items()})  # fmt: skip
+
+    return handle
+
+
+async def test_a_message_is_named_signed_and_sent_as_it_is() -> None:
+    seen: list[tuple[dict[str, str], bytes]] = []
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        seen.append((dict(request.headers), await request.read()))
+        return web.Response(status=204)
+
+    async with serving(handle) as url:
+        assert await post(url) == Answer(Outcome.TAKEN)
+        assert await post(url, key=None) == Answer(Outcome.TAKEN)
+    headers, body = seen[0]
+    assert body == DISPATCH.body.encode()
+    assert headers["webhook-id"] == headers["Idempotency-Key"] == "alert_1"
+    assert headers["webhook-timestamp"] == "1800000000"
+    assert headers["webhook-signature"] == signature(KEY, "alert_1", 1_800_000_000, body)
+    assert headers["Content-Type"] == "application/json"
+    assert "webhook-signature" not in seen[1][0]
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        (200, Outcome.TAKEN),
+        (400, Outcome.REFUSED),
+        (410, Outcome.REFUSED),
+        (401, Outcome.FAILED),
+        (404, Outcome.FAILED),
+        (500, Outcome.FAILED),
+    ],
+)
+async def test_the_status_says_what_became_of_it(status: int, outcome: Outcome) -> None:
+    async with serving(answering(status)) as url:
+        assert (await post(url)).outcome is outcome
+
+
+async def test_the_receiver_says_when_to_come_back() -> None:
+    async with serving(answering(503, Retry_After="120")) as url:
+        answer = await post(url)
+    assert (answer.outcome, answer.retry_after_s) == (Outcome.FAILED, 120.0)
+    assert answer.said == "HTTP 503 Service Unavailable"
+
+
+async def test_redirects_are_not_followed() -> None:
+    asked: list[str] = []
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        asked.append(request.path)
+        return web.Response(status=307, headers={"Location": "/elsewhere"})
+
+    async with serving(handle) as url:
+        answer = await post(url)
+    assert asked == ["/hook"]
+    assert (answer.outcome, answer.said) == (Outcome.FAILED, "HTTP 307 Temporary Redirect")
+
+
+async def test_a_receiver_that_hangs_is_left_alone_in_time() -> None:
+    never = asyncio.Event()
+
+    async def handle(_request: web.BaseRequest) -> web.StreamResponse:
+        await never.wait()
+        return web.Response()
+
+    async with serving(handle) as url:
+        answer = await post(url, timeout_s=0.05)
+        never.set()
+    assert answer == Answer(Outcome.FAILED, "no answer within 0.05 s")
+
+
+async def test_a_body_without_end_is_not_read() -> None:
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(100_000):
+            try:
+                await response.write(b"x" * 65_536)
+            except ConnectionError:
+                break
+        return response
+
+    async with serving(handle) as url:
+        assert await post(url) == Answer(Outcome.TAKEN)
+
+
+async def test_a_receiver_that_is_not_there_is_a_failure() -> None:
+    async with serving(answering(200)) as url:
+        pass
+    assert (await post(url)).outcome is Outcome.FAILED
+
+
+async def test_addresses_are_guarded() -> None:
+    async with serving(answering(200)) as url:
+        answer = await post(url, private=False)
+    assert answer.outcome is Outcome.FAILED
+    assert "refused: loopback" in answer.said
+
+
+async def test_apprise_takes_a_message_in_words() -> None:
+    seen: list[dict[str, str]] = []
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        seen.append(json.loads(await request.read()))
+        return web.Response()
+
+    async with serving(handle) as url:
+        service = Apprised(url.replace("http://", "json://"), 20.0)
+        assert await service.deliver(DISPATCH, NOW) == Answer(Outcome.TAKEN)
+    assert (seen[0]["title"], seen[0]["message"]) == ("ä: a test", "hello")
+
+
+async def test_a_service_that_hangs_is_left_alone_and_not_asked_again() -> None:
+    never = asyncio.Event()
+
+    async def handle(_request: web.BaseRequest) -> web.StreamResponse:
+        await never.wait()
+        return web.Response()
+
+    async with serving(handle) as url:
+        service = Apprised(url.replace("http://", "json://"), 0.05)
+        assert (await service.deliver(DISPATCH, NOW)).said == "no answer within 0.05 s"
+        assert "has not come back" in (await service.deliver(DISPATCH, NOW)).said
+        never.set()
+
+
+@pytest.mark.parametrize("url", ["nonsense://x", "slack://"])
+def test_what_apprise_does_not_know_is_refused_without_the_url(url: str) -> None:
+    with pytest.raises(ApprisedError, match="does not know"):
+        Apprised(url, 1.0)
+
+
+def test_a_digest_in_words_is_no_longer_than_people_read() -> None:
+    change = {"kind": "changed", "url": "https://a.example/", "title": None, "summary": "a → b"}
+    data = {"rule": "r", "from": "x", "to": "y", "changes": [change] * 60}
+    title, body = in_words({"type": "digest", "data": data})
+    assert title == "r: 60 pages, x to y"
+    assert body.splitlines()[:2] == ["changed: https://a.example/", "  a → b"]
+    assert body.splitlines()[-1] == "… and 10 more"

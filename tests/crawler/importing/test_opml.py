@@ -1,0 +1,58 @@
+"""OPML outlines, and XML that would hurt who expands it."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.importing import opml
+from crawler.importing.entries import Site, Skipped, Unreadable
+
+OUTLINE = b"""<?xml version="1.0" encoding="UTF-8"?>
+<opml version="2.0"><head><title>Feeds</title></head><body>
+<outline text="News"><outline text="Deep &amp; nested">
+<outline type="rss" text="One" xmlUrl="https://a.example/feed" htmlUrl="https://a.example/"/>
+<outline type="rss" title="Two" xmlUrl="https://b.example/feed" category="/x"/>
+</outline></outline>
+<outline type="link" text="Three" url="https://c.example/"/>
+<outline type="rss" text="Four"/>
+</body></opml>"""
+
+
+def test_nested_outlines_give_pages_and_where_there_is_none_feeds() -> None:
+    assert opml.read(OUTLINE) == [
+        Site("line 4", "https://a.example/", "One"),
+        Site("line 5", "https://b.example/feed", "Two", lost=("categories",)),
+        Site("line 7", "https://c.example/", "Three"),
+        Skipped("line 8", "Four", "of type rss, without a URL"),
+    ]
+
+
+def test_no_entity_is_ever_declared() -> None:
+    laughs = "".join(
+        f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' if n else '<!ENTITY l0 "lol">' for n in range(10)
+    )
+    bomb = f'<!DOCTYPE opml [{laughs}]><opml><body><outline text="&l9;"/></body></opml>'
+    with pytest.raises(Unreadable, match="document type declaration"):
+        opml.read(bomb.encode())
+    outside = b'<!DOCTYPE opml SYSTEM "file:///etc/passwd"><opml/>'
+    with pytest.raises(Unreadable, match="document type declaration"):
+        opml.read(outside)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"<opml>", b"<rss/>", b"<opml>&x;</opml>", b'<?xml version="1.0" encoding="zz"?><opml/>'],
+)
+def test_what_is_no_outline_is_refused_in_a_sentence(data: bytes) -> None:
+    with pytest.raises(Unreadable):
+        opml.read(data)
+
+
+def test_depth_costs_nothing() -> None:
+    deep = b"<opml>" + b"<outline>" * 200_000 + b"</outline>" * 200_000 + b"</opml>"
+    assert opml.read(deep) == []
+
+
+def test_what_is_too_large_is_not_parsed() -> None:
+    with pytest.raises(Unreadable, match="larger than 16 MiB"):
+        opml.read(b"<opml>" + b" " * 20_000_000)

@@ -1,0 +1,87 @@
+"""urlwatch's jobs, and YAML that would hurt who builds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crawler.importing import urlwatch
+from crawler.importing.entries import Site, Skipped, Unreadable
+
+JOBS = """\
+name: "The homepage"
+url: "https://example.org/"
+max_tries: 3
+---
+name: A list
+command: "ls -l"
+---
+navigate: https://app.example/
+---
+url: https://example.org/post
+data: {a: b}
+filter:
+  - html2text
+---
+url: https://example.org/off
+enabled: false
+---
+"""
+
+
+def test_jobs_give_their_url_and_name_and_what_is_lost() -> None:
+    assert urlwatch.read(JOBS.encode()) == [
+        Site("job 1", "https://example.org/", "The homepage"),
+        Skipped("job 2", "A list", "a command, which is never run"),
+        Site("job 3", "https://app.example/", lost=("a browser that runs JavaScript",)),
+        Site("job 4", "https://example.org/post", lost=("data", "filter")),
+        Skipped("job 5", "https://example.org/off", "not enabled"),
+    ]
+
+
+def test_a_list_of_jobs_is_read_like_documents() -> None:
+    data = b"- url: https://a.example/\n- url: https://b.example/\n- just words\n"
+    assert urlwatch.read(data) == [
+        Site("job 1", "https://a.example/"),
+        Site("job 2", "https://b.example/"),
+        Skipped("job 3", "just words", "not a job"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "tag", ["python/object/apply:os.system", "python/object/new:os.system", "python/name:os.system"]
+)
+def test_tags_build_nothing(tmp_path: Path, tag: str) -> None:
+    mark = tmp_path / "mark"
+    found = urlwatch.read(f"url: !!{tag} ['touch {mark}']\n".encode())
+    assert found == [Skipped("job 1", "", "no URL")]
+    assert not mark.exists()
+
+
+def test_references_are_refused_before_they_grow() -> None:
+    laughs = ["a0: &a0 [lol, lol, lol]"]
+    laughs += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 20)]
+    with pytest.raises(Unreadable, match=r"line 2: a reference \(\*a0\) is not read"):
+        urlwatch.read("\n".join(laughs).encode())
+    with pytest.raises(Unreadable, match="a reference"):
+        urlwatch.read(b"url: x\nself: &s [*s]\n")
+
+
+@pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
+def test_deep_nesting_is_refused(opening: str) -> None:
+    with pytest.raises(Unreadable, match="nested too deeply"):
+        urlwatch.read(b"url: " * (opening != "- ") + opening.encode() * 100_000)
+
+
+@pytest.mark.parametrize(
+    "data", [b"url: [", b"a: b: c", b"\xff\xfe", b"? [a]\n: b\n", b"%YAML 9\n--- a", b"url: \x00"]
+)
+def test_what_is_no_yaml_is_refused_in_a_sentence(data: bytes) -> None:
+    with pytest.raises(Unreadable):
+        urlwatch.read(data)
+
+
+def test_what_is_too_large_is_not_parsed() -> None:
+    with pytest.raises(Unreadable, match="larger than 4 MiB"):
+        urlwatch.read(b"[" * 100_000_000)

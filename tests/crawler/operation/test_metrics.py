@@ -1,0 +1,145 @@
+"""What has committed is counted, what stands is told, and no label grows with the web."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from crawler.operation.metrics import Figures, MeasuredFreshness, Metrics
+from crawler.operation.vitality import State
+from storage.records import (
+    Acknowledged,
+    CappedLane,
+    DueUrl,
+    HostState,
+    Kind,
+    Observation,
+    Outlook,
+    RobotsRecord,
+    RobotsStanding,
+    RobotsVisit,
+    Role,
+    Visit,
+)
+
+OUTLOOK = Outlook(
+    5e8, 4e8, 100.0, "greedy_index", 50.0, 1.0, 9, 7, 2, 1, 0.25, 0.3, None, (1, 2, 3, 4, 5), 0.0,
+    5e8, None, (CappedLane("a.example", 1.0, 2.0, 3),),
+)  # fmt: skip
+FIGURES = Figures(
+    2_400.0, 50.5, 48, 1.5, 9, 4, 2, 3, 6, 1, 4_096, 512, False, 4.9e8, OUTLOOK,
+    MeasuredFreshness(0.7, 0.5, 0.9, 0.4, 11),
+)  # fmt: skip
+
+
+def visit(kind: Kind, name: str = "a.example", **changes: Any) -> Acknowledged:
+    url = f"https://{name}/"
+    due = DueUrl(1, url, url, 1, 0.0)
+    it = Visit(due, Observation(1, 9.0, kind, duration_s=0.2))
+    return Acknowledged(replace(it, **changes), pages=(1, 2))
+
+
+def samples(metrics: Metrics) -> dict[str, float]:
+    text = generate_latest(metrics.registry).decode()
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = ",".join(value for _, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+def state(**changes: Any) -> HostState:
+    return replace(HostState(1, "a.example", 9.0, 1.0), **changes)
+
+
+def test_exchanges_are_told_by_purpose_outcome_and_state_of_the_host() -> None:
+    metrics = Metrics("1.2")
+    robots = RobotsVisit(1, RobotsRecord(RobotsStanding.PARSED, 9.0), 9.0, fetches=3)
+    metrics.count(
+        [
+            visit(Kind.CHANGED, host=state()),
+            visit(Kind.FAILED, host=state(failures=2, parked_until=99.0)),
+            visit(Kind.FAILED, host=state(failures=1), retry_at=10.0),
+            visit(Kind.NEW, role=Role.SITEMAP),
+            visit(Kind.REFUSED, fetches=0),
+            Acknowledged(robots),
+        ]
+    )
+    found = samples(metrics)
+    assert {name: value for name, value in found.items() if "exchanges_total" in name} == {
+        "freshet_exchanges_total{well,changed,page}": 1.0,
+        "freshet_exchanges_total{parked,failed,page}": 1.0,
+        "freshet_exchanges_total{failing,failed,page}": 1.0,
+        "freshet_exchanges_total{unknown,new,sitemap}": 1.0,
+        "freshet_exchanges_total{unknown,parsed,robots}": 3.0,
+    }
+    assert {name: value for name, value in found.items() if "observations_total" in name} == {
+        "freshet_observations_total{changed}": 1.0,
+        "freshet_observations_total{failed}": 1.0,
+        "freshet_observations_total{refused}": 1.0,
+    }
+    assert found["freshet_retries_total"] == 1
+    assert found["freshet_urls_admitted_total"] == 10
+    assert found["freshet_commits_total"] == 1
+    assert found["freshet_exchange_duration_seconds_count"] == 4
+
+
+def test_the_figures_are_those_of_the_moment_of_the_scrape() -> None:
+    metrics = Metrics("1.2")
+    now: list[Figures | None] = [None]
+    metrics.stand(lambda: now[-1])
+    assert "freshet_queue_pages" not in samples(metrics)
+    now.append(FIGURES)
+    found = samples(metrics)
+    told = {
+        "budget_requests_per_day": 2_400, "budget_granted_requests_total": 50.5,
+        "budget_spent_requests_total": 48, "budget_forgone_requests_total": 1.5,
+        "pages_watched": 9, "queue_pages": 4, "exchanges_active": 2, "writer_backlog_entries": 3,
+        "hosts": 6, "hosts_parked": 1, "hosts_capped": 1, "store_bytes{database}": 4_096,
+        "store_bytes{log}": 512, "store_available": 1, "last_commit_timestamp_seconds": 4.9e8,
+        "outlook_timestamp_seconds": 5e8, "pages_captured": 7, "pages_waiting": 2, "pages_gone": 1,
+        "freshness_expected_ratio": 0.75, "harmonic_cost_expected": 0.3,
+        "freshness_measured_ratio": 0.7, "freshness_measured_lower_ratio": 0.5,
+        "freshness_measured_upper_ratio": 0.9, "harmonic_cost_measured": 0.4, "audit_draws": 11,
+    }  # fmt: skip
+    assert {name: found[f"freshet_{name}"] for name in told} == told
+    now.append(replace(FIGURES, store_is_away=True, committed_at=None, outlook=None, measured=None))
+    found = samples(metrics)
+    assert found["freshet_store_available"] == 0
+    assert not [name for name in found if "freshness" in name or "last_commit" in name]
+
+
+def test_state_health_and_version_are_told() -> None:
+    metrics = Metrics("1.2")
+    metrics.is_in(State.UPKEEP, healthy=True)
+    found = samples(metrics)
+    assert found["freshet_build_info{1.2}"] == found["freshet_healthy"] == 1
+    assert {each: found[f"freshet_state{{{each}}}"] for each in State} == {
+        each: float(each is State.UPKEEP) for each in State
+    }
+
+
+def test_the_number_of_series_does_not_grow_with_the_hosts() -> None:
+    metrics = Metrics("1.2")
+    metrics.count([visit(Kind.NEW)])
+    before = len(samples(metrics))
+    for number in range(500):
+        host = state(lane=f"h{number}.example", host_id=number)
+        metrics.count([visit(Kind.NEW, f"h{number}.example"), visit(Kind.NEW, host=host)])
+    assert len(samples(metrics)) == before + 1  # the state of the host became known
+
+
+@pytest.mark.parametrize("work", ["learn", "value"])
+def test_lag_and_learning_are_distributions(work: str) -> None:
+    metrics = Metrics("1.2")
+    metrics.lagged(0.03)
+    metrics.worked(work, 0.7)
+    found = samples(metrics)
+    assert found["freshet_event_loop_lag_seconds_bucket{0.02}"] == 0
+    assert found["freshet_event_loop_lag_seconds_bucket{0.05}"] == 1
+    assert found[f"freshet_learning_duration_seconds_sum{{{work}}}"] == 0.7
