@@ -1,0 +1,1 @@
+"""Reading web archives: what stands in them, where, and in which order it happened."""

@@ -1,0 +1,249 @@
+"""Archived exchanges, taken in by the parts of a crawl in the order in which they ended.
+
+Nothing is chosen and nothing is waited for: what was asked when is what the archive says. From
+there on it is a crawl's way: robots.txt, reading, detection, admission, the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from crawler.admission.admitting import Admission
+from crawler.clock import VirtualClock
+from crawler.errands import Refusal, RobotsErrand
+from crawler.frontier import Frontier
+from crawler.network.fetch import Accept
+from crawler.robots.book import RobotsBook
+from crawler.urls import canonical, is_http, origin, robots_url
+from crawler.visiting import Visiting
+from storage.records import (
+    Acknowledged,
+    DueUrl,
+    Entry,
+    FetchResult,
+    Host,
+    Outcome,
+    Role,
+    SeedsSettled,
+    Targets,
+    Visit,
+)
+
+#: Entries that may wait for their commit: what is read of them meanwhile is as it was before.
+_UNCOMMITTED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One exchange as the fetcher gave it.
+
+    ``is_ours``: Freshet asked, and had looked at robots.txt before.
+    """
+
+    result: FetchResult
+    accept: Accept
+    is_ours: bool = False
+
+
+class Uncommitted:
+    """Counts what was submitted and has not committed, and waits for it."""
+
+    def __init__(self, submit: Callable[[Entry], Awaitable[None]]) -> None:
+        self._submit = submit
+        self._count = 0
+        self._pages: set[int] = set()
+        self._done = asyncio.Event()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def has(self, page_id: int) -> bool:
+        """Whether a visit of this page is on its way."""
+        return page_id in self._pages
+
+    async def submit(self, entry: Entry) -> None:
+        """Hand an entry to the writer."""
+        self._count += 1
+        if isinstance(entry, Visit):
+            self._pages.add(entry.due.page_id)
+        await self._submit(entry)
+        if self._count >= _UNCOMMITTED:
+            await self.settled()
+
+    def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
+        """The writer has committed these."""
+        self._count -= len(batch)
+        if not self._count:
+            self._pages.clear()
+            self._done.set()
+
+    async def settled(self) -> None:
+        """Wait until all is committed."""
+        while self._count:
+            self._done.clear()
+            await self._done.wait()
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of exchanges that are no visits."""
+
+    probes: int = 0
+    calls: int = 0
+    #: Of hosts of which no page was ever asked for.
+    stray_robots: int = 0
+    refused_again: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the store is asked: what has committed of a page by its URL, and of hosts.
+
+    ``is_taken`` says whether there is an observation of a page of that time.
+    """
+
+    page: Callable[[str], Awaitable[DueUrl | None]]
+    host: Callable[[int], Awaitable[Host]]
+    host_at: Callable[[str], Awaitable[Host | None]]
+    is_taken: Callable[[int, float], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The parts of a crawl that take answers in."""
+
+    visiting: Visiting
+    frontier: Frontier
+    book: RobotsBook
+    admission: Admission
+    known: Known
+    clock: VirtualClock
+
+
+class Player:
+    """Takes exchanges in, one after the other.
+
+    *Invariant.* An exchange is taken in when all that an earlier one found out of its page, and
+    that it exists at all, has committed. Consequence: a replay gives what the crawl gave.
+    """
+
+    def __init__(self, stage: Stage, uncommitted: Uncommitted, counts: Counts) -> None:
+        self._stage = stage
+        self._uncommitted = uncommitted
+        self._hops: dict[str, RobotsErrand] = {}
+        self._early_robots: dict[str, list[FetchResult]] = {}
+        self.counts = counts
+
+    async def take(self, played: Played) -> None:
+        """Take one exchange in; the clock goes on to its end."""
+        result = played.result
+        self._stage.clock.go_on_from(result.ended_at)
+        match played.accept:
+            case Accept.ROBOTS:
+                await self._robots(result)
+            case Accept.PROBE:
+                self.counts.probes += 1
+            case Accept.ANSWER:
+                self.counts.calls += 1
+            case _ if is_http(result.url):
+                role = Role.SITEMAP if played.accept is Accept.SITEMAP else Role.PAGE
+                await self._page(result, role, is_ours=played.is_ours)
+
+    async def finish(self) -> None:
+        """Wait until everything is committed."""
+        self.counts.stray_robots += sum(map(len, self._early_robots.values()))
+        await self._uncommitted.settled()
+
+    # -- pages -------------------------------------------------------------------
+
+    async def _page(self, result: FetchResult, role: Role, *, is_ours: bool) -> None:
+        url = canonical(result.url)
+        if result.outcome is Outcome.REDIRECTED:
+            # Whether it leads in a circle shows in what other pages lead to.
+            await self._uncommitted.settled()
+        due = await self._due(url) or await self._admitted(url, result, role)
+        await self._know_host(due.host_id, str(origin(url)))
+        if await self._stage.known.is_taken(due.page_id, result.ended_at):
+            # A replay that was killed goes on a little before where it was.
+            return
+        due = replace(due, fetch_url=result.url, due_at=result.started_at)
+        rule = self._forbidden(due) if not is_ours else None
+        if result.outcome is Outcome.REFUSED and result.status is None:
+            await self._uncommitted.submit(self._refusal(due, result.detail or ""))
+        elif rule is not None:
+            self.counts.refused_again += 1
+            await self._uncommitted.submit(self._refusal(due, rule))
+        else:
+            await self._uncommitted.submit(await self._stage.visiting.page_answered(due, result))
+
+    def _refusal(self, due: DueUrl, rule: str) -> Visit:
+        return self._stage.visiting.refusal(Refusal(due, rule))
+
+    def _forbidden(self, due: DueUrl) -> str | None:
+        """The rule of the archived robots.txt that forbids a URL."""
+        verdict = self._stage.book.verdict(due.host_id, due.fetch_url)
+        return None if verdict.allowed else verdict.rule
+
+    async def _due(self, url: str) -> DueUrl | None:
+        due = await self._stage.known.page(url)
+        if len(self._uncommitted) and (due is None or self._uncommitted.has(due.page_id)):
+            await self._uncommitted.settled()
+            due = await self._stage.known.page(url)
+        return due
+
+    async def _admitted(self, url: str, result: FetchResult, role: Role) -> DueUrl:
+        """A page to which nothing that was replayed leads: it was named to whoever crawled."""
+        targets = Targets()
+        if not self._stage.admission.scope.contains(url):
+            self._stage.admission.scope.add_seed(url)
+        self._stage.admission.add(targets, url, result.url, depth=0, role=role)
+        await self._uncommitted.submit(SeedsSettled((), result.started_at, targets))
+        await self._uncommitted.settled()
+        due = await self._stage.known.page(url)
+        if due is None:
+            raise LookupError(f"{url} was admitted and is not there")
+        return due
+
+    # -- hosts -------------------------------------------------------------------
+
+    async def _know_host(self, host_id: int, at_origin: str) -> None:
+        if self._stage.frontier.knows(host_id):
+            return
+        host = await self._stage.known.host(host_id)
+        self._stage.frontier.add_host(host, host.origin)
+        for result in self._early_robots.pop(at_origin, ()):
+            await self._robots(result)
+
+    async def _robots(self, result: FetchResult) -> None:
+        errand = self._hops.pop(result.url, None) or await self._asked(result)
+        if errand is None:
+            self._early_robots.setdefault(str(origin(result.url)), []).append(result)
+            return
+        hop = await self._stage.visiting.next_hop(errand, result)
+        if hop is not None:
+            self._hops[hop.url] = hop
+            return
+        for entry in await self._stage.visiting.robots_answered(errand, result):
+            await self._uncommitted.submit(entry)
+
+    async def _asked(self, result: FetchResult) -> RobotsErrand | None:
+        """The errand of a robots.txt; None where its host is not known yet."""
+        at_origin = str(origin(result.url))
+        known = self._stage.frontier.host_of(at_origin)
+        if known is None:
+            await self._uncommitted.settled()
+            host = await self._stage.known.host_at(at_origin)
+            if host is None:
+                return None
+            self._stage.frontier.add_host(host, at_origin)
+            known = host.host_id, at_origin
+        return RobotsErrand(known[0], at_origin, result.url, known[1])
+
+
+def accepted(url: str) -> Accept:
+    """What an exchange of another crawler was for, by its URL."""
+    if not is_http(url):
+        return Accept.PAGE
+    return Accept.ROBOTS if url == robots_url(origin(url)) else Accept.PAGE

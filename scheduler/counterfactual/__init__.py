@@ -1,0 +1,1 @@
+"""Which policy, and which budget, would have kept an archive's pages fresher? Pure."""

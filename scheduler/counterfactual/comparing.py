@@ -1,0 +1,131 @@
+"""Policies and budgets before one archive, each from the same start. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.arguments import Floats, Ints
+from scheduler.counterfactual import askers, clairvoyant, running
+from scheduler.counterfactual.captures import FAILED, Captures
+from scheduler.counterfactual.running import Terms
+from scheduler.counterfactual.timeline import Timeline
+from scheduler.counterfactual.verdicts import RAREST, RATE_CLASSES, Bench, Verdict, class_of, judged
+from scheduler.estimators.empirical_bayes import EmpiricalBayes
+from scheduler.estimators.estimator import Evidence
+from scheduler.policy import PolicyError
+
+#: Told the policy and budget at work, and the share of it that is done.
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of all policies with all budgets.
+
+    Attributes:
+        start, end: the days between which they were judged.
+        pages, captures: how many the archive has; ``failed`` of the captures are visits that
+            failed.
+        capture_gap_days: the median time between two captures of a page.
+        rate: (n,), changes a day of each page, as the whole archive shows them.
+        by_class: pages by class of change rate.
+        verdicts: by budget, then as the policies were named.
+    """
+
+    start: float
+    end: float
+    pages: int
+    captures: int
+    failed: int
+    capture_gap_days: float
+    rate: Floats
+    by_class: dict[str, int]
+    verdicts: tuple[Verdict, ...]
+
+
+def compare(
+    captures: Captures,
+    policies: Sequence[str],
+    terms: Sequence[Terms],
+    progress: Progress | None = None,
+) -> Comparison:
+    """Let each policy ask on each of these terms, which have the same start and end.
+
+    Raises:
+        ValueError: nothing can be judged: no page has content between two captures after the
+            start.
+        PolicyError: a policy is not known, or it fails.
+    """
+    timeline = Timeline.of(captures)
+    bench = Bench(captures, timeline, rates(captures))
+    verdicts = [verdict for each in terms for verdict in _all(bench, policies, each, progress)]
+    gaps = np.diff(captures.at)[np.diff(captures.page) == 0]
+    classes = np.bincount(class_of(bench.rate), minlength=len(RATE_CLASSES) + 1)
+    return Comparison(
+        terms[0].start, terms[0].end, len(captures), len(captures.at),
+        int((captures.content == FAILED).sum()),
+        float(np.median(gaps)) if len(gaps) else np.nan,
+        bench.rate,
+        dict(zip([*RATE_CLASSES, RAREST], classes.tolist(), strict=True)),
+        tuple(verdicts),
+    )  # fmt: skip
+
+
+def rates(captures: Captures) -> Floats:
+    """(n,), the change rates that all captures show, by empirical Bayes."""
+    learner = EmpiricalBayes(len(captures))
+    page, told = captures.page, captures.content >= 0
+    page, at, content = page[told], captures.at[told], captures.content[told]
+    follows = np.flatnonzero(np.diff(page) == 0)
+    changed: Ints = (content[follows + 1] != content[follows]).astype(np.int64)
+    learner.observe(
+        Evidence(
+            page[follows + 1], at[follows + 1], at[follows + 1] - at[follows], changed,
+            np.zeros(len(follows), np.bool_),
+        )
+    )  # fmt: skip
+    return learner.change_rate()
+
+
+def _all(
+    bench: Bench, policies: Sequence[str], terms: Terms, progress: Progress | None
+) -> list[Verdict]:
+    least: tuple[float, float] | None = None
+    verdicts = []
+    for name in policies:
+        asks = _asked(name, bench.captures, terms, progress)
+        if least is None:
+            # Whoever asks, the copies of the start are the same.
+            least = _least(bench, asks.copy, terms)
+        verdicts.append(judged(name, bench, asks, terms, least))
+    return verdicts
+
+
+def _asked(name: str, captures: Captures, terms: Terms, progress: Progress | None) -> running.Asks:
+    asker = askers.asker_of(name)
+    label = f"{name}, {terms.budget:g} a day"
+
+    def tell(day: float) -> None:
+        if progress is not None:
+            progress(label, (day - terms.start) / (terms.end - terms.start))
+
+    try:
+        return running.run(captures, asker, terms, tell)
+    except Exception as error:
+        # Somebody else's code: whatever goes wrong in it is told under its name.
+        raise PolicyError(f"policy {name}: {str(error) or type(error).__name__}") from error
+
+
+def _least(bench: Bench, copy: Floats, terms: Terms) -> tuple[float, float]:
+    looks = int(terms.budget * (terms.end - terms.start) * (1 + 1e-12))
+    span = terms.start, terms.end
+    harmonic, binary = (
+        clairvoyant.least_cost(
+            bench.timeline, copy, bench.captures.importance, span, looks, harmonic=harmonic
+        )
+        for harmonic in (True, False)
+    )
+    return harmonic, binary
