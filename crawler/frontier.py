@@ -18,48 +18,17 @@ from itertools import count
 from math import inf
 from random import Random
 
+from crawler.errands import (
+    CallErrand,
+    Errand,
+    PageErrand,
+    ProbeErrand,
+    Refusal,
+    RobotsErrand,
+)
 from crawler.politeness.lanes import Answer, Lane, PolitenessRules
 from crawler.robots.book import RobotsBook
 from storage.records import Agenda, DueUrl, Host, HostState
-
-
-@dataclass(frozen=True, slots=True)
-class PageErrand:
-    """Fetch a due URL."""
-
-    due: DueUrl
-    lane: str
-
-
-@dataclass(frozen=True, slots=True)
-class RobotsErrand:
-    """Fetch a host's robots.txt; ``url`` is a redirect's target after the first hop."""
-
-    host_id: int
-    origin: str
-    url: str
-    lane: str
-    redirects: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A due URL that robots.txt forbids: nothing is sent."""
-
-    due: DueUrl
-    rule: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeErrand:
-    """Ask a host for a page that cannot exist."""
-
-    host_id: int
-    url: str
-    lane: str
-
-
-Errand = PageErrand | RobotsErrand | ProbeErrand | Refusal
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +37,7 @@ class _LaneEntry:
 
     state: Lane
     hosts: OrderedDict[int, _HostEntry] = field(default_factory=OrderedDict)
-    errands: list[RobotsErrand | ProbeErrand] = field(default_factory=list)
+    errands: list[RobotsErrand | ProbeErrand | CallErrand] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -109,6 +78,7 @@ class Frontier:
         self._rng = rng
         self._robots_url_of = robots_url_of
         self._hosts: dict[int, _HostEntry] = {}
+        self._by_origin: dict[str, int] = {}
         self._lanes: dict[str, _LaneEntry] = {}
         self._ready: OrderedDict[str, _LaneEntry] = OrderedDict()
         self._errands_ready: OrderedDict[str, _LaneEntry] = OrderedDict()
@@ -121,6 +91,11 @@ class Frontier:
 
     # -- hosts -------------------------------------------------------------------
 
+    @property
+    def host_count(self) -> int:
+        """How many hosts are known."""
+        return len(self._hosts)
+
     def knows(self, host_id: int) -> bool:
         """Whether :meth:`add_host` was called for it."""
         return host_id in self._hosts
@@ -132,6 +107,7 @@ class Frontier:
         delay_s = self._book.crawl_delay_s(host.host_id)
         entry = _HostEntry(host.host_id, host.origin, lane, delay_s)
         self._hosts[host.host_id] = lane.hosts[host.host_id] = entry
+        self._by_origin[host.origin] = host.host_id
         if host.state is not None:
             lane.state.restore(host.state)
         lane.state.obey_crawl_delay(max(lane.state.crawl_delay_s, delay_s))
@@ -172,6 +148,27 @@ class Frontier:
         lane.errands.append(ProbeErrand(host_id, url, lane.state.key))
         self._schedule(lane)
         return True
+
+    def call(self, errand: CallErrand) -> None:
+        """Queue a request that is for no page, on its lane."""
+        lane = self._lane(errand.lane)
+        lane.errands.append(errand)
+        self._schedule(lane)
+
+    def host_of(self, origin: str) -> tuple[int, str] | None:
+        """The id and the lane of a host that is known, by its origin."""
+        host_id = self._by_origin.get(origin)
+        return None if host_id is None else (host_id, self._hosts[host_id].lane.state.key)
+
+    def permits(self, host_id: int, url: str, now: float) -> bool | None:
+        """Whether a host's robots.txt allows a URL; None: unknown, and being asked for."""
+        entry = self._hosts[host_id]
+        if entry.closed_until > now:
+            return False
+        if not self._book.is_fresh(host_id, now):
+            self.ask_robots(host_id)
+            return None
+        return self._book.verdict(host_id, url).allowed
 
     # -- the cycle of an errand --------------------------------------------------
 
@@ -247,6 +244,10 @@ class Frontier:
             if reason := self._wait_reason(entry, now):
                 reasons[entry.host_id] = reason
         return reasons
+
+    def parked(self, now: float) -> int:
+        """How many lanes are left alone for their trouble."""
+        return sum(lane.state.parked_until > now for lane in self._lanes.values())
 
     def active(self, now: float) -> int:
         """How many hosts are being asked, or will be as soon as their delay is over."""

@@ -48,6 +48,11 @@ class Pacer:
         self._most = max(1.0, self._per_s * _KEPT_S)
         self._enough = 1.0 - min(0.5, 1e-9 + self._per_s * _CLOCK_S)
 
+    @property
+    def per_day(self) -> float:
+        """The budget in force."""
+        return self._per_s * _DAY_S
+
     def change(self, per_day: float, now: float) -> None:
         """Go on with another budget; what has flowed in stays.
 

@@ -13,7 +13,8 @@ from enum import StrEnum
 from math import inf
 
 from crawler.clock import Clock
-from crawler.frontier import Errand, Frontier, PageErrand, ProbeErrand, Refusal, RobotsErrand
+from crawler.errands import CallErrand, Errand, PageErrand, ProbeErrand, Refusal, RobotsErrand
+from crawler.frontier import Frontier
 from crawler.pacing import Pacer
 from crawler.visiting import Visiting
 from storage.records import Acknowledged, Agenda, Entry, Kind, Role, Visit
@@ -52,6 +53,10 @@ async def _nothing(_now: float) -> None:
     """The chore of who has none."""
 
 
+def _nobody() -> None:
+    """Who waits for the beginning where nobody does."""
+
+
 class FetchPool:
     """Runs errands until nothing is due within the patience, a limit, or :meth:`stop`.
 
@@ -59,6 +64,7 @@ class FetchPool:
 
     Attributes:
         chore: done before each look for work, at least once a minute of a daemon's.
+        begun: called in each run when the first look for work, which may take a while, is over.
     """
 
     def __init__(
@@ -86,6 +92,7 @@ class FetchPool:
         self._submit_entry = submit
         self.told_to_stop = asyncio.Event()
         self.chore: Callable[[float], Awaitable[None]] = _nothing
+        self.begun: Callable[[], None] = _nobody
         self._pausing = False
         self._is_store_away = False
         self._is_held = False
@@ -98,6 +105,11 @@ class FetchPool:
     def active(self) -> int:
         """Exchanges under way."""
         return len(self._tasks)
+
+    @property
+    def unacknowledged(self) -> int:
+        """Entries that were handed to the writer and have not committed."""
+        return self._unacknowledged
 
     @property
     def stopping(self) -> bool:
@@ -151,11 +163,15 @@ class FetchPool:
         deadline = self._clock.now() + (self.rules.time_limit_s or inf)
         self._drain_until = None
         self._visiting.probing.resume()
+        has_begun = False
         try:
             while True:
                 self._changed.clear()
                 await self._replenish()
                 ending = await self._launch(deadline)
+                if not has_begun:
+                    has_begun = True
+                    self.begun()
                 if self._failure is not None:
                     raise self._failure
                 if ending is not None:
@@ -286,7 +302,7 @@ class FetchPool:
         if not task.cancelled() and (error := task.exception()):
             self._failure = error
 
-    async def _perform(self, errand: PageErrand | RobotsErrand | ProbeErrand) -> None:
+    async def _perform(self, errand: PageErrand | RobotsErrand | ProbeErrand | CallErrand) -> None:
         match errand:
             case PageErrand():
                 await self.submit(await self._visiting.page(errand))
@@ -294,6 +310,9 @@ class FetchPool:
                 await self._robots(errand)
             case ProbeErrand():
                 await self.submit(await self._visiting.probe(errand))
+            case CallErrand():
+                for entry in await self._visiting.call(errand):
+                    await self.submit(entry)
 
     async def _robots(self, errand: RobotsErrand) -> None:
         for entry in await self._visiting.robots(errand):

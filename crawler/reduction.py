@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import zstandard
 
-from crawler.admission.admitting import Admission, sitemap_links
+from crawler.admission.admitting import Admission
 from crawler.admission.copies import Copies
 from crawler.admission.redirection import Redirection
 from crawler.detection.change import NOT_MODIFIED, Verdict, judge_body
@@ -21,28 +21,24 @@ from crawler.detection.walls.look import Wall, WallKind
 from crawler.parsing.blocks import Blocks
 from crawler.parsing.page import ParsedPage
 from crawler.parsing.quarantine import Parser, Unparsable
-from crawler.parsing.sitemaps import (
-    Sitemap,
-    SitemapKind,
-    SitemapLimits,
-    entry_allowed,
-    looks_like_feed,
-    looks_like_sitemap,
-    parse_sitemap,
-)
+from crawler.parsing.sitemaps import looks_like_feed, looks_like_sitemap
 from crawler.politeness.retrying import Retrying
-from crawler.robots.book import RobotsBook
+from crawler.receiving.hub_links import advertised
 from crawler.robots.directives import Directives, parse_directives
+from crawler.signals.discovery import Discovery
+from crawler.signals.hearing import Hearing
+from crawler.signals.listings import Listing, Listings
 from crawler.urls import canonical, is_http
 from crawler.vetting import Vetted, Vetting
 from storage.records import (
+    Advertised,
     AliasKind,
     Capture,
+    ClaimKind,
     Digests,
     DueUrl,
     FetchResult,
     Kind,
-    Links,
     Observation,
     Outcome,
     PageHistory,
@@ -58,7 +54,6 @@ class ReductionRules:
     """``agent_token`` is the robots token; ``zstd_level`` packs the stored bodies."""
 
     agent_token: str
-    sitemap_limits: SitemapLimits
     zstd_level: int = 3
 
 
@@ -69,6 +64,15 @@ class Judges:
     detector: Detector
     vetting: Vetting
     copies: Copies
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who hears what is said of pages, by sitemaps and feeds and by headers, and finds these."""
+
+    listings: Listings
+    hearing: Hearing
+    discovery: Discovery
 
 
 #: A page that asks the browser to go on after at most this many seconds is a redirect.
@@ -90,20 +94,25 @@ class Reduction:
         admission: Admission,
         redirection: Redirection,
         retrying: Retrying,
-        book: RobotsBook,
         judges: Judges,
+        listener: Listener,
         rules: ReductionRules,
     ) -> None:
         self._parser = parser
         self._admission = admission
         self._redirection = redirection
         self._retrying = retrying
-        self._book = book
         self._judges = judges
+        self._listings = listener.listings
+        self._hearing = listener.hearing
+        self._discovery = listener.discovery
         self._rules = rules
 
     async def visit(self, due: DueUrl, result: FetchResult, now: float) -> Visit:
         """What the store is to learn from this result, observed at ``now``."""
+        return self._hearing.listen(await self._visit(due, result, now), result)
+
+    async def _visit(self, due: DueUrl, result: FetchResult, now: float) -> Visit:
         if due.role is Role.PAGE and result.outcome in _ANSWERED:
             self._judges.detector.visited(due.host_id)
         match result.outcome:
@@ -115,6 +124,8 @@ class Reduction:
                 permanent = result.status in (301, 308)
                 alias_kind = AliasKind.PERMANENT if permanent else AliasKind.TEMPORARY
                 return await self._redirection.visit(due, result, result.location, alias_kind, now)
+            case Outcome.GONE if due.role is not Role.PAGE and due.digests is None:
+                return _none_at_all(due, result, now, result.detail)
             case Outcome.FAILED:
                 return self._retrying.visit(due, result, now)
             case _:
@@ -137,6 +148,8 @@ class Reduction:
             return await self._sitemap(due, result, digest, now)
         if looks_like_feed(prefix):
             return await self._feed(due, result, digest, now)
+        if due.role is Role.FEED and due.digests is None:
+            return _none_at_all(due, result, now, "what came is no feed")
         parsed = await self._parser.parse(result.body, due.fetch_url, _content_type(result))
         if isinstance(parsed, Unparsable):
             return await self._opaque(due, result, digest, now, parsed.reason)
@@ -161,6 +174,8 @@ class Reduction:
         targets, offsite = self._admission.links(
             parsed.links, due.depth, nofollow=directives.nofollow
         )
+        if not directives.nofollow:
+            self._discovery.feeds(targets, due, parsed.feeds, result.header_values("Link"))
         capture = replace(
             await self._capture(result, digest, keep_body=not directives.noarchive),
             encoding=parsed.encoding,
@@ -176,6 +191,7 @@ class Reduction:
             visit, links=parsed.links, offsite=offsite, targets=targets, walls=vetted.walls,
             retractions=vetted.retractions,
             copies=await self._judges.copies.find(due, new),
+            advertised=_advertised(due, result, parsed.hub_links),
         )  # fmt: skip
 
     def _walled(
@@ -242,44 +258,20 @@ class Reduction:
         feed = await self._parser.parse_feed(result.body, due.fetch_url)
         if isinstance(feed, Unparsable):
             return await self._opaque(due, result, digest, now, feed.reason)
-        targets, offsite = self._admission.links(feed.links, due.depth, nofollow=False)
+        found = self._listings.feed(due, feed, now, self._hearing.skew_s(due.host_id))
         capture = await self._capture(result, digest, keep_body=True)
         visit = await self._compared(due, result, capture, await self._sketch(feed.blocks), now)
-        return replace(visit, role=Role.FEED, links=feed.links, offsite=offsite, targets=targets)
+        advert = _advertised(due, result, feed.hub_links)
+        return replace(_listing(visit, Role.FEED, found), advertised=advert)
 
     async def _sitemap(self, due: DueUrl, result: FetchResult, digest: bytes, now: float) -> Visit:
-        sitemap = await self._parse_sitemap(result.body)
-        links, allowed = self._sitemap_links(due, sitemap)
-        index = sitemap.kind is SitemapKind.INDEX
-        chosen = [
-            (url, fetch_url)
-            for i, (url, fetch_url) in enumerate(zip(links.urls, links.fetch_urls, strict=True))
-            if i in allowed
-        ]
-        targets = self._admission.sitemap(chosen, due.depth, index=index)
-        inside = frozenset(targets.urls)
-        observation = replace(
-            _observation(due, result, now, _by_digest(due)), detail=sitemap.problem
-        )
+        skew_s = self._hearing.skew_s(due.host_id)
+        found = await self._listings.sitemap(due, result.body, now, skew_s)
+        if not found.is_one and due.digests is None:
+            return _none_at_all(due, result, now, found.problem)
+        observation = replace(_observation(due, result, now, _by_digest(due)), detail=found.problem)
         capture = await self._capture(result, digest, keep_body=True)
-        return Visit(
-            due, observation, role=Role.SITEMAP, capture=capture, links=links, targets=targets,
-            offsite=frozenset(i for i, url in enumerate(links.urls) if url not in inside),
-        )  # fmt: skip
-
-    async def _parse_sitemap(self, body: bytes) -> Sitemap:
-        if len(body) <= _IN_A_THREAD_BYTES:
-            return parse_sitemap(body, self._rules.sitemap_limits)
-        return await asyncio.to_thread(parse_sitemap, body, self._rules.sitemap_limits)
-
-    def _sitemap_links(self, due: DueUrl, sitemap: Sitemap) -> tuple[Links, set[int]]:
-        """The entries as links, and the positions of those it may speak for."""
-        naming = self._book.naming_origins(due.url) | self._book.naming_origins(due.fetch_url)
-        entries: dict[str, str] = {}
-        for entry in sitemap.entries:
-            entries.setdefault(canonical(entry.url), entry.url)
-        allowed = {i for i, url in enumerate(entries) if entry_allowed(url, due.url, naming)}
-        return sitemap_links(list(entries.items())), allowed
+        return _listing(Visit(due, observation, capture=capture), Role.SITEMAP, found)
 
     async def _capture(self, result: FetchResult, digest: bytes, *, keep_body: bool) -> Capture:
         body = await self._packed(result.body) if keep_body else None
@@ -291,6 +283,29 @@ class Reduction:
         if len(body) <= _IN_A_THREAD_BYTES:
             return zstandard.compress(body, self._rules.zstd_level)
         return await asyncio.to_thread(zstandard.compress, body, self._rules.zstd_level)
+
+
+def _none_at_all(due: DueUrl, result: FetchResult, now: float, detail: str | None) -> Visit:
+    """What was taken for a sitemap or feed, unseen, and is not there or something else.
+
+    It is no page that has gone: what is looked for at the usual places was never promised.
+    """
+    observation = _observation(due, result, now, Verdict(Kind.SKIPPED))
+    return Visit(due, replace(observation, reason=f"no_{due.role}", detail=detail), role=due.role)
+
+
+def _listing(visit: Visit, role: Role, found: Listing) -> Visit:
+    """The visit of a sitemap or feed that says this."""
+    return replace(
+        visit, role=role, links=found.links, offsite=found.offsite, targets=found.targets,
+        claim_kind=ClaimKind(role), claims=found.said.claims, claims_rejected=found.said.rejected,
+    )  # fmt: skip
+
+
+def _advertised(
+    due: DueUrl, result: FetchResult, links: tuple[tuple[str, str], ...]
+) -> Advertised | None:
+    return advertised(result.header_values("Link"), links, due.fetch_url)
 
 
 def _content_type(result: FetchResult) -> str | None:

@@ -11,16 +11,21 @@ from dataclasses import dataclass, replace
 
 from crawler.admission.admitting import Admission
 from crawler.admission.seeding import Seeding
+from crawler.calling import Calls
 from crawler.clock import Clock
-from crawler.frontier import Frontier, PageErrand, ProbeErrand, Refusal, RobotsErrand
+from crawler.errands import CallErrand, PageErrand, ProbeErrand, Refusal, RobotsErrand
+from crawler.frontier import Frontier
 from crawler.network.fetch import Accept, Fetcher, Request
 from crawler.politeness.lanes import answer_of
 from crawler.probing import Probing
 from crawler.reduction import TURNED_AWAY, Reduction
 from crawler.robots.book import Bar, RobotsBook, RobotsRules
 from crawler.robots.robots_txt import cut_at_line_end, standing
+from crawler.signals.discovery import Discovery
 from crawler.urls import canonical, is_http, resolve
 from storage.records import (
+    Called,
+    DueUrl,
     Entry,
     FetchResult,
     Kind,
@@ -47,22 +52,25 @@ class Visiting:
     """Performs errands; owns no state of its own.
 
     ``offsite_at`` reads which URLs of an origin a known page leads to out of its scope, and
-    that page's depth. A ``lasting`` run has no end in which hosts could be tried again: none is
-    hopeless.
+    that page's depth. ``unasked`` is told of what is due and not asked for. A ``lasting`` run has
+    no end in which hosts could be tried again: none is hopeless.
     """
 
     fetcher: Fetcher
     frontier: Frontier
     probing: Probing
+    calls: Calls
     book: RobotsBook
     reduction: Reduction
     admission: Admission
+    discovery: Discovery
     seeding: Seeding
     lane_key: Callable[[str], Awaitable[str]]
     clock: Clock
     rules: RobotsRules
     sitemap_max_bytes: int
     offsite_at: Callable[[str, str], Awaitable[list[tuple[str, int]]]]
+    unasked: Callable[[DueUrl, Observation], None]
     lasting: bool = False
 
     async def page(self, errand: PageErrand) -> Visit:
@@ -72,8 +80,11 @@ class Visiting:
         request = Request(due.fetch_url, validators=validators)
         if due.role is Role.SITEMAP:
             request = replace(request, accept=Accept.SITEMAP, max_body_bytes=self.sitemap_max_bytes)
-        result = await self._exchange(errand.lane, request)
-        visit = await self._reduce(errand, result)
+        return await self.page_answered(due, await self._exchange(errand.lane, request))
+
+    async def page_answered(self, due: DueUrl, result: FetchResult) -> Visit:
+        """Reduce what came for a due URL."""
+        visit = await self._reduce(due, result)
         reason = visit.observation.reason
         if reason in TURNED_AWAY and result.outcome is Outcome.FETCHED:
             now = self.clock.now()
@@ -92,22 +103,36 @@ class Visiting:
             observation = Observation(
                 due.page_id, now, Kind.FAILED, reason=barred.reason, detail=barred.detail
             )
+        self.unasked(due, observation)
         return Visit(due, observation, role=due.role, fetches=0)
 
     async def probe(self, errand: ProbeErrand) -> Probed:
         """Ask for what cannot exist, and pass the answer on to the visits that wait for it."""
-        result = await self._exchange(errand.lane, Request(errand.url))
+        result = await self._exchange(errand.lane, Request(errand.url, Accept.PROBE))
         self.probing.answered(errand.host_id, result)
         host = self.frontier.host_state(errand.host_id)
         return Probed(errand.host_id, self.clock.now(), host=host)
+
+    async def call(self, errand: CallErrand) -> list[Entry]:
+        """Ask for what is no page, and let the asker hear the answer."""
+        request = Request(errand.url, Accept.ANSWER, form=errand.form)
+        result = await self._exchange(errand.lane, request)
+        now = self.clock.now()
+        return [Called(now), *self.calls.answered(errand, result, now)]
 
     async def robots(self, errand: RobotsErrand) -> list[Entry]:
         """Fetch a robots.txt, or one hop of it; what is known when the last hop is done."""
         result = await self._exchange(
             errand.lane, Request(errand.url, Accept.ROBOTS, max_body_bytes=self.rules.max_bytes + 1)
         )
-        if await self._followed(errand, result):
+        hop = await self.next_hop(errand, result)
+        if hop is not None:
+            self.frontier.follow(hop)
             return []
+        return await self.robots_answered(errand, result)
+
+    async def robots_answered(self, errand: RobotsErrand, result: FetchResult) -> list[Entry]:
+        """What is known of a host's robots.txt now that its last hop is done."""
         now = self.clock.now()
         self._bar_if_hopeless(errand.host_id, result)
         fetched = self._record(result, now)
@@ -118,7 +143,7 @@ class Visiting:
             record,
             now,
             fetches=errand.redirects + 1,
-            targets=await self._sitemaps(errand),
+            targets=await self._sitemaps(errand, record),
             host=self.frontier.host_state(errand.host_id),
         )
         return [visit, *self.seeding.settle(errand.origin, result, now)]
@@ -133,31 +158,28 @@ class Visiting:
         )
         return result
 
-    async def _reduce(self, errand: PageErrand, result: FetchResult) -> Visit:
+    async def _reduce(self, due: DueUrl, result: FetchResult) -> Visit:
         """Contain what a hostile page may do to us: its visit fails, the crawl goes on."""
         try:
-            return await self.reduction.visit(errand.due, result, self.clock.now())
+            return await self.reduction.visit(due, result, result.ended_at)
         except Exception as error:
-            log.exception("%s could not be processed", errand.due.url)
+            log.exception("%s could not be processed", due.url)
             observation = Observation(
-                errand.due.page_id, self.clock.now(), Kind.FAILED, status=result.status,
+                due.page_id, result.ended_at, Kind.FAILED, status=result.status,
                 reason="internal", detail=repr(error), duration_s=result.duration_s,
             )  # fmt: skip
-            return Visit(errand.due, observation, role=errand.due.role)
+            return Visit(due, observation, role=due.role)
 
-    async def _followed(self, errand: RobotsErrand, result: FetchResult) -> bool:
-        """Queue the next hop of a redirected robots.txt (RFC 9309, section 2.3.1.2)."""
+    async def next_hop(self, errand: RobotsErrand, result: FetchResult) -> RobotsErrand | None:
+        """Where a redirected robots.txt leads, if it is followed (RFC 9309, section 2.3.1.2)."""
         if result.outcome is not Outcome.REDIRECTED or result.location is None:
-            return False
+            return None
         if errand.redirects >= self.rules.max_redirects:
-            return False
+            return None
         lane = await self.lane_key(result.location)
-        self.frontier.follow(
-            replace(errand, url=result.location, lane=lane, redirects=errand.redirects + 1)
-        )
-        return True
+        return replace(errand, url=result.location, lane=lane, redirects=errand.redirects + 1)
 
-    async def _sitemaps(self, errand: RobotsErrand) -> Targets:
+    async def _sitemaps(self, errand: RobotsErrand, record: RobotsRecord) -> Targets:
         """The sitemaps that a robots.txt names, where its origin is in scope.
 
         A sitemap on another host may have been read before it was known that it may speak
@@ -174,6 +196,8 @@ class Visiting:
             self.admission.add(targets, sitemap_url, url, depth=0, role=Role.SITEMAP)
             for listed, depth in await self.offsite_at(sitemap_url, errand.origin):
                 self.admission.add(targets, listed, listed, depth=depth + 1)
+        if not targets and record.standing is not RobotsStanding.UNREACHABLE:
+            self.discovery.sitemap(targets, errand.origin)
         return targets
 
     def _bar_if_hopeless(self, host_id: int, result: FetchResult) -> None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from random import Random
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from config.outward import Alerts
 from config.settings import Settings
 from crawler.admission.admitting import Admission, AdmissionRules
 from crawler.admission.copies import Copies
@@ -19,7 +20,10 @@ from crawler.admission.redirection import Redirection
 from crawler.admission.scope import Scope, ScopeKind
 from crawler.admission.seeding import Seeding
 from crawler.admission.traps import TrapLimits
+from crawler.calling import Calls
 from crawler.clock import Clock
+from crawler.commands.alerting.rules import matching
+from crawler.commands.archiving import Archiving
 from crawler.detection.detector import Detector, Recall
 from crawler.frontier import Frontier
 from crawler.network.fetch import Fetcher
@@ -30,8 +34,12 @@ from crawler.politeness.lanes import PolitenessRules
 from crawler.politeness.retrying import Retrying
 from crawler.pool import Ending, FetchPool, PoolRules
 from crawler.probing import Probing
-from crawler.reduction import Judges, Reduction, ReductionRules
+from crawler.reduction import Judges, Listener, Reduction, ReductionRules
 from crawler.robots.book import RobotsBook, RobotsRules
+from crawler.signals.claiming import Complaints
+from crawler.signals.discovery import Discovery
+from crawler.signals.hearing import Hearing
+from crawler.signals.listings import Listings
 from crawler.urls import origin, robots_url
 from crawler.vetting import Vetting, WallRecall
 from crawler.visiting import Visiting
@@ -39,10 +47,11 @@ from storage import copies, hosts, links, memories, pages
 from storage.copies import CopyRule
 from storage.database import Database
 from storage.errors import StoreUnavailable, sqlite_errors
-from storage.records import Acknowledged, Agenda
+from storage.records import Acknowledged, Agenda, DueUrl, Entry, FetchResult, Observation
 from storage.visits import VisitTables
 from storage.writer import Writer
 
+T = TypeVar("T")
 Observer = Callable[[Sequence[Acknowledged]], None]
 #: Waits for a store that is unavailable, or raises the error.
 Patience = Callable[[StoreUnavailable], Awaitable[None]]
@@ -59,7 +68,9 @@ class OpenAgenda(Agenda, Protocol):
 class Surroundings:
     """What the parts stand on; the owner opens and closes it.
 
-    ``lane_key`` gives the politeness key of a URL's host; a ``lasting`` run has no end.
+    ``lane_key`` gives the politeness key of a URL's host; a ``lasting`` run has no end. What
+    ``fetcher`` brings is kept in the ``archive`` where there is one; ``probe`` answers probes
+    where no network does (a replay).
     """
 
     settings: Settings
@@ -71,10 +82,16 @@ class Surroundings:
     parser: Parser
     rng: Random
     lasting: bool = False
+    archive: Archiving | None = None
+    probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
 
 async def _unasked(_host_id: int, _url: str) -> None:
     """The answer to a probe that is not sent."""
+
+
+def _unheard(_due: DueUrl, _observation: Observation) -> None:
+    """Nobody is told of what is not asked for."""
 
 
 def copy_rule(settings: Settings) -> CopyRule:
@@ -95,6 +112,8 @@ class Assembly:
     Attributes:
         frontier: which exchange may start now.
         admission: which URLs are crawled.
+        book: what is known of robots.txt.
+        calls: requests that are for no page.
         listeners: told of every batch that has committed, in this order.
         patience: what is done where the store is unavailable; None: the run ends.
     """
@@ -109,9 +128,9 @@ class Assembly:
         self._rules = politeness_rules(settings)
         self._robots_rules = RobotsRules(**settings.robots.model_dump())
         token = settings.crawl.product.lower()
-        self._book = RobotsBook(token, self._robots_rules, self._rules, around.rng)
+        self.book = RobotsBook(token, self._robots_rules, self._rules, around.rng)
         self.frontier = Frontier(
-            agenda, self._book, self._rules, around.rng,
+            agenda, self.book, self._rules, around.rng,
             robots_url_of=lambda o: robots_url(origin(o)),
         )  # fmt: skip
         self.admission = Admission(
@@ -119,16 +138,23 @@ class Assembly:
             AdmissionRules(settings.crawl.max_depth, frozenset(settings.fetch.excluded_extensions)),
             TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
         )
+        signals = settings.signals
+        self._discovery = Discovery(
+            self.admission, most=signals.max_feeds, well_known=signals.well_known and around.lasting
+        )
         self._probing = Probing(self.frontier)
+        self.calls = Calls(self.frontier)
         self._retrying = Retrying(
             self._rules, settings.crawl.attempts, around.rng, lasting=around.lasting
         )
         self._reduction = self._reduces(token)
         self.listeners: list[Observer] = []
         self.patience: Patience | None = None
+        self._tables = VisitTables(around.run_id, copy_rule(settings), matching(settings.alerts))
         self._writer = Writer(
-            around.database, VisitTables(around.run_id, copy_rule(settings)), self._tell,
+            around.database, self._tables, self._tell,
             batch=settings.store.batch, patience=self._wait_for_store,
+            secure=around.archive.secure if around.archive is not None else None,
         )  # fmt: skip
 
     def _reduces(self, token: str) -> Reduction:
@@ -143,13 +169,22 @@ class Assembly:
                 max_redirects=settings.crawl.max_redirects,
             ),
             self._retrying,
-            self._book,
             self._judges(),
-            ReductionRules(
-                token,
-                SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries),
-                settings.store.zstd_level,
+            self._listener(),
+            ReductionRules(token, settings.store.zstd_level),
+        )
+
+    def _listener(self) -> Listener:
+        limits, complaints = self._around.settings.sitemaps, Complaints()
+        return Listener(
+            Listings(
+                self.admission,
+                self.book,
+                SitemapLimits(limits.max_bytes, limits.max_entries),
+                complaints,
             ),
+            Hearing(complaints),
+            self._discovery,
         )
 
     def _judges(self) -> Judges:
@@ -161,7 +196,7 @@ class Assembly:
         )
         vetting = Vetting(
             WallRecall(partial(hosts.walls, reader), partial(memories.load, reader)),
-            self._probing.ask if change.probe else _unasked,
+            (self._around.probe or self._probing.ask) if change.probe else _unasked,
             self._around.parser,
             self._around.rng,
         )
@@ -175,8 +210,12 @@ class Assembly:
         """Treat hosts by these rules from now on."""
         self._rules = rules
         self.frontier.obey(rules)
-        self._book.obey(rules)
+        self.book.obey(rules)
         self._retrying.obey(rules)
+
+    def alert_by(self, alerts: Alerts) -> None:
+        """Write alerts by these rules from now on."""
+        self._tables.alert_rules = matching(alerts)
 
     def _tell(self, batch: Sequence[Acknowledged]) -> None:
         for listener in self.listeners:
@@ -190,18 +229,25 @@ class Assembly:
     def pool(self, seeding: Seeding, rules: PoolRules, pacer: Pacer) -> FetchPool:
         """The pool that runs errands; it is told first of what has committed."""
         around = self._around
-        visiting = Visiting(
-            around.fetcher, self.frontier, self._probing, self._book, self._reduction,
-            self.admission, seeding, around.lane_key, around.clock, self._robots_rules,
-            around.settings.sitemaps.max_bytes,
-            lambda url, at: links.offsite_at(around.database.reader, url, at), around.lasting,
-        )  # fmt: skip
+        visiting = self.visiting(seeding)
         pool = FetchPool(
             self.frontier, self._agenda, visiting, self._writer.submit, around.lane_key,
             around.clock, rules, pacer,
         )  # fmt: skip
         self.listeners.append(pool.acknowledged)
         return pool
+
+    def visiting(self, seeding: Seeding) -> Visiting:
+        """What performs errands, and takes in what came."""
+        around, archive = self._around, self._around.archive
+        return Visiting(
+            archive.around(around.fetcher) if archive is not None else around.fetcher,
+            self.frontier, self._probing, self.calls, self.book, self._reduction,
+            self.admission, self._discovery, seeding, around.lane_key, around.clock,
+            self._robots_rules, around.settings.sitemaps.max_bytes,
+            lambda url, at: links.offsite_at(around.database.reader, url, at),
+            archive.unasked if archive is not None else _unheard, around.lasting,
+        )  # fmt: skip
 
     async def ask_schemes(self, seeding: Seeding) -> None:
         """Ask the hosts whose answer decides the scheme of some seeds.
@@ -224,22 +270,34 @@ class Assembly:
             StoreError: the store cannot be read or written.
         """
         with stopping_on_signals(pool):
-            try:
-                async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(self._writer.run())
-                    return await self._feed(pool, seeding)
-            except BaseExceptionGroup as group:
-                with sqlite_errors(self._around.database.path):
-                    raise _first(group) from group
+            return await self.beside_writer(lambda: self._feed(pool, seeding))
+
+    async def beside_writer(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do some work that submits entries; all of them are committed when this returns.
+
+        Raises:
+            StoreError: the store cannot be read or written.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._writer.run())
+                done = await work()
+                await self._writer.finish()
+                return done
+        except BaseExceptionGroup as group:
+            with sqlite_errors(self._around.database.path):
+                raise _first(group) from group
+
+    async def submit(self, entry: Entry) -> None:
+        """Hand an entry to the writer."""
+        await self._writer.submit(entry)
 
     async def _feed(self, pool: FetchPool, seeding: Seeding) -> Ending:
         # What the agenda opens with may depend on the scope, which this sets.
         settled = seeding.decided(self._around.clock.now())
         await self._agenda.open()
         await pool.submit(settled)
-        ending = await pool.run()
-        await self._writer.finish()
-        return ending
+        return await pool.run()
 
 
 @contextmanager

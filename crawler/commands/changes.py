@@ -12,16 +12,14 @@ import typer
 
 from config.settings import Settings
 from crawler.commands import running
+from crawler.commands.change_summary import Versions, change_summary
 from crawler.commands.console import print_json
 from crawler.commands.display import moment, show_line, show_list
 from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from crawler.commands.parsers import parser_of
 from crawler.commands.since import since
-from crawler.commands.stored_text import NoText, read_text
-from crawler.comparison.alignment import align
-from crawler.comparison.summary import in_one_line
 from crawler.parsing.quarantine import Parser
-from storage import changes, inquiries, versions
+from storage import changes, inquiries
 from storage.changes import PageChange
 
 _SUMMARY_WIDTH = 100
@@ -89,22 +87,13 @@ async def _read(
 
 
 async def _summary(connection: aiosqlite.Connection, parser: Parser, change: PageChange) -> str:
-    """What changed, from the stored bytes; from the counts where they are not kept."""
+    """What changed; of pages that appeared or went their title."""
     if change.kind != "changed":
         return change.title or ""
-    if change.version_id is None or change.before_id is None:
-        return _in_counts(change)
-    try:
-        before, after = await versions.by_id(connection, change.before_id, change.version_id)
-        old = await read_text(connection, parser, change.url, before)
-        new = await read_text(connection, parser, change.url, after)
-    except NoText:
-        return _in_counts(change)
-    return in_one_line(align(old.texts, new.texts), _SUMMARY_WIDTH)
-
-
-def _in_counts(change: PageChange) -> str:
-    return f"{change.blocks_added or 0} blocks added, {change.blocks_removed or 0} removed"
+    both = Versions(
+        change.url, change.version_id, change.before_id, change.blocks_added, change.blocks_removed
+    )
+    return await change_summary(connection, parser, both, _SUMMARY_WIDTH)
 
 
 def _print(found: Changes, now: float) -> None:

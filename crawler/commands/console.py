@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from crawler.operation.masking import masked
+
 #: Results for people; plain text when piped, and NO_COLOR is obeyed.
 out = Console(highlight=False, soft_wrap=True)
 #: Progress and messages.
@@ -28,6 +30,6 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
 
 def say(word: str, style: str, message: str) -> None:
-    """One line on stderr; what strangers wrote into the message steers no terminal."""
-    line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in message)
+    """One line on stderr without secrets; what strangers wrote into it steers no terminal."""
+    line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in masked(message))
     err.print(Text.assemble((word, style), " ", " ".join(line.split())))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from crawler.detection.detector import SAMPLE_PAGES, is_same_page
 from crawler.detection.memory import Delta, PageMemory, PageRecord
 from crawler.detection.sketch import Sketch
 from crawler.detection.templates import Correction, PageDeltas, Template, settled
-from storage import amendments, memories
+from storage import alerts, amendments, memories
+from storage.alerts import AlertRule
 from storage.database import Database
 from storage.records import Amendment, Kind, Rung
 
@@ -16,7 +19,13 @@ _WHY = {
 }
 
 
-async def correct(database: Database, run_id: int, since: float, now: float) -> list[Correction]:
+async def correct(
+    database: Database,
+    run_id: int,
+    since: float,
+    now: float,
+    alert_rules: Sequence[AlertRule] = (),
+) -> list[Correction]:
     """Amend the verdicts of a run, begun at ``since``, that its other pages contradict.
 
     Of pages that were new, those are amended that had only moved.
@@ -38,6 +47,7 @@ async def correct(database: Database, run_id: int, since: float, now: float) -> 
     async with database.transaction() as connection:
         for correction in corrections:
             await amendments.amend(connection, correction.page_id, _amendment(correction), now)
+        await alerts.review(connection, alert_rules, now)
     return corrections
 
 

@@ -9,7 +9,8 @@ import typer
 from crawler.commands import running
 from crawler.commands.console import fail, print_json
 from crawler.commands.crawling import CrawlOrder, Mode, crawl
-from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from crawler.commands.logs import LogFormat
+from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, Logs, read_settings
 from crawler.commands.progress import watching
 from crawler.commands.site_lists import given_seeds, overrides
 from crawler.commands.summary import print_summary
@@ -64,12 +65,17 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Finish the last run.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Start a new run.")] = False,
+    archive: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Keep what goes over the wire there, as WARC files."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at a bad line of the site list.")
     ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Log every page as it is committed.")
     ] = False,
+    log_format: Logs = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
@@ -93,11 +99,14 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             "crawl.patience_s": patience,
             "network.allow_private_addresses": allow_private_addresses,
             "network.resolve": overrides(resolve),
+            "archive.dir": archive,
+            "operation.log_format": log_format,
         },
     )
     mode = Mode.RESUME if resume else Mode.NEW if new else Mode.AUTOMATIC
     order = CrawlOrder(db, given_seeds(sites or [], sites_file, strict=strict), mode)
-    with watching(quiet=json, verbose=verbose) as watch:
+    logs = LogFormat(settings.operation.log_format)
+    with watching(quiet=json, verbose=verbose, log_format=logs) as watch:
         report = running.run(crawl(settings, order, watch=watch))
     if json:
         print_json(report.as_json())

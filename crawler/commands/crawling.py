@@ -14,6 +14,11 @@ from config.settings import Settings
 from crawler.admission.seeding import Seeding
 from crawler.admission.sites import Seed
 from crawler.clock import Clock, SteadyClock
+from crawler.commands.alerting.composing import stored_importances
+from crawler.commands.alerting.outbox import Outbox
+from crawler.commands.alerting.rules import channels, matching
+from crawler.commands.alerting.sending import sender
+from crawler.commands.archiving import ArchivedRun, archiving
 from crawler.commands.assembly import (
     Assembly,
     Observer,
@@ -28,6 +33,7 @@ from crawler.commands.grouping import Watch, catch_up
 from crawler.commands.networking import Network
 from crawler.commands.parsers import parser_of
 from crawler.commands.report import CrawlReport, make_report
+from crawler.commands.retaining import retention_of
 from crawler.errors import CrawlError
 from crawler.frontier import Frontier
 from crawler.network.fetch import Fetcher
@@ -35,7 +41,7 @@ from crawler.pacing import Pacer
 from crawler.pool import Ending, FetchPool, PoolRules
 from crawler.tally import Tally
 from scheduler.agenda import BreadthFirst
-from storage import bodies, copies, frontier, pages, runs, seeds
+from storage import copies, frontier, pages, retention, runs, seeds
 from storage.database import Database, open_store
 from storage.runs import RunState
 
@@ -89,11 +95,13 @@ async def crawl(
     *,
     watch: Callable[[Live], Observer],
     fetcher: Fetcher | None = None,
+    clock: Clock | None = None,
 ) -> CrawlReport:
     """Crawl until nothing is due, a limit, or a signal; everything reported is committed.
 
     ``watch`` is given the running parts once, and what it returns is told of every batch
-    that has committed. ``fetcher`` replaces the network (archive, synthetic web).
+    that has committed. ``fetcher`` replaces the network (archive, synthetic web); it dates what
+    it fetches by ``clock``, which is the machine's if none is given.
 
     Raises:
         CrawlError: there is nothing to crawl, or no contact for a crawl beyond loopback.
@@ -101,8 +109,10 @@ async def crawl(
     """
     if not order.seeds and not order.db.exists():
         raise CrawlError(_NOTHING_TO_CRAWL)
+    # Before anything is fetched.
+    channels(settings.alerts)
     async with AsyncExitStack() as stack:
-        clock = SteadyClock()
+        clock = clock or SteadyClock()
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
         network.require_contact([seed.url for seed in order.seeds])
@@ -112,12 +122,19 @@ async def crawl(
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
         run_id, resumed = await _open_run(database, settings, order, clock.now())
+        stored = await seeds.load(database.reader)
+        network.require_contact([s.root_url or s.url for s in stored])
+        began_at = await runs.began_at(database.reader, run_id)
+        run = ArchivedRun(began_at, is_lasting=False)
+        archive = await archiving(settings, stored, run, clock, closed_by=stack)
         around = Surroundings(
             settings, database, run_id, clock, fetcher or network.fetcher, network.lane_key, parser,
-            Random(),
+            Random(), archive=archive,
         )  # fmt: skip
-        network.require_contact([s.root_url or s.url for s in await seeds.load(database.reader)])
-        return await _CrawlRun(around).perform(watch, resumed=resumed)
+        importances = stored_importances(database, settings)
+        outbox = sender(around, network.resolver, importances)
+        stack.push_async_callback(outbox.close)
+        return await _CrawlRun(around, outbox).perform(watch, resumed=resumed)
 
 
 async def _open_run(
@@ -152,8 +169,9 @@ async def _open_run(
 class _CrawlRun:
     """One invocation of a crawl."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, outbox: Outbox) -> None:
         self._around = around
+        self._outbox = outbox
         self._settings = around.settings
         self._database = around.database
         self._clock = around.clock
@@ -175,12 +193,15 @@ class _CrawlRun:
         frontier_ = self._assembly.frontier
         live = Live(pool, frontier_, self._tally, self._clock, resumed, comparing)
         listeners.append(watch(live))
+        listeners.append(self._outbox.committed)
+        pool.begun = self._outbox.start
         await self._assembly.ask_schemes(seeding)
         ending = await self._assembly.run(pool, seeding)
         await self._correct(started_at)
         await self._close_run(ending)
         if not pool.stopping:
             with stopping_on_signals(pool):
+                await self._outbox.finish(pool.told_to_stop)
                 await catch_up(self._database, self._clock.now, batch=COMPARED, watch=comparing)
         return await make_report(
             self._database.reader, self._around.run_id, self._tally, ending,
@@ -192,7 +213,8 @@ class _CrawlRun:
         run = await runs.latest(self._database.reader)
         since = run.started_at if run is not None else invoked_at
         now = self._clock.now()
-        for correction in await correct(self._database, self._around.run_id, since, now):
+        rules = matching(self._settings.alerts)
+        for correction in await correct(self._database, self._around.run_id, since, now, rules):
             if correction.at >= invoked_at:
                 self._tally.correct(correction.was, correction.kind)
 
@@ -202,8 +224,4 @@ class _CrawlRun:
             if ending is Ending.NOTHING_DUE:
                 await frontier.defer(connection, self._assembly.frontier.waits(now))
             await runs.close(connection, self._around.run_id, _STATE_AT[ending], now)
-            await bodies.prune(
-                connection,
-                per_page=self._settings.store.bodies_per_page,
-                older_than=now - self._settings.store.body_age_days * _DAY_S,
-            )
+        await retention.prune(self._database, retention_of(self._settings.store), now)

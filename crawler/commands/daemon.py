@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +13,18 @@ import typer
 
 from config.loading import load
 from crawler.commands import running
+from crawler.commands.assembly import Observer
 from crawler.commands.budget import crawls_per_day, parsed
 from crawler.commands.console import fail, print_json
+from crawler.commands.crawling import Live
+from crawler.commands.daemon_order import DaemonOrder
 from crawler.commands.daemon_summary import print_daemon_summary
-from crawler.commands.keeping import DaemonOrder, keep
-from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from crawler.commands.keeping import keep
+from crawler.commands.logs import LogFormat
+from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, Logs, read_settings
 from crawler.commands.progress import watching
+from crawler.commands.report import CrawlReport
+from crawler.commands.serving import Service
 from crawler.commands.site_lists import given_seeds, overrides, read_again
 from crawler.commands.standing import read_standing
 from crawler.errors import CrawlError
@@ -71,12 +78,21 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         list[str] | None,
         typer.Option(metavar="HOST:ADDRESS", help="Fixed address of a host; may be repeated."),
     ] = None,
+    archive: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Keep what goes over the wire there, as WARC files."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at a bad line of the site list.")
     ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Log every page as it is committed.")
     ] = False,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS:PORT", help="Answer /healthz and /metrics there."),
+    ] = None,
+    log_format: Logs = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
@@ -96,6 +112,9 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "crawl.contact": contact,
         "network.allow_private_addresses": allow_private_addresses,
         "network.resolve": overrides(resolve),
+        "operation.listen": listen,
+        "archive.dir": archive,
+        "operation.log_format": log_format,
     }
     settings, _ = read_settings(config, given)
     if not settings.daemon.budget:
@@ -109,8 +128,13 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     def reread() -> DaemonOrder:
         return order_again(order, config, given, sites or [], sites_file)
 
-    with watching(quiet=json, verbose=verbose) as watch:
-        report = running.run(keep(settings, order, watch=watch, reread=reread))
+    async def served(watch: Callable[[Live], Observer]) -> CrawlReport:
+        async with Service(settings.operation, os.environ) as service:
+            return await keep(settings, order, watch=watch, reread=reread, service=service)
+
+    logs = LogFormat(settings.operation.log_format)
+    with watching(quiet=json, verbose=verbose, log_format=logs) as watch:
+        report = running.run(served(watch))
     if json:
         print_json(report.as_json())
     else:

@@ -19,6 +19,7 @@ from crawler.commands.display import (
     show_line,
     show_list,
     size,
+    span,
 )
 from crawler.commands.explanation import (
     Explanation,
@@ -32,6 +33,7 @@ from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_sett
 from crawler.commands.prospect import Prospect, prospect
 from crawler.commands.prospect_words import paragraph
 from storage import inquiries
+from storage.claims import HeardClaim
 from storage.database import owner_of
 from storage.inquiries import GoodCapture, KnownUrl
 from storage.records import HostState, RobotsStanding
@@ -84,6 +86,7 @@ def _print(it: Explanation, ahead: Prospect | None, db: Path) -> None:
         _print_host(it.host, it.at)
     if it.capture is not None:
         _print_capture(it.capture, it.at)
+    _print_claims(it.claims, it.at)
     show_list("Last observations", history.HEADER, [history.row(o, it.at) for o in it.observations])
 
 
@@ -119,15 +122,38 @@ def _print_identity(it: Explanation, known: KnownUrl) -> None:
             "deferred": place.deferred if place else None,
             "ETag": known.validators.etag,
             "Last-Modified": known.validators.last_modified,
+            "server's wish": _wish(known.wish_s),
         },
     )
 
 
+def _wish(wish_s: float | None) -> str | None:
+    """What Cache-Control or Expires ask for; it is told, not obeyed."""
+    if wish_s is None:
+        return None
+    return f"to be used for {span(wish_s)}" if wish_s else "to be asked every time"
+
+
+def _print_claims(said: Sequence[HeardClaim], now: float) -> None:
+    show_list(
+        "What others say (when it changed last, by their clocks)",
+        ("source", "changed", "heard"),
+        [(f"{c.kind} {c.url}", _claimed(c, now), moment(c.received_at, now)) for c in said],
+    )
+
+
+def _claimed(claim: HeardClaim, now: float) -> str:
+    since = moment(claim.since, now)
+    return since if claim.since == claim.until else f"{since} to {moment(claim.until, now)}"
+
+
 def _found(found: Finding) -> str:
     words = joined((found.source, _quoted(found.anchor), found.rel and f"rel={found.rel}"), " ")
-    preposition = {"seed": "seed", "robots.txt": "named by robots.txt"}.get(
-        found.how, f"{found.how} from"
-    )
+    preposition = {
+        "seed": "seed",
+        "robots.txt": "named by robots.txt",
+        "discovery": "as a feed of its host",
+    }.get(found.how, f"{found.how} from")
     return f"{preposition} {words}" if words else preposition
 
 

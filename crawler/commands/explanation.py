@@ -11,7 +11,8 @@ from crawler.commands import lookup
 from crawler.commands.display import moment
 from crawler.robots.robots_txt import Verdict, in_force, is_fresh
 from crawler.urls import origin
-from storage import copies, hosts, inquiries
+from storage import claims, copies, hosts, inquiries
+from storage.claims import HeardClaim
 from storage.copies import CopyPattern
 from storage.inquiries import (
     FrontierPlace,
@@ -25,6 +26,7 @@ from storage.records import AliasKind, Host, HostState, RobotsStanding, Role
 
 _ALIASES = 20
 _OBSERVATIONS = 5
+_CLAIMS = 5
 _DAY_S = 86_400.0
 
 
@@ -39,8 +41,9 @@ class ExplanationRules:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How a URL became known: ``how`` is seed, link, sitemap, feed, redirect or robots.txt.
+    """How a URL became known.
 
+    ``how`` is seed, link, sitemap, feed, redirect, robots.txt or discovery (of feeds);
     ``source`` is the line of the site list, or the URL that led here.
     """
 
@@ -84,6 +87,7 @@ class Explanation:
     pattern: CopyPattern | None
     copy_of: str | None
     observations: list[PastObservation]
+    claims: list[HeardClaim]
     linked_out_of_scope: InLink | None
     nearest: list[str]
 
@@ -119,6 +123,7 @@ async def explain(
         pattern=pattern,
         copy_of=await copies.original_of(connection, page_id),
         observations=await inquiries.observations(connection, page_id, _OBSERVATIONS),
+        claims=await claims.last_words(connection, page_id, _CLAIMS),
         linked_out_of_scope=None,
         nearest=[],
     )
@@ -144,6 +149,7 @@ async def _explain_unknown(
         pattern=None,
         copy_of=None,
         observations=[],
+        claims=[],
         linked_out_of_scope=link,
         nearest=await lookup.nearest(connection, url),
     )
@@ -177,7 +183,9 @@ async def _finding(
     if link is not None:
         how = "link" if link.role is Role.PAGE else str(link.role)
         return Finding(how, link.url, link.anchor or None, link.rel or None)
-    return Finding("robots.txt", None) if known.role is Role.SITEMAP else None
+    # What is named by no link that is kept: by a robots.txt, in the head of a page, or tried.
+    unlinked = {Role.SITEMAP: "robots.txt", Role.FEED: "discovery"}.get(known.role)
+    return Finding(unlinked, None) if unlinked else None
 
 
 def _outlook_unknown(link: InLink | None) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import os
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -20,6 +18,7 @@ from crawler.commands import running
 from crawler.commands.console import err, fail, say
 from crawler.commands.options import DEFAULT_DB, Db
 from crawler.commands.parquet import write_parquet
+from crawler.commands.replacing import replacing
 from storage import exports, inquiries
 from storage.exports import EXPORTS, Export
 
@@ -95,7 +94,7 @@ async def _export(db: Path, export: Export, output: Path, kind: Format) -> int:
 
 async def _write(export: Export, rows: Batches, output: Path, kind: Format) -> int:
     if kind is Format.PARQUET:
-        with _replacing(output) as whole, err.status("Exporting"):
+        with replacing(output) as whole, err.status("Exporting"):
             return await write_parquet(whole, export.columns, rows)
     with _written(output) as file:
         return await _WRITERS[kind](file, list(export.columns), rows)
@@ -131,29 +130,5 @@ def _written(output: Path) -> Iterator[IO[str]]:
     if str(output) == "-":
         yield sys.stdout
         return
-    with _replacing(output) as whole, whole.open("w", encoding="utf-8", newline="") as file:
+    with replacing(output) as whole, whole.open("w", encoding="utf-8", newline="") as file:
         yield file
-
-
-@contextmanager
-def _replacing(output: Path) -> Iterator[Path]:
-    """A file beside ``output`` that takes its place when the block ends well."""
-    try:
-        handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
-        os.close(handle)
-        whole = Path(name)
-        try:
-            yield whole
-            whole.chmod(0o666 & ~_umask())
-            whole.replace(output)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                whole.unlink()
-    except OSError as error:
-        fail(f"{output}: cannot be written: {error.strerror or error}")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -6,30 +6,38 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
-from pathlib import Path
 from random import Random
 
 import numpy as np
 
 from config.settings import Settings
 from crawler.admission.seeding import Seeding
-from crawler.admission.sites import Seed
 from crawler.clock import Clock, SteadyClock
 from crawler.commands.absences import Absences
+from crawler.commands.alerting.rules import channels, matching
+from crawler.commands.alerting.sending import sender
+from crawler.commands.archiving import ArchivedRun, archiving
 from crawler.commands.assembly import (
     Assembly,
     Observer,
     Surroundings,
-    copy_rule,
     politeness_rules,
     stopping_on_signals,
 )
 from crawler.commands.chosen_sites import ChosenSites, chosen_sites
 from crawler.commands.correcting import correct
 from crawler.commands.crawling import COMPARED, Live
+from crawler.commands.daemon_order import (
+    NOTHING_TO_KEEP,
+    DaemonOrder,
+    Reread,
+    given,
+    open_run,
+    recorded,
+)
 from crawler.commands.formats import require_readable
 from crawler.commands.grouping import Watch, catch_up
 from crawler.commands.hang_ups import heeding_hang_ups
@@ -37,10 +45,13 @@ from crawler.commands.networking import Network
 from crawler.commands.noting import Noting
 from crawler.commands.outages import Outages
 from crawler.commands.parsers import parser_of
+from crawler.commands.receiving import receiving
 from crawler.commands.refreshing import refresher_of
 from crawler.commands.reloading import taken_over, waiting_for_a_restart
 from crawler.commands.report import CrawlReport, make_report
 from crawler.commands.resuming import resume_time
+from crawler.commands.retaining import retention_of
+from crawler.commands.serving import Parts, Service
 from crawler.commands.sources.areas import Areas
 from crawler.commands.sources.page_rules import terms
 from crawler.commands.sources.weighing import Weighing, weigh
@@ -55,8 +66,9 @@ from scheduler.recrawl.agenda import RecrawlAgenda
 from scheduler.recrawl.preparing import prepare
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.terms import Terms
-from storage import amendments, bodies, copies, outlooks, pages, runs, seeds, watched
-from storage.database import Database, open_store
+from storage import amendments, outlooks, retention, runs, seeds, watched
+from storage.alert_messages import Told
+from storage.database import open_store
 from storage.errors import StoreError
 from storage.records import Kind, Outlook
 from storage.runs import RunState
@@ -73,26 +85,6 @@ _RELEARNT = 1_000_000
 _TOLD_AFTER_S = 3.0
 #: So many pages are looked over in a thread.
 _MANY = 20_000
-_NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
-
-
-@dataclass(frozen=True, slots=True)
-class DaemonOrder:
-    """What to keep fresh, and how. ``budget`` is in requests a day, ``time_limit_s`` 0: none.
-
-    ``settings`` come with an order that is given to a running daemon.
-    """
-
-    db: Path
-    seeds: Sequence[Seed]
-    budget: float
-    policy: str = "greedy_index"
-    time_limit_s: float = 0.0
-    settings: Settings | None = None
-
-
-#: Reads the order again; raises CrawlError where it cannot be followed.
-Reread = Callable[[], DaemonOrder]
 
 
 async def keep(
@@ -104,20 +96,23 @@ async def keep(
     fetcher: Fetcher | None = None,
     clock: Clock | None = None,
     rng: Random | None = None,
+    service: Service | None = None,
 ) -> CrawlReport:
     """Keep pages fresh until a signal or the time limit, and report what was done.
 
     At SIGHUP the order is ``reread``, and followed from then on if all of it can be. ``fetcher``
-    replaces the network, ``clock`` the machine's.
+    replaces the network, ``clock`` the machine's. ``service`` tells others how it stands.
 
     Raises:
         CrawlError: there is nothing to keep fresh, no contact for a crawl beyond loopback, or
             the policy is none that a daemon can follow.
         StoreError: the store cannot be opened, read or written.
     """
-    refresher = refresher_of(order.policy)
+    service = service or Service()
+    refresher = service.timed(refresher_of(order.policy))
+    channels(settings.alerts)
     if not order.seeds and not order.db.exists():
-        raise CrawlError(_NOTHING_TO_KEEP)
+        raise CrawlError(NOTHING_TO_KEEP)
     async with AsyncExitStack() as stack:
         # Before others can see who writes the store, and tell it to reload.
         hang_ups = stack.enter_context(heeding_hang_ups())
@@ -132,14 +127,19 @@ async def keep(
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
         await resume_time(database, clock)
-        run_id = await _open_run(database, settings, order, clock.now())
+        run_id = await open_run(database, settings, order, clock.now())
         chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
         network.require_contact([s.root_url or s.url for s in chosen.seeds])
+        began_at = await runs.began_at(database.reader, run_id)
+        run = ArchivedRun(began_at, is_lasting=True)
+        archive = await archiving(settings, chosen.seeds, run, clock, closed_by=stack)
         around = Surroundings(
             settings, database, run_id, clock, fetcher or network.fetcher, network.lane_key, parser,
-            rng or Random(), lasting=True,
+            rng or Random(), lasting=True, archive=archive,
         )  # fmt: skip
-        daemon = _Daemon(around, order, refresher, chosen, network.require_contact)
+        stack.push_async_callback(service.leave)
+        daemon = _Daemon(around, order, refresher, chosen, network, service)
+        stack.push_async_callback(daemon.outbox.close)
         hang_ups.serve(partial(daemon.reload, reread) if reread is not None else None)
         return await daemon.run(watch)
 
@@ -153,34 +153,6 @@ async def _prepared() -> None:
     await work
 
 
-def given(named: Sequence[Seed]) -> list[tuple[str, str, str | None, float]]:
-    """Seeds as the store takes them."""
-    return [(s.text, s.url, s.fallback_url, s.importance) for s in named]
-
-
-async def _open_run(database: Database, settings: Settings, order: DaemonOrder, now: float) -> int:
-    """Start a run, or go on with one that was killed."""
-    last = await runs.latest(database.reader)
-    if not order.seeds and not await seeds.load(database.reader):
-        raise CrawlError(_NOTHING_TO_KEEP)
-    async with database.transaction() as connection:
-        await seeds.add(connection, given(order.seeds), now)
-        await pages.lift_depth(connection, settings.crawl.max_depth)
-        await copies.reconsider(connection, copy_rule(settings), now)
-        if last is not None and last.ended_at is None:
-            await runs.reopen(connection, last.run_id)
-            await runs.record_settings(connection, last.run_id, _recorded(settings, order))
-            return last.run_id
-        return await runs.start(connection, now, _recorded(settings, order))
-
-
-def _recorded(settings: Settings, order: DaemonOrder) -> str:
-    """The settings as the run keeps them, with what is in force of the order."""
-    said = {"budget": f"{order.budget:g}/day", "policy": order.policy}
-    daemon = settings.daemon.model_copy(update=said)
-    return settings.model_copy(update={"daemon": daemon}).model_dump_json()
-
-
 class _Daemon:
     """One invocation of the daemon."""
 
@@ -190,16 +162,18 @@ class _Daemon:
         order: DaemonOrder,
         refresher: Refresher,
         chosen: ChosenSites,
-        require_contact: Callable[[Sequence[str]], None],
+        network: Network,
+        service: Service,
     ) -> None:
         self._around = around
+        self._service = service
         self._order = order
         self._clock = around.clock
         self._chosen = chosen
         self._settings = around.settings
         self._weighing = Weighing(around.settings.daemon.importance, chosen.seeds)
         self._areas = Areas()
-        self._require_contact = require_contact
+        self._require_contact = network.require_contact
         self._reread: Reread | None = None
         self._pool: FetchPool | None = None
         self._pacer = Pacer(order.budget, around.clock.now())
@@ -213,6 +187,7 @@ class _Daemon:
             many=_MANY if isinstance(around.clock, SteadyClock) else inf,
         )  # fmt: skip
         self._assembly = Assembly(around, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
+        self.outbox = sender(around, network.resolver, self._importances)
         refresher.replan(order.budget, around.clock.now() / _DAY_S)
         self._noting = Noting(
             around.database.reader, self.agenda, self._pacer, around.settings.politeness,
@@ -228,6 +203,11 @@ class _Daemon:
         found.never[:] |= self._chosen.left_out_of(urls, self._assembly.admission.scope)
         return found
 
+    async def _importances(self, told: Sequence[Told]) -> Sequence[float]:
+        ids = np.array([each.page_id for each in told], np.int64)
+        found = self._terms(ids, [each.url for each in told], [each.origin for each in told])
+        return [float(value) for value in found.importance]
+
     async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
         """Visit pages, with a moment of upkeep every day."""
         seeding = Seeding(self._chosen.seeds, self._assembly.admission)
@@ -236,10 +216,23 @@ class _Daemon:
         pool = self._pool = self._pool_of(seeding, watch)
         outages = Outages(pool, self._clock)
         self._assembly.patience = outages.wait
-        self._assembly.listeners += [outages.written, Absences().told]
+        # Not before: while it learns and looks all over, no answer could be noted.
+        pool.begun = self.outbox.start
+        self._assembly.listeners += [
+            outages.written, Absences().told, self._service.committed, self.outbox.committed,
+        ]  # fmt: skip
+        parts = Parts(
+            pool, self._assembly.frontier, self.agenda, self._pacer, self._noting, outages,
+            self._clock, self._around.database,
+        )  # fmt: skip
+        self._service.attend(parts)
         await self._assembly.ask_schemes(seeding)
         await self._weigh()
-        ending = await self._visit(pool, seeding, outages, ends_at)
+        async with receiving(self._around, self._assembly, pool):
+            ending = await self._visit(pool, seeding, outages, ends_at)
+        if not pool.stopping:
+            with stopping_on_signals(pool):
+                await self.outbox.finish(pool.told_to_stop)
         await self.agenda.rest()
         await self._noting.stop()
         last = await self._noting.outlook(self._clock.now())
@@ -277,6 +270,7 @@ class _Daemon:
             pool.rules = replace(pool.rules, time_limit_s=limit)
             ending = await self._assembly.run(pool, seeding)
             if ending is not Ending.PAUSED:
+                self._service.keeps_up()
                 with stopping_on_signals(pool):
                     comparing = Watch(lambda: pool.stopping)
                     await outages.endure(partial(self._upkeep, kept_up_at, comparing))
@@ -291,6 +285,7 @@ class _Daemon:
     def reload(self, reread: Reread) -> None:
         """Read the order again as soon as the exchanges under way have ended."""
         self._reread = reread
+        self._service.reloads()
         if self._pool is not None:
             self._pool.pause()
 
@@ -299,22 +294,27 @@ class _Daemon:
         self._reread = None
         try:
             order = reread()
-            refresher = refresher_of(order.policy)
+            refresher = self._refresher_of(order.policy)
             self._require_contact([seed.url for seed in order.seeds])
             now, database = self._clock.now(), self._around.database
             asked = order.settings or self._settings
             settings = taken_over(self._settings, asked)
             async with database.transaction() as connection:
                 await seeds.add(connection, given(order.seeds), now)
-                recorded = _recorded(settings, order)
-                await runs.record_settings(connection, self._around.run_id, recorded)
+                said = recorded(settings, order)
+                await runs.record_settings(connection, self._around.run_id, said)
+                self.outbox.obey(settings.alerts, channels(settings.alerts))
         except (CrawlError, StoreError) as error:
             log.warning("not reloaded: %s; the daemon goes on as before", error)
+            self._service.reloaded(done=False)
             return
         left_for_later = waiting_for_a_restart(settings, asked)
         before, self._settings = self._chosen, settings
         self._chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
+        if self._around.archive is not None:
+            self._around.archive.describe(settings, self._chosen.seeds)
         self._assembly.obey(politeness_rules(settings))
+        self._assembly.alert_by(settings.alerts)
         await self._weigh()
         seeding.renew(self._chosen.seeds)
         await outages.endure(partial(self._assembly.ask_schemes, seeding))
@@ -324,6 +324,7 @@ class _Daemon:
         await self.agenda.forget(refresher)
         self._noting.follow(order.policy, refresher, order.budget)
         self._order = order
+        self._service.reloaded(done=True)
         log.warning(
             "reloaded: %g requests a day by %s%s%s",
             order.budget, order.policy, self._chosen.beside(before), left_for_later,
@@ -334,12 +335,15 @@ class _Daemon:
         by = self._settings.daemon.importance
         self._weighing = await weigh(self._around.database.reader, by)
 
+    def _refresher_of(self, policy: str) -> Refresher:
+        return self._service.timed(refresher_of(policy))
+
     async def _relearn(self, moved: Sequence[int]) -> None:
         """Learn anew from verdicts that are others by now, unless that would take long."""
         if await watched.visits(self._around.database.reader) > _RELEARNT:
             await self.agenda.inherit(moved)
             return
-        refresher = refresher_of(self._order.policy)
+        refresher = self._refresher_of(self._order.policy)
         refresher.replan(self._order.budget, self._clock.now() / _DAY_S)
         await self.agenda.relearn(refresher)
         self._noting.follow(self._order.policy, refresher, self._order.budget)
@@ -349,16 +353,12 @@ class _Daemon:
         around, now = self._around, self._clock.now()
         self._usage.tell(self._pacer)
         await self.agenda.rest()
-        corrections = await correct(around.database, around.run_id, since, now)
+        rules = matching(self._settings.alerts)
+        corrections = await correct(around.database, around.run_id, since, now, rules)
+        self.outbox.committed()
         if await amendments.any_since(around.database.reader, since):
             await self._relearn([each.page_id for each in corrections if each.was is Kind.NEW])
-        store = around.settings.store
-        async with around.database.transaction() as connection:
-            await bodies.prune(
-                connection,
-                per_page=store.bodies_per_page,
-                older_than=now - store.body_age_days * _DAY_S,
-            )
+        await retention.prune(around.database, retention_of(around.settings.store), now)
         if not comparing.stopping():
             await catch_up(around.database, self._clock.now, batch=COMPARED, watch=comparing)
             before = self._weighing

@@ -83,6 +83,11 @@ class Noting:
             self._task.cancel()
             await asyncio.wait([self._task])
 
+    @property
+    def last(self) -> Outlook | None:
+        """The last note that was taken, None before the first."""
+        return self._last
+
     def glimpse(self, now: float) -> Glimpse:
         """How it stands at this moment."""
         upcoming = self._agenda.upcoming()

@@ -19,6 +19,11 @@ ConfigFile = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
+Logs = Annotated[
+    str | None,
+    typer.Option("--log-format", metavar="FORMAT", help="How log lines look: console or json."),
+]
+
 DEFAULT_DB = Path("crawl.db")
 
 

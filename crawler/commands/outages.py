@@ -37,6 +37,11 @@ class Outages:
         self._since: float | None = None
         self._wait_s = _FIRST_S
 
+    @property
+    def is_on(self) -> bool:
+        """Whether the store is away."""
+        return self._since is not None
+
     async def wait(self, error: StoreUnavailable) -> None:
         """Wait until it is worth another try.
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +17,7 @@ from crawler.commands.crawling import Live
 from crawler.commands.display import span
 from crawler.commands.figures import counted, percent
 from crawler.commands.glimpse import Glimpse
+from crawler.commands.logs import LogFormat, configure_logging
 from storage.records import Acknowledged, Kind, Role, Visit
 
 _REFRESH_PER_S = 4
@@ -33,10 +31,12 @@ log = structlog.get_logger("freshet")
 
 
 @contextmanager
-def watching(*, quiet: bool, verbose: bool) -> Iterator[Callable[[Live], Observer]]:
+def watching(
+    *, quiet: bool, verbose: bool, log_format: LogFormat = LogFormat.AUTO
+) -> Iterator[Callable[[Live], Observer]]:
     """What a crawl tells while it runs; ``quiet`` leaves the terminal to the JSON result."""
-    _configure_logging(verbose=verbose)
-    if quiet or verbose or not err.is_terminal:
+    configure_logging(log_format, verbose=verbose)
+    if quiet or verbose or not err.is_terminal or log_format is LogFormat.JSON:
         yield lambda live: _Log(live, every_page=verbose, silent=quiet and not verbose)
         return
     with LiveDisplay(console=err, refresh_per_second=_REFRESH_PER_S, transient=True) as display:
@@ -206,31 +206,6 @@ def _log_visit(visit: Visit) -> None:
     }  # fmt: skip
     fields |= {key: value for key, value in optional.items() if value is not None}
     log.info("observed", at=observation.at, **fields)
-
-
-def _configure_logging(*, verbose: bool) -> None:
-    """Console lines on a terminal, JSON lines otherwise; all on stderr."""
-    renderer = (
-        structlog.dev.ConsoleRenderer()
-        if err.is_terminal
-        else structlog.processors.JSONRenderer(serializer=json.dumps)
-    )
-    shared: list[structlog.types.Processor] = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    structlog.configure(
-        processors=[*shared, renderer],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=False,
-    )
-    formatter = structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter)
-    logging.basicConfig(
-        handlers=[handler], level=logging.INFO if verbose else logging.WARNING, force=True
-    )
 
 
 def _clock(seconds: float) -> str:

@@ -6,9 +6,9 @@ the page's own history under its site's prior; what a look is worth may go by th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from math import inf
 from typing import Final
@@ -18,16 +18,17 @@ import numpy as np
 
 from config.settings import Daemon
 from crawler.commands.budget import parsed
-from crawler.commands.sources.areas import Areas
+from crawler.commands.recollecting import hosts_of, order_of, rows_of, terms_of
 from crawler.commands.sources.importance import Importance
 from crawler.commands.sources.limits import key_of, limits_of
-from crawler.commands.sources.page_rules import ruling, terms
+from crawler.commands.sources.page_rules import ruling
 from crawler.commands.sources.spacing import Spacing
 from crawler.commands.sources.weighing import Weighing, weigh
 from crawler.commands.valuing import Valuing, Watched, valuing
 from scheduler.arguments import Bools
-from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.news import News
 from scheduler.recrawl.terms import Terms
+from scheduler.recrawl.unlearnt import stored_news
 from scheduler.recrawl.watchlist import Watchlist
 from storage import audits, hosts, inquiries, outlooks, runs, watched
 from storage.inquiries import FrontierPlace, PastObservation
@@ -42,7 +43,6 @@ from storage.records import (
     Outlook,
     Visit,
 )
-from storage.watched import Looks as StoredLooks
 from storage.watched import WatchedPages
 
 _DAY_S: Final = 86_400.0
@@ -81,7 +81,8 @@ class Prospect:
     """A page as the daemon of the last run sees it.
 
     ``stale`` is the probability that the copy has changed since it was looked at, ``age_days`` ago,
-    or the page found; ``clocked`` says whether that goes by the clock of its site. ``least_days``
+    or the page found; ``clocked`` says whether that goes by the clock of its site, ``claimed`` by
+    what is claimed of the page (None: nothing is, or nobody listens). ``least_days``
     and ``most_days`` are between looks by the rules; ``excluded_by`` is the pattern of the rule
     by which the page is not asked for, ``not_before`` (Unix seconds) when it may be. Under an
     index policy ``worth`` is what a look is worth now, and ``price`` what looks are taken at (at
@@ -98,6 +99,7 @@ class Prospect:
     age_days: float
     stale: float
     clocked: bool
+    claimed: bool | None
     last: LastVisit | None
     least_days: float
     most_days: float | None
@@ -121,7 +123,7 @@ class _Records:
     row: int
     hosts: dict[int, Host]
     weighing: Weighing
-    looks: StoredLooks
+    news: News
     past: list[PastObservation]
     place: FrontierPlace | None
     drawn: bool
@@ -138,13 +140,14 @@ async def _records(connection: aiosqlite.Connection, page_id: int) -> _Records |
     run, text = await runs.latest(connection), await runs.settings_of_latest(connection)
     pages = await watched.pages(connection)
     rows = np.flatnonzero(pages.page_id == page_id)
-    order = _order(text)
+    order = order_of(text)
     if run is None or order is None or not len(rows):
         return None
     known = await hosts.load(connection, np.unique(pages.host_id).tolist())
     return _Records(
         *order, pages, int(rows[0]), {host.host_id: host for host in known},
-        await weigh(connection, order[0].importance), await watched.looks(connection),
+        await weigh(connection, order[0].importance),
+        await stored_news(connection, partial(rows_of, pages)),
         await inquiries.observations(connection, page_id, _OBSERVATIONS),
         await inquiries.frontier_place(connection, page_id),
         await audits.was_drawn(connection, page_id),
@@ -152,32 +155,13 @@ async def _records(connection: aiosqlite.Connection, page_id: int) -> _Records |
     )  # fmt: skip
 
 
-def _order(text: str | None) -> tuple[Daemon, Spacing, float] | None:
-    """The daemon's settings in the last run, if it was one's, how it spares hosts and old URLs."""
-    said = json.loads(text) if text else {}
-    if not said.get("daemon", {}).get("budget"):
-        return None
-    polite = said["politeness"]
-    spacing = Spacing(polite["delay_s"], polite["connections_per_host"])
-    # A run of before there was a choice followed the list.
-    return (
-        Daemon.model_validate({"importance": "list"} | said["daemon"]),
-        spacing,
-        said["crawl"]["permanent_recheck_days"],
-    )
-
-
 def _prospect(it: _Records, now: float) -> Prospect:
     pages, row, day = it.pages, it.row, now / _DAY_S
-    host_ids, codes = np.unique(pages.host_id, return_inverse=True)
-    origins = [it.hosts[host_id].origin for host_id in host_ids.tolist()]
-    weights = it.weighing.importances(pages.page_id, pages.url, codes, origins)
-    on_terms = terms(pages.url, Areas().codes(pages.url), weights, it.order.rules)
-    looks, page = _looks(pages, it.looks), _watched(it, on_terms)
-    columns = Watched(
-        codes.astype(np.intp), on_terms.area, on_terms.importance, pages.found_at / _DAY_S
-    )
-    value = valuing(it.order.policy, parsed(it.order.budget), columns, looks, row, page)
+    host_ids, codes, origins = hosts_of(pages, it.hosts)
+    on_terms = terms_of(pages, codes, origins, it.weighing, it.order)
+    looks, page = it.news.looks, _watched(it, on_terms)
+    columns = Watched(codes, on_terms.area, on_terms.importance, pages.found_at / _DAY_S)
+    value = valuing(it.order.policy, parsed(it.order.budget), columns, it.news, row, page)
     limits = limits_of([it.hosts[host_id] for host_id in host_ids.tolist()], {}, it.spacing)
     capped = _capped(it)
     same_lane = limits.lane[codes] == limits.lane[codes[row]]
@@ -201,6 +185,7 @@ def _prospect(it: _Records, now: float) -> Prospect:
         age_days=max(0.0, day - _number(page, "since")),
         stale=value.stale(day),
         clocked=value.is_clocked(day),
+        claimed=value.is_claimed(),
         last=_last(it, value.worth_at_last_look()),
         least_days=float(on_terms.least_days[row]),
         most_days=None if most == inf else most,
@@ -283,13 +268,3 @@ def _capped(it: _Records) -> CappedLane | None:
     key = key_of(it.hosts[int(it.pages.host_id[it.row])])
     lanes: Sequence[CappedLane] = () if it.outlook is None else it.outlook.capped
     return next((lane for lane in lanes if lane.lane == key), None)
-
-
-def _looks(pages: WatchedPages, stored: StoredLooks) -> Looks:
-    """The looks at pages that are watched."""
-    place = np.minimum(np.searchsorted(pages.page_id, stored.page_id), len(pages) - 1)
-    known = pages.page_id[place] == stored.page_id
-    return Looks(
-        place[known].astype(np.intp), stored.at[known] / _DAY_S, stored.compared[known],
-        stored.changed[known], stored.gone[known],
-    )  # fmt: skip

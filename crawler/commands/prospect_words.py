@@ -82,9 +82,16 @@ def _looked_at(it: Prospect, last: LastVisit, now: float) -> str:
         why = ", drawn at random to measure the freshness"
     elif last.worth is not None:
         why = f", when a look was worth {amount(last.worth)}"
-    clock = ", by the clock of its site" if it.clocked else ""
-    stale = f"stale by now with {percent(it.stale)}{clock}"
+    stale = f"stale by now with {percent(it.stale)}{_by(it)}"
     return f"It was {what} {_ago(now - last.at)}{why}: {stale}."
+
+
+def _by(it: Prospect) -> str:
+    """By what that is foretold."""
+    if it.claimed:
+        return ", by what is claimed of it, which has proved right"
+    clock = ", by the clock of its site" if it.clocked else ""
+    return clock if it.claimed is None else f"{clock}; what is claimed of it is not believed"
 
 
 def _gone(it: Prospect, last: LastVisit, now: float) -> str:

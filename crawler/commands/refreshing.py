@@ -10,10 +10,9 @@ from scheduler.recrawl.by_clock import ByClock
 from scheduler.recrawl.by_index import ByIndex
 from scheduler.recrawl.by_rate import ByRate
 from scheduler.recrawl.guarded import Guarded
-from scheduler.recrawl.refresher import Refresher
 
 
-def refresher_of(specification: str) -> Refresher:
+def refresher_of(specification: str) -> Guarded:
     """What values pages by the policy of this name.
 
     Raises:

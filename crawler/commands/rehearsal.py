@@ -17,6 +17,7 @@ from crawler.admission.sites import seeds_from_arguments
 from crawler.clock import VirtualClock
 from crawler.commands.assembly import Observer
 from crawler.commands.crawling import Live
+from crawler.commands.daemon_order import DaemonOrder
 from crawler.commands.hindsight import (
     Discovery,
     Freshness,
@@ -25,7 +26,7 @@ from crawler.commands.hindsight import (
     freshness,
     held,
 )
-from crawler.commands.keeping import DaemonOrder, keep
+from crawler.commands.keeping import keep
 from crawler.commands.sources.page_rules import terms
 from crawler.network.fetch import Request
 from crawler.pool import Ending
@@ -120,6 +121,9 @@ async def rehearse(
         CrawlError: the policy is none that a daemon can follow.
         StoreError: the store cannot be opened, read or written.
     """
+    # What happens on a made-up web is nobody's news.
+    quiet = settings.alerts.model_copy(update={"rules": ()})
+    settings = settings.model_copy(update={"alerts": quiet})
     clock = VirtualClock(web.start_at)
     fetcher = _Watched(SyntheticFetcher(web, clock), clock)
     roots = [fetcher.inner.addresses.origin(name) + "/" for name in web.sites]

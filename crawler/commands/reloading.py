@@ -11,10 +11,11 @@ _OF_LANES: Final = ("key", "groups")
 
 
 def taken_over(running: Settings, asked: Settings) -> Settings:
-    """The settings in force from now on: those asked for of ``daemon`` and of ``politeness``."""
+    """The settings in force from now on: of ``daemon``, ``politeness`` and ``alerts`` as asked."""
     lanes = {name: getattr(running.politeness, name) for name in _OF_LANES}
     politeness = asked.politeness.model_copy(update=lanes)
-    return running.model_copy(update={"daemon": asked.daemon, "politeness": politeness})
+    taken = {"daemon": asked.daemon, "politeness": politeness, "alerts": asked.alerts}
+    return running.model_copy(update=taken)
 
 
 def waiting_for_a_restart(running: Settings, asked: Settings) -> str:

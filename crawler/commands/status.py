@@ -20,7 +20,8 @@ from crawler.commands.display import (
 from crawler.commands.options import DEFAULT_DB, Db, Json
 from crawler.commands.standing import Standing, standing
 from crawler.commands.standing_view import print_standing
-from storage import duplicates, inquiries, overview, reports, runs
+from storage import alert_messages, duplicates, inquiries, overview, reports, runs
+from storage.alert_messages import RuleCounts
 from storage.duplicates import IndexState
 from storage.overview import (
     BusyHost,
@@ -74,6 +75,7 @@ class Status:
     bounded: list[BoundedPattern]
     held_back: dict[str, int]
     duplicates: IndexState
+    alerts: list[RuleCounts]
     daemon: Standing | None
 
     def as_json(self) -> dict[str, object]:
@@ -115,6 +117,7 @@ async def _read(db: Path, now: float) -> Status:
             bounded=await reports.bounded(connection),
             held_back=await reports.held_back(connection),
             duplicates=await duplicates.state(connection),
+            alerts=await alert_messages.counts(connection),
             daemon=await standing(connection, db, last, now),
         )
 
@@ -137,7 +140,22 @@ def _print(status: Status) -> None:
         [(f"{p.origin}{p.shape}", p.kind, p.admitted, p.refused) for p in status.bounded],
         _SHOWN,
     )
+    _print_alerts(status)
     show_list("Known but not crawled", ("why", "URLs"), list(status.held_back.items()), _SHOWN)
+
+
+def _print_alerts(status: Status) -> None:
+    """Those that were not told; `freshet alerts` says more."""
+    show_list(
+        "Alerts",
+        ("rule", "waiting", "pending", "given up", "why"),
+        [
+            (each.rule, each.waiting, each.pending, each.failed, each.said)
+            for each in status.alerts
+            if each.waiting or each.pending or each.failed
+        ],
+        _SHOWN,
+    )
 
 
 def _print_run(status: Status) -> None:

@@ -15,8 +15,10 @@ from crawler.commands.refreshing import refresher_of
 from scheduler import policy
 from scheduler.arguments import Bools, Floats
 from scheduler.policy import IndexPolicy, Policy, RatePolicy
+from scheduler.recrawl.guarded import Guarded
 from scheduler.recrawl.learning import Learning
 from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.news import News
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.watchlist import Watchlist
 from scheduler.sources import Rows
@@ -49,6 +51,7 @@ class Valuing:
     refresher: Refresher
     learning: Learning
     row: int
+    site: int
     page: Watchlist
     looks: Looks
     paid: Floats
@@ -78,6 +81,15 @@ class Valuing:
     def is_clocked(self, day: float) -> bool:
         """Whether the page's site has a clock of its own that is gone by."""
         return bool(self.refresher.beliefs(day).clocked[self.row] > 0)
+
+    def is_claimed(self) -> bool | None:
+        """Whether claims on the page are believed; None: there are none, or nobody listens."""
+        if not isinstance(self.refresher, Guarded):
+            return None
+        listening = self.refresher.listening(self.site)
+        if listening is None or not listening.speaks_of(self.row):
+            return None
+        return listening.proven
 
     def stale(self, day: float) -> float:
         """The probability that the page has changed since it was looked at."""
@@ -111,9 +123,10 @@ class Valuing:
 
 
 def valuing(
-    name: str, budget: float, pages: Watched, looks: Looks, row: int, page: Watchlist
+    name: str, budget: float, pages: Watched, news: News, row: int, page: Watchlist
 ) -> Valuing:
-    """Learn what a daemon of this policy and budget has learnt from these looks."""
+    """Learn what a daemon of this policy and budget has learnt from these news."""
+    looks = news.looks
     chosen, refresher, learning = policy.load(name), refresher_of(name), Learning()
     refresher.replan(budget, 0.0)
     refresher.add(pages.site, pages.area, pages.importance, pages.found)
@@ -122,11 +135,12 @@ def valuing(
     told = _told(chosen, looks, row)
     paid, done = np.zeros(len(told)), 0
     for place, look in enumerate(told.tolist()):
-        refresher.learn(looks.take(slice(done, look)))
+        news.teach(refresher, done, look)
         paid[place] = refresher.worth(float(looks.at[look]))[looks.row[look]]
         done = look
-    refresher.learn(looks.take(slice(done, len(looks))))
-    return Valuing(chosen, refresher, learning, row, page, looks, paid, looks.row[told], told)
+    news.teach(refresher, done)
+    site = int(pages.site[row])
+    return Valuing(chosen, refresher, learning, row, site, page, looks, paid, looks.row[told], told)
 
 
 def _told(chosen: Policy, looks: Looks, row: int) -> Rows:

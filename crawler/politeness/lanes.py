@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 from random import Random
+from typing import Protocol
 
 from tenacity import RetryCallState, Retrying, wait_exponential
 
@@ -83,7 +84,20 @@ def answer_of(status: int | None, reason: str | None, *, lasting: bool = False) 
     return Answer.FINE
 
 
-def back_off_s(rules: PolitenessRules, troubles: int, rng: Random) -> float:
+class BackOff(Protocol):
+    """How pauses grow: the first one, by which factor, up to which, and the share of chance."""
+
+    @property
+    def back_off_initial_s(self) -> float: ...  # noqa: D102 - the class says it
+    @property
+    def back_off_factor(self) -> float: ...  # noqa: D102
+    @property
+    def back_off_max_s(self) -> float: ...  # noqa: D102
+    @property
+    def back_off_jitter(self) -> float: ...  # noqa: D102
+
+
+def back_off_s(rules: BackOff, troubles: int, rng: Random) -> float:
     """The pause after the given number of troubles in a row (from 1), jitter included."""
     state = RetryCallState(Retrying(), None, (), {})
     state.attempt_number = troubles

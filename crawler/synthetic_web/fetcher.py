@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawler.clock import Clock
-from crawler.network.fetch import Accept, Request
+from crawler.network.fetch import Accept, Request, request_headers
 from crawler.network.responses import Verdict, is_page_type, judge, media_type, retry_after_s
 from crawler.synthetic_web.addresses import Addresses
 from crawler.synthetic_web.answers import Answer, Ask
@@ -11,6 +11,7 @@ from crawler.synthetic_web.clock import WebClock
 from crawler.synthetic_web.conditional import Conditions
 from crawler.synthetic_web.responder import Responder
 from crawler.synthetic_web.web import SyntheticWeb
+from crawler.urls import origin
 from storage.records import FetchResult, Outcome, Validators
 
 
@@ -34,6 +35,9 @@ class SyntheticFetcher:
         if place is None:
             detail = "not a host of the synthetic web"
             return FetchResult(request.url, Outcome.FAILED, at, 0.0, None, "no_such_host", detail)
+        if request.form is not None:
+            detail = "the server answered 405"
+            return FetchResult(request.url, Outcome.FAILED, at, 0.0, 405, "http_405", detail)
         known = request.validators or Validators()
         conditions = Conditions(known.etag, known.last_modified)
         return _result(request, self._responder.answer(Ask(*place, conditions), at), at)
@@ -63,12 +67,21 @@ def _result(request: Request, answer: Answer, at: float) -> FetchResult:
         status=answer.status,
         reason=verdict.reason,
         detail=verdict.detail,
+        request_headers=(("Host", origin(request.url).netloc), *request_headers(request).items()),
         headers=headers,
         wire_body=body,
         body=body,
         location=verdict.location,
         retry_after_s=retry_after_s(headers, at),
+        truncated=_truncated(request, answer, body),
     )
+
+
+def _truncated(request: Request, answer: Answer, body: bytes) -> str | None:
+    """Why this is not all of the body, None if it is."""
+    if len(body) == len(answer.body):
+        return None
+    return "length" if body and request.accept is Accept.ROBOTS else "unspecified"
 
 
 def _limited(request: Request, answer: Answer, verdict: Verdict) -> tuple[Verdict, bytes]:
@@ -76,7 +89,8 @@ def _limited(request: Request, answer: Answer, verdict: Verdict) -> tuple[Verdic
     if verdict.outcome is not Outcome.FETCHED:
         return verdict, b""
     label = media_type(answer.header("Content-Type") or "")
-    if request.accept is Accept.PAGE and label is not None and not is_page_type(label):
+    is_typed = request.accept in {Accept.PAGE, Accept.PROBE}
+    if is_typed and label is not None and not is_page_type(label):
         return Verdict(Outcome.SKIPPED, "content_type", f"the server sent {label}"), b""
     limit = request.max_body_bytes
     if limit is None or len(answer.body) <= limit:

@@ -22,7 +22,8 @@ from crawler.admission.sites import Seed
 from crawler.clock import VirtualClock
 from crawler.commands.assembly import Observer
 from crawler.commands.crawling import Live
-from crawler.commands.keeping import DaemonOrder, keep
+from crawler.commands.daemon_order import DaemonOrder
+from crawler.commands.keeping import keep
 from scheduler.simulate.changes import ChangeTimes, Poisson
 from scheduler.simulate.experiment import lambda_crawl_optimum
 from scheduler.simulate.judging import Crawls, expected_costs

@@ -27,7 +27,8 @@ import uvloop
 from config.loading import load
 from crawler.admission.sites import seeds_from_arguments
 from crawler.clock import VirtualClock
-from crawler.commands.keeping import DaemonOrder, keep
+from crawler.commands.daemon_order import DaemonOrder
+from crawler.commands.keeping import keep
 from tests.benchmarks import command
 from tests.benchmarks.daemon_sites import Costs, Page, load_pages, recorded, uniform
 from tests.benchmarks.recorded_web import RecordedWeb, Recording

@@ -48,7 +48,7 @@ async def replayed(store: Path, policy: str, budget: float, split: float) -> Dif
         looks = await watched.looks(connection)
     return differences(
         _interrupted(pages, looks, policy, budget, split),
-        _at_once(pages, looks, policy, budget),
+        learnt_at_once(pages, looks, policy, budget),
         float(looks.at.max()) / _DAY_S + 0.01,
         budget,
     )
@@ -94,14 +94,15 @@ class _Columns:
         known = pages.page_id[place] == looks.page_id
         self.looks = recrawl.Looks(
             place[known].astype(np.intp), looks.at[known] / _DAY_S, looks.compared[known],
-            looks.changed[known], looks.gone[known],
+            looks.changed[known], looks.gone[known], looks.moved[known],
         )  # fmt: skip
 
     def add(self, to: Refresher, rows: Rows) -> None:
         to.add(self.site[rows], self.area[rows], np.ones(len(rows)), self.found[rows])
 
 
-def _at_once(pages: WatchedPages, looks: Looks, policy: str, budget: float) -> Refresher:
+def learnt_at_once(pages: WatchedPages, looks: Looks, policy: str, budget: float) -> Refresher:
+    """What is known of pages of which all looks are learnt at once."""
     columns, found = _Columns(pages, looks), refresher_of(policy)
     found.replan(budget, float(columns.found.min()))
     columns.add(found, np.arange(len(pages)))

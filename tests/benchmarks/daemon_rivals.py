@@ -22,6 +22,7 @@ from scheduler.policies.nutch_adaptive import NutchAdaptive
 from scheduler.policies.stormcrawler_adaptive import StormCrawlerAdaptive
 from scheduler.policy import IntervalPolicy, Pace, Revisit
 from scheduler.recrawl.by_index import ByIndex
+from scheduler.recrawl.hearing import Hearing
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.refresher import Beliefs, Refresher
 from scheduler.sources import Rows, SourceTable
@@ -65,6 +66,9 @@ RIVALS: Mapping[str, Rival] = {
 
 class _Rival:
     """What they have in common: they learn look by look, and nothing here audits."""
+
+    def hear(self, said: Hearing) -> None:
+        """Claims are not listened to."""
 
     def learn(self, looks: Looks) -> None:
         """Take in each look; what was not compared is the page's first, or its end."""

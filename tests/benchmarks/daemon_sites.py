@@ -215,31 +215,39 @@ def looks_a_day(pages: Sequence[Page], interval: float) -> float:
 
 def uniform(pages: Sequence[Page], rate: float, seed: int) -> Costs:
     """All pages in turn, the one looked at longest ago next."""
-    return _Run(pages, seed, None).costs(rate)
+    return Run(pages, seed, None).costs(rate)
 
 
 def kept(pages: Sequence[Page], rate: float, seed: int, refresher: Refresher) -> Costs:
     """What is worth most next, learning from what was found."""
     refresher.replan(rate, 0.0)
-    return _Run(pages, seed, refresher).costs(rate)
+    return Run(pages, seed, refresher).costs(rate)
 
 
-class _Run:
-    """Looks at a site, one after the other; the pages that were there first in a random order."""
+class Run:
+    """Looks at a site, one after the other; the pages that were there first in a random order.
+
+    Attributes:
+        pages, last, alive: in the order of the births; the days of the last looks.
+        bill: what the copies cost.
+        refresher: what values pages, None for looks in turn.
+        first_row: the row of the first page there.
+    """
 
     def __init__(self, pages: Sequence[Page], seed: int, refresher: Refresher | None) -> None:
         shuffled = list(pages)
         Random(seed).shuffle(shuffled)
-        self._pages = sorted(shuffled, key=lambda page: max(page.birth, 0.0))
-        self._refresher = refresher
+        self.pages = sorted(shuffled, key=lambda page: max(page.birth, 0.0))
+        self.refresher = refresher
+        self.first_row = 0
         self._areas = Areas()
         # As a crawl does, it begins with the page under which all others stand.
         self._areas.codes([min((page.url for page in pages), key=len)])
-        self._death = np.array([page.death for page in self._pages])
-        self._last = np.array([page.birth for page in self._pages])
-        self._alive = np.zeros(len(pages), np.bool_)
+        self._death = np.array([page.death for page in self.pages])
+        self.last = np.array([page.birth for page in self.pages])
+        self.alive = np.zeros(len(pages), np.bool_)
         self._born = 0
-        self._costs = Costs()
+        self.bill = Costs()
 
     def costs(self, rate: float) -> Costs:
         """What the copies cost under so many looks a day."""
@@ -247,41 +255,45 @@ class _Run:
         while (now := number / rate) < end:
             self._be_born(now)
             self._die(now)
-            if self._alive.any():
-                self._look(now)
+            if self.alive.any():
+                self.look(now)
             number += 1
         self._die(end)
-        return self._costs
+        return self.bill
 
     def _be_born(self, now: float) -> None:
         first = self._born
-        while self._born < len(self._pages) and self._pages[self._born].birth < now:
+        while self._born < len(self.pages) and self.pages[self._born].birth < now:
             self._born += 1
-        born = self._pages[first : self._born]
-        self._alive[first : self._born] = True
-        if born and self._refresher is not None:
-            at = self._last[first : self._born]
-            self._refresher.add(
+        born = self.pages[first : self._born]
+        self.alive[first : self._born] = True
+        if born and self.refresher is not None:
+            at = self.last[first : self._born]
+            self.refresher.add(
                 np.zeros(len(born), np.intp),
                 self._areas.codes([page.url for page in born]),
                 np.ones(len(born)),
                 at,
             )
-            rows, none = np.arange(first, self._born), np.zeros(len(born), np.bool_)
-            self._refresher.learn(Looks(rows, at, none, none, none))
+            rows, none = (
+                np.arange(first, self._born) + self.first_row,
+                np.zeros(len(born), np.bool_),
+            )
+            self.refresher.learn(Looks(rows, at, none, none, none, none))
 
     def _die(self, now: float) -> None:
-        for row in np.flatnonzero(self._alive & (self._death <= now)).tolist():
-            self._alive[row] = False
-            self._costs.add(self._pages[row], self._last[row], self._death[row])
-            if self._refresher is not None:
-                self._refresher.learn(Looks.one(row, now, changed=None, gone=True))
+        for row in np.flatnonzero(self.alive & (self._death <= now)).tolist():
+            self.alive[row] = False
+            self.bill.add(self.pages[row], self.last[row], self._death[row])
+            if self.refresher is not None:
+                self.refresher.learn(Looks.one(row + self.first_row, now, changed=None, gone=True))
 
-    def _look(self, now: float) -> None:
+    def look(self, now: float) -> None:
+        """Spend one request."""
         known = slice(0, self._born)
-        worth = -self._last[known] if self._refresher is None else self._refresher.worth(now)
-        row = int(np.argmax(np.where(self._alive[known], worth, -np.inf)))
-        changed = self._costs.add(self._pages[row], self._last[row], now)
-        self._last[row] = now
-        if self._refresher is not None:
-            self._refresher.learn(Looks.one(row, now, changed=changed))
+        worth = -self.last[known] if self.refresher is None else self.refresher.worth(now)
+        row = int(np.argmax(np.where(self.alive[known], worth, -np.inf)))
+        changed = self.bill.add(self.pages[row], self.last[row], now)
+        self.last[row] = now
+        if self.refresher is not None:
+            self.refresher.learn(Looks.one(row, now, changed=changed))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from argparse import Namespace
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -171,7 +172,7 @@ def acknowledged_in(log: Path) -> set[tuple[str, float]]:
     text = log.read_text("utf-8")
     lines = text[: text.rfind("\n") + 1].splitlines()
     events = [json.loads(line) for line in lines if line.startswith("{")]
-    return {(e["url"], e["at"]) for e in events if e["event"] == "observed"}
+    return {(e["url"], e["at"]) for e in events if e["message"] == "observed"}
 
 
 def requests_repeated(
@@ -223,15 +224,22 @@ def measure(load: Load, directory: Path) -> dict[str, Any]:
 def main() -> None:
     """The command ``scripts/bench_kill``."""
     parser = command.arguments(__doc__)
-    parser.add_argument("--trials", type=int, default=1_000, help="kills")
+    parser.add_argument("--trials", type=int, help="kills; 1000, of daemons with alerts 100")
     parser.add_argument("--seed", type=int, default=1, help="of the moments")
     parser.add_argument("--daemon", action="store_true", help="kill daemons instead of crawls")
+    parser.add_argument("--alerts", action="store_true", help="kill daemons that send alerts")
     chosen = parser.parse_args()
     with command.workspace() as directory:
-        if chosen.daemon:
-            from tests.benchmarks import daemon_kill
+        command.finish(_measured(chosen, directory), chosen.output)
 
-            found = daemon_kill.measure(chosen.trials, chosen.seed, directory)
-            command.finish(found, chosen.output)
-            return
-        command.finish(measure(Load(chosen.trials, seed=chosen.seed), directory), chosen.output)
+
+def _measured(chosen: Namespace, directory: Path) -> dict[str, Any]:
+    if chosen.alerts:
+        from tests.benchmarks import alert_kill
+
+        return alert_kill.measure(chosen.trials or 100, chosen.seed, directory)
+    if chosen.daemon:
+        from tests.benchmarks import daemon_kill
+
+        return daemon_kill.measure(chosen.trials or 1_000, chosen.seed, directory)
+    return measure(Load(chosen.trials or 1_000, seed=chosen.seed), directory)

@@ -7,7 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
-from crawler.frontier import Errand, Frontier, PageErrand
+from crawler.errands import Errand, PageErrand
+from crawler.frontier import Frontier
 from crawler.politeness.lanes import Answer, PolitenessRules
 from crawler.robots.book import RobotsBook, RobotsRules
 from storage.records import (

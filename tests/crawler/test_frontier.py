@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.frontier import PageErrand, ProbeErrand, Refusal, RobotsErrand
+from crawler.errands import PageErrand, ProbeErrand, Refusal, RobotsErrand
 from crawler.politeness.lanes import Answer, PolitenessRules
 from crawler.robots.book import Bar
 from storage.records import RobotsRecord, RobotsStanding

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from crawler.frontier import Errand, PageErrand, ProbeErrand, Refusal, RobotsErrand
+from crawler.errands import CallErrand, Errand, PageErrand, ProbeErrand, Refusal, RobotsErrand
 from crawler.politeness.lanes import Answer, PolitenessRules
 from storage.records import DueUrl, HostState, RobotsRecord, RobotsStanding
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, SLOW, World, page, parsed
@@ -279,8 +279,8 @@ class FrontierMachine(RuleBasedStateMachine):
             self.check_robots(errand.due, is_allowed=False)
             self.hand_out(errand.due)
             return
-        # No rule here sends a probe.
-        assert not isinstance(errand, ProbeErrand)
+        # No rule here sends a probe or a call.
+        assert not isinstance(errand, ProbeErrand | CallErrand)
         lane = self.lanes[errand.lane]
         assert lane.under_way < self.politeness.connections_per_host
         assert self.now >= lane.not_before

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from crawler.frontier import ProbeErrand
+from crawler.errands import ProbeErrand
 from crawler.probing import Probing
 from storage.records import FetchResult, Outcome
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed

@@ -12,7 +12,8 @@ import pytest
 
 from crawler.admission.sites import seeds_from_arguments
 from crawler.clock import SteadyClock
-from crawler.commands.keeping import DaemonOrder, keep
+from crawler.commands.daemon_order import DaemonOrder
+from crawler.commands.keeping import keep
 from crawler.network.fetch import Request
 from crawler.synthetic_web.fetcher import SyntheticFetcher
 from crawler.synthetic_web.presets import showcase

@@ -19,7 +19,8 @@ import pytest
 
 from crawler.admission.sites import seeds_from_arguments
 from crawler.clock import VirtualClock
-from crawler.commands.keeping import DaemonOrder, keep
+from crawler.commands.daemon_order import DaemonOrder
+from crawler.commands.keeping import keep
 from crawler.commands.prospect import prospect
 from crawler.commands.prospect_words import paragraph
 from crawler.commands.report import CrawlReport
@@ -68,6 +69,7 @@ class Stage:
     importance: str = "list"
     delay_s: float = 0.0
     policy: str = "greedy_index"
+    sitemaps: bool = True
     rules: list[dict[str, object]] = field(default_factory=list)
     web: SyntheticWeb = field(default_factory=lambda: showcase(seed=7, traps=False))
     clock: VirtualClock = field(init=False)
@@ -89,6 +91,7 @@ class Stage:
         names: Sequence[str] = (),
         reread: Callable[[DaemonOrder], DaemonOrder] | None = None,
         reload_at: float = inf,
+        **changes: object,
     ) -> CrawlReport:
         """Run a daemon; ``reload_at`` so many requests it gets SIGHUP."""
         self.server.hang_up_at = reload_at
@@ -101,6 +104,8 @@ class Stage:
             daemon__rules=self.rules,
             politeness__delay_s=self.delay_s,
             daemon__importance=self.importance,
+            robots__sitemaps=self.sitemaps,
+            **changes,
         )
         return await keep(
             settings,
@@ -271,11 +276,14 @@ async def test_rules_keep_pages_away_and_apart_and_bring_them_back(tmp_path: Pat
 
 async def test_what_it_thinks_of_a_page_can_be_told(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db")
-    await stage.keep(300.0, 12.0, ["news"])
+    await stage.keep(120.0, 12.0, ["news"])
     async with reading(stage.db) as connection:
         found = {
             str(url): await prospect(connection, int(str(page_id)), stage.clock.now())
-            for page_id, url in stage.rows("SELECT id, url FROM page WHERE checked_at NOTNULL")
+            for page_id, url in stage.rows(
+                "SELECT id, url FROM page "
+                "WHERE url IN ('http://news.localhost/', 'http://news.localhost/about')"
+            )
         }
     busy, quiet = found["http://news.localhost/"], found["http://news.localhost/about"]
     assert busy is not None
@@ -287,7 +295,7 @@ async def test_what_it_thinks_of_a_page_can_be_told(tmp_path: Path) -> None:
     assert quiet.due_in_days is not None
     assert 0 <= busy.due_in_days < quiet.due_in_days < 60
     said = paragraph(busy, stage.clock.now(), obstacle=None, is_running=True)
-    assert "under 300 requests a day looks are taken at about" in said
+    assert "under 120 requests a day looks are taken at about" in said
 
 
 async def test_there_must_be_something_to_keep_fresh_and_a_policy_that_can(tmp_path: Path) -> None:
@@ -323,7 +331,7 @@ async def told(stage: Stage, url: str) -> Importance:
 async def test_what_is_linked_much_is_looked_at_more_than_what_is_not(tmp_path: Path) -> None:
     looks = {}
     for by in ("list", "pagerank"):
-        stage = Stage(tmp_path / f"{by}.db", importance=by)
+        stage = Stage(tmp_path / f"{by}.db", importance=by, sitemaps=False)
         await stage.keep(80.0, 16.0, ["docs"])
         late = stage.clock.now() - 10 * DAY_S
         urls = Counter(url for at, url in stage.server.asked if at > late)

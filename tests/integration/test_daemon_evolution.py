@@ -15,7 +15,8 @@ import pytest
 from config.settings import Settings
 from crawler.admission.sites import seeds_from_arguments
 from crawler.clock import VirtualClock
-from crawler.commands.keeping import DaemonOrder, keep
+from crawler.commands.daemon_order import DaemonOrder
+from crawler.commands.keeping import keep
 from crawler.commands.networking import Network
 from crawler.network.fetch import Fetcher, Request
 from scheduler.recrawl.freshness import staleness

@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 from crawler.admission.sites import seeds_from_arguments
+from crawler.clock import VirtualClock
 from crawler.commands.crawling import CrawlOrder, crawl
 from crawler.commands.report import CrawlReport
 from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.clock import WebClock
 from crawler.synthetic_web.fetcher import SyntheticFetcher
 from crawler.synthetic_web.presets import WebSpec
 from crawler.synthetic_web.site import Clutter
@@ -25,14 +25,16 @@ class Visits:
 
     def __init__(self, web: SyntheticWeb, db: Path) -> None:
         self.db = db
-        self.clock = WebClock(web.start_at)
+        self.clock = VirtualClock(web.start_at)
         self._fetcher = SyntheticFetcher(web, self.clock)
         origins = [self._fetcher.addresses.origin(name) for name in web.sites]
         self._order = CrawlOrder(db, seeds_from_arguments(origins).seeds)
 
     async def crawl(self, after_days: float = 0.0) -> CrawlReport:
-        self.clock.advance(after_days * DAY_S)
-        return await crawl(quick(), self._order, watch=unwatched, fetcher=self._fetcher)
+        self.clock.go_on_from(self.clock.now() + after_days * DAY_S)
+        return await crawl(
+            quick(), self._order, watch=unwatched, fetcher=self._fetcher, clock=self.clock
+        )
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
         with closing(sqlite3.connect(self.db)) as connection:

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import daemon_kill
+from tests.benchmarks import alert_kill, daemon_kill
 from tests.benchmarks.kill import Load, measure
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs addresses of 127.0.0.0/8")
 
 
-def test_25_kills_lose_nothing_acknowledged_and_every_page_is_fetched(tmp_path: Path) -> None:
-    found = measure(Load(trials=25, pages_per_host=100), tmp_path)
-    assert found["kills"] == 25
+def test_10_kills_lose_nothing_acknowledged_and_every_page_is_fetched(tmp_path: Path) -> None:
+    found = measure(Load(trials=10, pages_per_host=60), tmp_path)
+    assert found["kills"] == 10
     assert found["acknowledged"] > 0
     assert found["lost"] == 0
     assert found["problems"] == []
@@ -24,9 +24,9 @@ def test_25_kills_lose_nothing_acknowledged_and_every_page_is_fetched(tmp_path: 
     assert asked_again["twice_by_one_process"] == 0
 
 
-def test_10_kills_of_a_daemon_lose_nothing_and_make_no_burst(tmp_path: Path) -> None:
-    found = daemon_kill.measure(10, 1, tmp_path)
-    assert found["kills"] == 10
+def test_4_kills_of_a_daemon_lose_nothing_and_make_no_burst(tmp_path: Path) -> None:
+    found = daemon_kill.measure(4, 1, tmp_path)
+    assert found["kills"] == 4
     assert found["acknowledged"] > 0
     assert found["sent"] > 0
     assert found["acknowledged_lost"] == 0
@@ -37,3 +37,15 @@ def test_10_kills_of_a_daemon_lose_nothing_and_make_no_burst(tmp_path: Path) -> 
         assert found["differences"][policy]["pages"] > 0
         assert found["differences"][policy]["worth"] < 1e-9
         assert found["differences"][policy]["stale"] < 1e-9
+
+
+def test_3_kills_of_a_daemon_lose_no_alert_and_tell_none_twice(tmp_path: Path) -> None:
+    found = alert_kill.measure(3, 1, tmp_path)
+    assert found["kills"] == 3
+    assert found["expected"] > 0
+    assert found["taken"] > 0
+    wrong = (
+        "lost", "duplicates", "untrue", "not_withdrawn", "bad_signatures", "altered", "unexplained",
+    )  # fmt: skip
+    assert {name: found[name] for name in wrong} == dict.fromkeys(wrong, 0)
+    assert found["problems"] == []

@@ -13,7 +13,8 @@ import pytest
 
 from crawler.admission.sites import seeds_from_arguments
 from crawler.clock import VirtualClock
-from crawler.commands.keeping import DaemonOrder, keep
+from crawler.commands.daemon_order import DaemonOrder
+from crawler.commands.keeping import keep
 from crawler.commands.prospect import Prospect, prospect
 from crawler.network.fetch import Request
 from storage.database import reading

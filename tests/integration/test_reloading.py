@@ -16,7 +16,8 @@ import pytest
 from config.settings import Settings
 from crawler.admission.sites import seeds_from_arguments
 from crawler.commands import keeping
-from crawler.commands.keeping import DaemonOrder, keep
+from crawler.commands.daemon_order import DaemonOrder
+from crawler.commands.keeping import keep
 from storage.database import Database, open_store
 from tests.integration.quick import quick, unwatched
 from tests.integration.test_daemon import DAY_S, Stage
@@ -128,7 +129,9 @@ async def test_daily_upkeep_comes_although_it_is_reloaded_more_often(
     kept_up: list[float] = []
     stage = Stage(tmp_path / "crawl.db")
 
-    async def noted(_database: object, _run: object, since: float, now: float) -> list[object]:
+    async def noted(
+        _database: object, _run: object, since: float, now: float, _rules: object
+    ) -> list[object]:
         kept_up.append((now - since) / DAY_S)
         return []
 

@@ -245,7 +245,7 @@ class Losing:
     async def fetch(self, request: Request) -> FetchResult:
         """The web's own answer, or the page."""
         result = await self._fetcher.fetch(request)
-        is_page = request.accept is Accept.PAGE
+        is_page = request.accept in {Accept.PAGE, Accept.PROBE}
         is_lost = result.outcome is Outcome.GONE or request.url.endswith(self.lost or ("\0",))
         if not (is_page and is_lost):
             return result

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from config.settings import PageRule
+from crawler.commands.sources.patterns import pattern
 from scheduler.arguments import Floats
 from scheduler.recrawl.terms import Terms
 from scheduler.sources import Rows
@@ -19,8 +19,8 @@ def terms(urls: Sequence[str], area: Rows, importance: Floats, rules: Sequence[P
     found = Terms(area, importance.copy(), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf))
     # From the last to the first, so that the first has the last word.
     for rule in reversed(rules):
-        pattern = _pattern(rule.match)
-        rows = np.array([pattern.fullmatch(url) is not None for url in urls], np.bool_)
+        matching = pattern(rule.match)
+        rows = np.array([matching.fullmatch(url) is not None for url in urls], np.bool_)
         if rule.importance is not None:
             found.importance[rows] = rule.importance
         if rule.never is not None:
@@ -38,13 +38,7 @@ def ruling(url: str, rules: Sequence[PageRule], term: str) -> PageRule | None:
         (
             rule
             for rule in rules
-            if getattr(rule, term) is not None and _pattern(rule.match).fullmatch(url)
+            if getattr(rule, term) is not None and pattern(rule.match).fullmatch(url)
         ),
         None,
     )
-
-
-def _pattern(match: str) -> re.Pattern[str]:
-    """``*`` stands for anything; what begins with a slash is a path, on whatever host."""
-    text = ".*".join(map(re.escape, match.split("*")))
-    return re.compile(f"[a-z]+://[^/]+{text}" if match.startswith("/") else text)

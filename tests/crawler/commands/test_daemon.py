@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from crawler.admission.sites import seeds_from_arguments
 from crawler.commands.daemon import order_again
-from crawler.commands.keeping import DaemonOrder
+from crawler.commands.daemon_order import DaemonOrder
 from crawler.commands.main import app
 from crawler.errors import CrawlError
 from scheduler import policy

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from crawler.commands import entry, verbs
@@ -13,7 +16,40 @@ def test_an_interruption_while_the_program_starts_is_one_line(
     def interrupted(_arguments: list[str]) -> None:
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(verbs, "application", interrupted)
     with pytest.raises(SystemExit) as ended:
         entry.run()
     assert (ended.value.code, capsys.readouterr().err) == (130, "freshet: interrupted\n")
+
+
+FAULTY = """
+import sys
+from types import ModuleType
+
+class Verbs(ModuleType):
+    def __getattr__(self, name):
+        import typer
+        app = typer.Typer(pretty_exceptions_enable=False)
+
+        @app.command()
+        def fails() -> None:
+            raise OSError("no answer from https://me:s3cr3t@h.example/?token=s3cr3t")
+
+        return lambda arguments: app
+
+sys.modules["crawler.commands.verbs"] = Verbs("crawler.commands.verbs")
+sys.argv = ["freshet"]
+from crawler.commands.entry import run
+run()
+"""
+
+
+def test_a_traceback_for_whoever_mends_a_fault_holds_no_secrets() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", FAULTY], text=True, capture_output=True, check=False
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("Traceback (most recent call last):\n")
+    assert ended.stderr.endswith("OSError: no answer from https://***@h.example/?token=***\n")
+    assert "s3cr3t" not in ended.stderr

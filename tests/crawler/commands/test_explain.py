@@ -48,7 +48,12 @@ def store(tmp_path: Path, now: float) -> SmallStore:
     page = store.page(
         "/a", depth=1, found_at=now - 9_000, version_id=version, checked_at=now - 8_000,
         etag='"v1"', last_modified="Thu, 13 Nov 2025 03:05:12 GMT", title="A \x1b[31mtitle",
-        language="en", noindex=1, noarchive=1,
+        language="en", noindex=1, noarchive=1, wish_s=600.0,
+    )  # fmt: skip
+    source = store.insert("claim_source", kind="sitemap", host_id=1, url=f"{HOST}/sitemap.xml")
+    store.insert(
+        "claim", source_id=source, page_id=page, since=now - 90_000, until=now - 3_600,
+        received_at=now - 8_500,
     )  # fmt: skip
     store.observe(page, now - 9_000, "new", status=200, size_bytes=4_321, version_id=version)
     store.observe(page, now - 8_000, "unchanged", rung="304", status=304, version_id=version)
@@ -193,3 +198,11 @@ def test_the_importance_of_a_page_is_told_with_its_origin(tmp_path: Path, now: f
     assert "Its importance is 9 (site list “one.example”: 6, by depth 1.5 times that)." in said
     said = explain(store, f"{HOST}/b").stdout.replace("\n", " ")
     assert "Its importance is 2.5 (rule “/b*”)." in said
+
+
+def test_what_others_say_is_told_apart_from_what_was_observed(store: SmallStore) -> None:
+    result = explain(store, f"{HOST}/a")
+    assert "to be used for 10 min" in result.stdout
+    said = next(line for line in result.stdout.splitlines() if "sitemap.xml" in line)
+    assert said.startswith(f"sitemap {HOST}/sitemap.xml")
+    assert "1 h ago" in said

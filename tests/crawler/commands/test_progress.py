@@ -141,7 +141,7 @@ def test_a_daemon_off_a_terminal_logs_every_ten_minutes(
             clock.at += 61
             observer([])
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [line["event"] for line in lines] == ["keeping fresh"] * 2
+    assert [line["message"] for line in lines] == ["keeping fresh"] * 2
     assert (lines[0]["fresh"], lines[0]["flowed"]) == (0.75, 8)
 
 
@@ -153,7 +153,7 @@ def test_verbose_logs_every_committed_page_as_a_line_of_json(
         watch(parts)([committed(Kind.UNCHANGED, Rung.NOT_MODIFIED)])
     (line,) = capsys.readouterr().err.splitlines()
     logged = json.loads(line)
-    assert (logged["event"], logged["url"], logged["at"]) == ("observed", DUE.url, 99.0)
+    assert (logged["message"], logged["url"], logged["at"]) == ("observed", DUE.url, 99.0)
     assert (logged["kind"], logged["rung"]) == ("unchanged", "304")
 
 
@@ -169,7 +169,7 @@ def test_a_long_crawl_off_a_terminal_logs_a_line_now_and_then(
         observe([])
         observe([])
     (line,) = capsys.readouterr().err.splitlines()
-    assert json.loads(line)["event"] == "crawling"
+    assert json.loads(line)["message"] == "crawling"
 
 
 def test_the_screen_shows_the_last_changes_as_they_are_found() -> None:

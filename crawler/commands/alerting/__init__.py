@@ -1,0 +1,1 @@
+"""Alerts: from the settings to who is told, from the store to what they are told."""

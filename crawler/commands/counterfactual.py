@@ -1,0 +1,89 @@
+"""Which policy, and which budget, would have kept the pages of a store fresher?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from config.settings import Daemon
+from crawler.commands import running
+from crawler.commands.bars import progress_bars
+from crawler.commands.console import err
+from crawler.commands.sources.past import Past, read_past
+from crawler.errors import CrawlError
+from scheduler.counterfactual import askers
+from scheduler.counterfactual.captures import FAILED
+from scheduler.counterfactual.comparing import Comparison, compare
+from scheduler.counterfactual.running import Terms
+
+#: What is asked where nothing else is said: the daemon's own, the published one, all in turn.
+DEFAULT_POLICIES: Final = ("greedy_index", "lambda_crawl", "uniform")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Policies and budgets (fetches a day) that are to be compared on a store.
+
+    Where there are no budgets it is what the archive itself spent on these pages. ``shown`` is the
+    share of the archive's time that all policies have seen before they are judged.
+    """
+
+    db: Path
+    policies: Sequence[str]
+    budgets: Sequence[float]
+    shown: float
+    daemon: Daemon
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of it, with the pages and hosts to which its rows and codes belong."""
+
+    question: Question
+    past: Past
+    comparison: Comparison
+
+
+def ask(question: Question) -> Answer:
+    """Let the policies ask.
+
+    Raises:
+        CrawlError: the store has seen too little to judge by.
+        StoreError: it cannot be read.
+        PolicyError: a policy is not known, or fails.
+    """
+    for name in question.policies:
+        # All names are read before the work begins.
+        askers.asker_of(name)
+    with err.status("Reading the archive"):
+        past = running.run(read_past(question.db, question.daemon))
+    start, end = _span(question, past)
+    budgets = question.budgets or [_spent(past, start, end)]
+    terms = [Terms(budget, start, end) for budget in budgets]
+    with progress_bars() as progress:
+        return Answer(question, past, compare(past.captures, question.policies, terms, progress))
+
+
+def _span(question: Question, past: Past) -> tuple[float, float]:
+    captures = past.captures
+    if not len(captures):
+        raise CrawlError(f"{question.db}: has seen no content of any page; there is nothing to ask")
+    first, end = float(captures.at.min()), float(captures.until.max())
+    start = first + question.shown * (end - first)
+    judged = (captures.at > start) & (captures.content != FAILED)
+    if not judged.any() or not np.any(np.diff(captures.offsets) > 1):
+        raise CrawlError(
+            f"{question.db}: has seen no page twice; policies are judged by what lies between "
+            "two captures"
+        )
+    return start, end
+
+
+def _spent(past: Past, start: float, end: float) -> float:
+    """Fetches a day of the archive itself, in the time that is judged."""
+    at = past.captures.at
+    return float(((at > start) & (at <= end)).sum()) / (end - start)

@@ -1,0 +1,92 @@
+"""``freshet replay``: the past as a laboratory. Which policy would have kept me fresher?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crawler.commands import running
+from crawler.commands.budget import crawls_per_day
+from crawler.commands.console import fail, print_json
+from crawler.commands.counterfactual import DEFAULT_POLICIES, Question, ask
+from crawler.commands.counterfactual_view import as_json, print_answer
+from crawler.commands.options import ConfigFile, Json, read_settings
+from crawler.commands.replay_report import is_store, replay_archives, show
+from scheduler.policy import PolicyError
+
+
+def replay_command(
+    past: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PAST…",
+            help="A store with a past; or archives: WARC, WACZ, CDXJ, folders or lists of them.",
+        ),
+    ],
+    db: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The new store that archives are replayed into."),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:OPTION=VALUE,…]",
+            help=f"What asks; may be repeated (default: {', '.join(DEFAULT_POLICIES)}).",
+        ),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N/day|N/hour",
+            help="Fetches that may be spent; may be repeated (default: what the store spent).",
+        ),
+    ] = None,
+    shown: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            min=0.0,
+            max=0.9,
+            help="Of the store's time: what all policies have seen before they are judged.",
+        ),
+    ] = 0.1,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Fill a store from archives; ask a past which policy would have kept it fresher.
+
+    With --db every exchange of the archives goes through robots.txt, reading, detection and the
+    store in the order of time, as if it were crawled. What was killed goes on.
+
+    With --policy or --budget, or of a store, the question is asked:
+
+    Policies ask for pages day by day and get what the store saw last by then. They learn from
+    nothing else, and find a page when the store did. What happened between two captures is not
+    known: costs are ranges. Harmonic (each further missed change adds less) and binary (whether a
+    copy is stale) are means over pages and days, weighted with importance.
+    """
+    settings, _ = read_settings(config, {})
+    store = past[0]
+    with running.told_in_one_line():
+        if len(past) > 1 or not is_store(store):
+            if db is None:
+                fail("archives are replayed into a new store: name it with --db FILE", 2)
+            found = replay_archives(past, db, settings)
+            if not policy and not budget:
+                show(found, json=json)
+                return
+            store = db
+        elif db is not None:
+            fail(f"{store} is a store already: --db is for archives", 2)
+        budgets = [crawls_per_day(text) for text in budget or []]
+        question = Question(store, policy or DEFAULT_POLICIES, budgets, shown, settings.daemon)
+        try:
+            answer = ask(question)
+        except PolicyError as error:
+            fail(str(error), 2)
+        if json:
+            print_json(as_json(answer))
+        else:
+            print_answer(answer)

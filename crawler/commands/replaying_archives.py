@@ -1,0 +1,126 @@
+"""Archives on the disk, as the runs that a replay takes in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from math import inf
+from pathlib import Path
+from typing import Final
+
+from config.settings import Settings
+from crawler.commands.replaying import RunPast
+from crawler.errors import CrawlError
+from crawler.network.fetch import Accept
+from crawler.replaying.accounts import Account, accounts_of
+from crawler.replaying.captures import ArchivedExchange, Damage, Position
+from crawler.replaying.inputs import inputs_of
+from crawler.replaying.order import Entry, Order
+from crawler.replaying.playing import Played
+from crawler.replaying.reading import Reading
+from crawler.replaying.results import accept_of, fetch_result, is_ours
+from crawler.urls import is_http, origin
+from storage.records import FetchResult
+
+#: A probe is what its host is sent next: so many exchanges of it, and of all, are looked at.
+_NEXT_OF_HOST: Final = 4
+_NEXT: Final = 2_000
+_TOLD_EVERY: Final = 500
+#: Of damages so many are told one by one.
+_LISTED: Final = 20
+
+
+@dataclass(slots=True)
+class Losses:
+    """What of the archives could not be taken in."""
+
+    damages: list[str] = field(default_factory=list)
+    flaws: Counter[str] = field(default_factory=Counter)
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def add(self, damage: Damage) -> None:
+        """Note a damage; the first ones word for word."""
+        self.flaws[str(damage.flaw)] += 1
+        if len(self.damages) < _LISTED:
+            self.damages.append(str(damage))
+
+
+class Archives:
+    """Archives in the order of time, over an index that stands beside the new store."""
+
+    def __init__(
+        self, paths: Sequence[Path], index: Path, settings: Settings, tell: Callable[[str], None]
+    ) -> None:
+        self._settings = settings
+        self._tell = tell
+        self._order = Order(index)
+        self._order.build(inputs_of(paths), lambda name: tell(f"Reading {name}"))
+        limits = settings.fetch.max_body_bytes, settings.sitemaps.max_bytes
+        self._reading = Reading(self._order, max(limits))
+        self.losses = Losses(skipped=self._order.skipped())
+        for damage in self._order.damages():
+            self.losses.add(damage)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._reading.close()
+        self._order.close()
+
+    def runs(self) -> list[RunPast]:
+        """The runs that wrote the archives; one for all that others wrote.
+
+        Raises:
+            CrawlError: there is nothing in them.
+        """
+        infos = (each for each in self._reading.infos() if not isinstance(each, Damage))
+        accounts = accounts_of(infos)
+        first = next(self._order.entries(), None)
+        if first is None:
+            raise CrawlError("there is no exchange in the archives")
+        if not accounts or first.position.ended_at < accounts[0].began_at:
+            accounts.insert(0, Account(first.started_at, is_lasting=False, seeds=()))
+        ends = [each.began_at for each in accounts[1:]] + [inf]
+        return [self._run(a, end) for a, end in zip(accounts, ends, strict=True)]
+
+    def _run(self, account: Account, end: float) -> RunPast:
+        def exchanges(after: float) -> AsyncIterator[Played]:
+            return self._exchanges(max(after, account.began_at), end)
+
+        async def probe(at_origin: str, after: float) -> FetchResult | None:
+            return self._probe(at_origin, after)
+
+        return RunPast(account.began_at, account.seeds, exchanges, probe, account.is_lasting)
+
+    async def _exchanges(self, begin: float, end: float) -> AsyncIterator[Played]:
+        for number, found in enumerate(self._reading.exchanges(Position(begin, -1, -1))):
+            if isinstance(found, Damage):
+                self.losses.add(found)
+                continue
+            if found.ended_at >= end:
+                return
+            if number % _TOLD_EVERY == 0:
+                self._tell(f"Replaying {number:,} of {self._order.exchanges:,}")
+            yield self._played(found)
+
+    def _played(self, found: ArchivedExchange) -> Played:
+        result = fetch_result(found, self._settings.fetch.max_body_bytes)
+        return Played(result, accept_of(found), is_ours(found))
+
+    def _probe(self, at_origin: str, after: float) -> FetchResult | None:
+        """The answer to the next probe of a host, where that is what it was sent next."""
+        nearby = islice(self._order.entries(Position(after, -1, -1)), _NEXT)
+        for entry in islice(filter(lambda it: _is_of(it, at_origin), nearby), _NEXT_OF_HOST):
+            try:
+                found = self._reading.exchange(entry)
+            except (ValueError, OSError):
+                # It is told of when its turn comes.
+                continue
+            if accept_of(found) is Accept.PROBE and found.ended_at >= after:
+                return self._played(found).result
+        return None
+
+
+def _is_of(entry: Entry, at_origin: str) -> bool:
+    return is_http(entry.url) and str(origin(entry.url)) == at_origin

@@ -1,0 +1,44 @@
+"""What replaying the past takes, and what it is worth.
+
+Each flag runs one benchmark. Prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.benchmarks import replay_policies, replay_reading, replay_thinned
+from tests.benchmarks.command import arguments, finish, say
+
+_SITES = Path(os.environ.get("FRESHET_EVOLUTION_DIR", "evolution"))
+
+
+def main() -> None:
+    """Run the benchmarks asked for."""
+    parser = arguments(__doc__)
+    parser.add_argument(
+        "--counterfactual", action="store_true", help="five policies on a year of a store"
+    )
+    parser.add_argument("--pages", type=int, default=100_000, help="with --counterfactual")
+    parser.add_argument(
+        "--thin", nargs="?", const=_SITES, type=Path, metavar="DIR",
+        help="the order of policies on recorded sites (*.sqlite.zst) of which captures are lost",
+    )  # fmt: skip
+    parser.add_argument("--read", action="store_true", help="archives, beside a loop of warcio")
+    parser.add_argument("--exchanges", type=int, default=3_000, help="with --read: in the archive")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="with --read: in an index")
+    options = parser.parse_args()
+    result: dict[str, object] = {}
+    if options.counterfactual:
+        say("== counterfactual")
+        result["counterfactual"] = replay_policies.figures(options.pages)
+    if options.thin is not None:
+        say("== thin")
+        result["thin"] = replay_thinned.figures(options.thin)
+    if options.read:
+        say("== read")
+        result["read"] = replay_reading.figures(options.exchanges, options.rows)
+    if not result:
+        parser.error("one of --counterfactual, --thin, --read is needed")
+    finish(result, options.output)

@@ -1,0 +1,73 @@
+"""On recorded sites, whose histories are complete, replaying finds the truth."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scheduler.counterfactual.bounds import BINARY, HARMONIC, Looked, bill
+from scheduler.counterfactual.timeline import Timeline
+from tests.benchmarks.daemon_sites import Page, Run, load, recorded
+from tests.benchmarks.replay_thinned import complete, kept, visited
+
+SITES = os.environ.get("FRESHET_EVOLUTION_DIR")
+
+
+class _Noted(Run):
+    """Keeps what was looked at when."""
+
+    def __init__(self, pages: list[Page]) -> None:
+        super().__init__(pages, 1, None)
+        self.looks: list[tuple[Page, float]] = []
+
+    def look(self, now: float) -> None:
+        before = self.last.copy()
+        super().look(now)
+        (row,) = np.flatnonzero(self.last != before)
+        self.looks.append((self.pages[row], now))
+
+
+def looked(run: _Noted, pages: list[Page]) -> Looked:
+    row_of = {id(page): row for row, page in enumerate(pages)}
+    looks = sorted((row_of[id(page)], at) for page, at in run.looks)
+    number = np.bincount([row for row, _ in looks], minlength=len(pages))
+    copy = np.array([max(page.birth, 0.0) for page in pages])
+    return Looked(np.append(0, np.cumsum(number)), np.array([at for _, at in looks]), copy)
+
+
+def agrees(pages: list[Page], every: float) -> None:
+    run = _Noted(pages)
+    true = run.costs(len(pages) / every)
+    end = max(page.death for page in pages)
+    looks, one = looked(run, pages), np.ones(len(pages))
+    found = bill(Timeline.of(complete(pages)), looks, one, 0.0, end).pages.sum(axis=0)
+    assert found[HARMONIC] == pytest.approx([true.harmonic] * 3)
+    assert found[BINARY] == pytest.approx([true.binary] * 3)
+    daily = visited(pages, 1.0)
+    thin = daily.thinned(kept(daily, 0.1, seed=1))
+    opened = bill(Timeline.of(thin), looks, one, 0.0, end).pages.sum(axis=0)
+    for columns, cost in ((HARMONIC, true.harmonic), (BINARY, true.binary)):
+        optimistic, early, pessimistic = opened[columns].tolist()
+        assert optimistic < cost < early < pessimistic
+
+
+def test_a_small_site_is_judged_as_by_its_true_history() -> None:
+    rng = np.random.default_rng(2)
+    pages = [
+        Page(
+            f"http://recorded.localhost/{k}", birth, birth + 80.0,
+            tuple(sorted((birth + rng.uniform(0.1, 79.9, 6)).tolist())),
+        )
+        for k, birth in enumerate(np.sort(rng.uniform(0, 60, 12)).tolist())
+    ]  # fmt: skip
+    agrees(pages, 10.0)
+
+
+@pytest.mark.skipif(SITES is None, reason="FRESHET_EVOLUTION_DIR names no recorded sites")
+def test_recorded_sites_are_judged_as_by_their_true_histories(tmp_path: Path) -> None:
+    assert SITES is not None
+    for path in recorded(Path(SITES), tmp_path):
+        agrees(load(path), 20.0)

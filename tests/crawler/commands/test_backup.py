@@ -1,0 +1,81 @@
+"""`freshet backup` and `freshet restore`, as they are typed."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from crawler.commands.main import app
+from tests.storage.small_store import SmallStore
+from tests.storage.versioned_store import versioned_store
+
+T0 = 1_760_000_000.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SmallStore:
+    store = versioned_store(tmp_path / "crawl.db", T0)
+    store.observe(store.page("/"), T0, "new")
+    return store
+
+
+def freshet(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_a_backup_is_restored_on_another_path(store: SmallStore, tmp_path: Path) -> None:
+    made = freshet("backup", tmp_path / "copy.db", "--db", store.path)
+    assert made.exit_code == 0, made.output
+    assert "1 page, 1 observation until 2025-" in made.stdout
+    elsewhere = tmp_path / "elsewhere.db"
+    restored = freshet("restore", tmp_path / "copy.db", "--db", elsewhere, "--json")
+    assert restored.exit_code == 0, restored.output
+    assert json.loads(restored.stdout)["observations"] == 1
+    pages = [freshet("export", "pages", "--db", db) for db in (store.path, elsewhere)]
+    assert [each.exit_code for each in pages] == [0, 0]
+    assert pages[0].stdout == pages[1].stdout
+
+
+def test_nothing_is_replaced_unless_told(store: SmallStore, tmp_path: Path) -> None:
+    for verb in ("backup", "restore"):
+        old = tmp_path / f"{verb}.db"
+        old.write_text("a letter")
+        order = (
+            [verb, old, "--db", store.path] if verb == "backup" else [verb, store.path, "--db", old]
+        )
+        refused = freshet(*order)
+        assert refused.exit_code == 1
+        assert refused.stderr.endswith("it is there already; --force replaces it\n")
+        assert old.read_text() == "a letter"
+        assert freshet(*order, "--force").exit_code == 0
+
+
+def test_a_folder_keeps_the_newest_of_this_store_alone(
+    store: SmallStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    others = ["crawl-20250101T000000Z.db.part", "other-20250101T000000Z.db", "crawl-notes.db"]
+    for name in others:
+        (folder / name).write_text("not to be deleted")
+    made = []
+    for hour in range(4):
+        monkeypatch.setattr(time, "time", lambda now=T0 + 3_600 * hour: now)
+        made.append(freshet("backup", folder, "--db", store.path, "--keep", 2, "--json"))
+    assert [each.exit_code for each in made] == [0, 0, 0, 0]
+    assert {each.name for each in folder.iterdir()} == {
+        "crawl-20251009T105320Z.db", "crawl-20251009T115320Z.db", *others
+    }  # fmt: skip
+    said = json.loads(made[-1].stdout)
+    assert said["path"] == str(folder / "crawl-20251009T115320Z.db")
+    assert said["deleted"] == [str(folder / "crawl-20251009T095320Z.db")]
+
+
+def test_keeping_some_needs_a_folder(store: SmallStore, tmp_path: Path) -> None:
+    refused = freshet("backup", tmp_path / "copy.db", "--db", store.path, "--keep", 2)
+    assert refused.exit_code == 2
+    assert "needs a folder" in refused.stderr

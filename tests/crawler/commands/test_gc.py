@@ -1,0 +1,109 @@
+"""`freshet gc`, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from crawler.commands import gc
+from crawler.commands.main import app
+from storage import compaction
+from storage.database import held
+from tests.storage.small_store import SmallStore
+from tests.storage.versioned_store import version, versioned_store
+
+T0 = 1_700_000_000.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SmallStore:
+    """A page with twenty bodies, of which ten are kept."""
+    store = versioned_store(tmp_path / "crawl.db", T0)
+    page = store.page("/")
+    for day in range(20):
+        version(store, page, T0 + day, os.urandom(20_000))
+    store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return store
+
+
+def collect(store: SmallStore, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["gc", "--db", str(store.path), *arguments])
+
+
+def bodies(store: SmallStore) -> int:
+    found = json.loads(collect(store, "--dry-run", "--json").stdout)
+    return int(found["rows"][0]["rows"])
+
+
+def test_a_dry_run_tells_of_every_rule_and_does_nothing(store: SmallStore) -> None:
+    before = store.path.read_bytes()
+    result = collect(store, "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "To be thrown away" in result.stdout
+    assert "newest 10 of a page, 365 d" in result.stdout
+    assert result.stdout.count("for ever") == 5
+    assert store.path.read_bytes() == before
+
+
+def test_rows_go_and_the_file_gets_smaller(store: SmallStore) -> None:
+    size = store.path.stat().st_size
+    result = collect(store, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["rows"][0] == {
+        "what": "bodies", "table": "body", "rows": 19,
+        "size_bytes": pytest.approx(19 * 20_000, rel=0.01),
+    }  # fmt: skip
+    assert found["before"]["size_bytes"] == size
+    assert store.path.stat().st_size == found["after"]["size_bytes"] < size / 2
+    assert bodies(store) == 0
+
+
+def test_space_may_be_left_in_the_file(store: SmallStore) -> None:
+    size = store.path.stat().st_size
+    result = collect(store, "--no-vacuum")
+    assert result.exit_code == 0
+    assert store.path.stat().st_size == size
+    assert "of it free" in result.stdout
+
+
+def test_without_room_for_writing_it_anew_the_rows_are_gone_all_the_same(
+    store: SmallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "_SPARE_BYTES", 10**18)
+    result = collect(store)
+    assert result.exit_code == 1
+    assert "what was thrown away leaves room for what comes" in result.stderr
+    assert bodies(store) == 0
+
+
+def test_little_free_space_is_not_worth_it(
+    store: SmallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gc, "_WORTH", 1.1)
+    size = store.path.stat().st_size
+    assert collect(store).exit_code == 0
+    assert store.path.stat().st_size == size
+
+
+def test_beside_a_daemon_it_says_so_and_looks_only(store: SmallStore) -> None:
+    with closing(held(store.path, "daemon")):
+        refused = collect(store)
+        assert refused.exit_code == 1
+        assert "a freshet daemon" in refused.stderr
+        assert "it throws away the same every day" in refused.stderr
+        assert bodies(store) == 19
+
+
+def test_where_nothing_is_there_nothing_is_made(tmp_path: Path) -> None:
+    missing = tmp_path / "none.db"
+    for arguments in ([], ["--dry-run"]):
+        result = CliRunner().invoke(app, ["gc", "--db", str(missing), *arguments])
+        assert result.exit_code == 1
+        assert "there is no such file" in result.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,165 @@
+"""Log lines are for people or programs, and hold no secrets in either form."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+import structlog
+
+from crawler.commands import logs
+from crawler.commands.logs import (
+    LogFormat,
+    configure_logging,
+    hide,
+    hide_url,
+    without_secrets,
+)
+from crawler.commands.progress import watching
+
+SECRET = "s3cr3tV4lue"
+URL = f"https://me:{SECRET}@h.example/?api_key={SECRET}"
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+    logs._hidden.clear()
+
+
+def by_standard_logger() -> None:
+    logging.getLogger("crawler.some").warning("fetching %s failed", URL)
+
+
+def by_structlog() -> None:
+    structlog.get_logger("freshet").info("observed", url=URL, headers={"Authorization": SECRET})
+
+
+def fails() -> None:
+    raise OSError(f"no answer from {URL}")
+
+
+def by_traceback() -> None:
+    try:
+        fails()
+    except OSError:
+        logging.getLogger("crawler.some").exception("unforeseen")
+
+
+def by_traceback_of_structlog() -> None:
+    try:
+        fails()
+    except OSError:
+        structlog.get_logger("freshet").exception("unforeseen", token=SECRET)
+
+
+def by_fields() -> None:
+    logging.getLogger("crawler.some").warning("sent", extra={"password": SECRET, "to": URL})
+
+
+WAYS = [by_standard_logger, by_structlog, by_traceback, by_traceback_of_structlog, by_fields]
+
+
+@pytest.mark.parametrize("chosen", list(LogFormat))
+@pytest.mark.parametrize("write", WAYS)
+def test_no_secret_comes_through(
+    capsys: pytest.CaptureFixture[str], write: Callable[[], None], chosen: LogFormat
+) -> None:
+    configure_logging(chosen, verbose=False)
+    write()
+    written = capsys.readouterr().err
+    assert "***" in written
+    assert SECRET not in written
+
+
+@pytest.mark.parametrize("write", WAYS)
+def test_json_has_one_object_a_line_with_the_same_four_fields_first(
+    capsys: pytest.CaptureFixture[str], write: Callable[[], None]
+) -> None:
+    configure_logging(LogFormat.JSON, verbose=False)
+    write()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert list(json.loads(line))[:4] == ["time", "level", "logger", "message"]
+
+
+def test_a_traceback_is_a_field_of_its_line_and_for_people_lines_below(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure_logging(LogFormat.JSON, verbose=False)
+    by_traceback()
+    line = json.loads(capsys.readouterr().err)
+    assert (line["logger"], line["level"], line["message"]) == (
+        "crawler.some", "error", "unforeseen",
+    )  # fmt: skip
+    assert line["exception"].splitlines()[0] == "Traceback (most recent call last):"
+    assert line["exception"].endswith("OSError: no answer from https://***@h.example/?api_key=***")
+    configure_logging(LogFormat.CONSOLE, verbose=False)
+    by_traceback()
+    assert "\nOSError: no answer from https://***@h.example/" in capsys.readouterr().err
+
+
+def test_fields_stand_beside_the_message(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LogFormat.JSON, verbose=False)
+    by_fields()
+    line = json.loads(capsys.readouterr().err)
+    assert (line["password"], line["to"]) == ("***", "https://***@h.example/?api_key=***")
+
+
+def test_what_is_hidden_needs_no_sign(capsys: pytest.CaptureFixture[str]) -> None:
+    hide("9f8e7d6c")
+    hide("the")  # too short: it would mask everyday words
+    configure_logging(LogFormat.CONSOLE, verbose=False)
+    logging.getLogger("crawler.some").warning("posting to the https://h.example/in/9f8e7d6c")
+    written = capsys.readouterr().err
+    assert "posting to the https://h.example/in/***" in written
+
+
+def test_a_line_that_cannot_be_written_tells_nothing_of_its_contents(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure_logging(LogFormat.JSON, verbose=False)
+    logging.getLogger("crawler.some").warning("%d requests", SECRET)
+    written = capsys.readouterr().err
+    assert "test_logs.py" in written
+    assert "cannot be written: TypeError" in written
+    assert SECRET not in written
+
+
+def test_json_replaces_the_lines_that_rewrite_themselves(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("crawler.commands.progress.err._force_terminal", True)
+    with watching(quiet=False, verbose=False, log_format=LogFormat.JSON):
+        by_standard_logger()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["level"] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("url", "line", "shown"),
+    [
+        ("https://", URL, "https://***@h.example/?api_key=***"),
+        (
+            "https://hooks.example/",
+            "https://hooks.example/ is down",
+            "https://hooks.example/ is down",
+        ),
+        ("https://h.example/short", "/srv/short: https://h.example/short", "/srv/short: ***"),
+        ("https://h.example/a/t0ken-of-some-length", "no t0ken-of-some-length", "no ***"),
+        ("https://n%40me-it:w%24rd-it@h.example/", "w$rd-it of n@me-it", "*** of ***"),
+        ("https://me:word@h.example/x", "https://me:word@h.example/x", "https://***@***"),
+        ("tgram://987654:t0ken/chat", "t0ken 987654:t0ken", "t0ken ***"),
+    ],
+)
+def test_of_a_secret_url_all_is_hidden_that_others_may_quote(
+    url: str, line: str, shown: str
+) -> None:
+    hide_url(url)
+    assert without_secrets(line) == shown

@@ -1,0 +1,99 @@
+"""`freshet replay` asks the past of a store which policy would have kept it fresher."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from crawler.commands.main import app
+from tests.storage.small_store import SmallStore, small_store
+
+DAY_S = 86_400.0
+DAYS = 60
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SmallStore:
+    return asyncio.run(small_store(tmp_path / "crawl.db"))
+
+
+def fill(store: SmallStore) -> None:
+    """Ten pages, looked at once a day: one changes each day, the others never."""
+    store.run(0.0)
+    store.host()
+    for number in range(10):
+        page = store.page(f"/{number}", checked_at=1.0)
+        for day in range(DAYS):
+            kind = "new" if day == 0 else "changed" if number == 3 else "unchanged"
+            store.observe(page, (day + number / 100) * DAY_S, kind)
+
+
+def replay(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["replay", *map(str, arguments)])
+
+
+def test_the_policy_that_looks_where_changes_are_is_the_fresher_one(store: SmallStore) -> None:
+    fill(store)
+    result = replay(store.path, "--budget", "2/day", "--budget", "5/day", "--json")
+    assert result.exit_code == 0, result.output
+    found: Any = json.loads(result.stdout, parse_constant=pytest.fail)
+    assert found["pages"] == 10
+    assert found["captures"] == 600
+    cost = {
+        (verdict["policy"], verdict["budget_per_day"]): verdict["harmonic"]
+        for verdict in found["verdicts"]
+    }
+    assert set(cost) == {
+        (name, budget)
+        for name in ("greedy_index", "lambda_crawl", "uniform")
+        for budget in (2.0, 5.0)
+    }
+    for harmonic in cost.values():
+        assert harmonic["clairvoyant"] <= harmonic["optimistic"] <= harmonic["early"]
+        assert harmonic["early"] <= harmonic["pessimistic"]
+    assert cost["greedy_index", 2.0]["early"] < cost["uniform", 2.0]["early"]
+    assert cost["uniform", 5.0]["early"] < cost["uniform", 2.0]["early"]
+    verdict = found["verdicts"][0]
+    assert sum(verdict["fetches_by_host"].values()) == verdict["fetches"]
+    assert len(verdict["daily"]["harmonic"]) == len(verdict["daily"]["binary"]) == 54
+
+
+def test_the_table_names_each_policy_and_says_what_the_ranges_are(store: SmallStore) -> None:
+    fill(store)
+    result = replay(store.path, "--policy", "uniform", "--budget", "48/hour")
+    assert result.exit_code == 0, result.output
+    assert "With 1,152 fetches a day" in result.stdout
+    assert "uniform" in result.stdout
+    assert "Flagged: pages that were asked for more often" in result.stdout
+
+
+def test_without_a_budget_it_is_what_the_store_spent(store: SmallStore) -> None:
+    fill(store)
+    found = json.loads(replay(store.path, "--policy", "uniform", "--json").stdout)
+    assert found["verdicts"][0]["budget_per_day"] == pytest.approx(10.0, rel=0.02)
+
+
+def test_what_cannot_be_answered_is_said_in_one_line(store: SmallStore, tmp_path: Path) -> None:
+    empty = replay(store.path)
+    assert empty.exit_code == 1
+    assert "has seen no content of any page" in empty.stderr
+    store.run(0.0)
+    store.host()
+    store.observe(store.page("/", checked_at=1.0), 1.0, "new")
+    once = replay(store.path)
+    assert once.exit_code == 1
+    assert "has seen no page twice" in once.stderr
+    text = tmp_path / "text"
+    text.write_text("no store")
+    for result, code in (
+        (replay(text), 2),
+        (replay(store.path, "--policy", "nothing"), 2),
+        (replay(store.path, "--budget", "many"), 2),
+    ):
+        assert result.exit_code == code
+        assert result.stderr.count("\n") == 1

@@ -1,0 +1,117 @@
+"""A web whose pages name a hub, and the hub: it verifies, distributes, and forges if told to.
+
+Pages and hub answer in virtual time; what the hub sends goes over loopback to the daemon's own
+listener, while the clock stands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import parse_qsl
+
+import aiohttp
+
+from crawler.clock import VirtualClock
+from crawler.network.fetch import Fetcher, Request
+from storage.records import FetchResult, Outcome
+
+HUB = "http://hub.localhost/"
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@dataclass(slots=True)
+class Hub:
+    """A :class:`crawler.network.fetch.Fetcher` over another one.
+
+    ``advertises`` are the pages that name the hub; ``texts`` are answered as they stand.
+    ``verifies`` says if and how it verifies: the mode ("" for never), and ``lease_s``.
+    """
+
+    web: Fetcher
+    clock: VirtualClock
+    advertises: frozenset[str] = frozenset()
+    texts: dict[str, str] = field(default_factory=dict)
+    mode: str = ""
+    lease_s: str = "864000"
+    status: int = 202
+    asked: list[tuple[float, Mapping[str, str]]] = field(default_factory=list)
+    fetched: list[tuple[float, str]] = field(default_factory=list)
+    answers: list[tuple[int, str]] = field(default_factory=list)
+    pushes: dict[float, Callable[[Hub], object]] = field(default_factory=dict)
+
+    async def fetch(self, request: Request) -> FetchResult:
+        now = self.clock.now()
+        self.fetched.append((now, request.url))
+        for at in [at for at in self.pushes if at <= now]:
+            await self.pushes.pop(at)(self)  # type: ignore[misc]
+        if request.form is not None:
+            return await self._subscribed(request.url, dict(parse_qsl(request.form)))
+        if request.url in self.texts:
+            body = self.texts[request.url].encode()
+            headers = ((b"Content-Type", b"text/plain"),)
+            return FetchResult(
+                request.url, Outcome.FETCHED, now, 0.0, 200, headers=headers, body=body
+            )
+        result = await self.web.fetch(request)
+        if request.url in self.advertises:
+            link = (b"Link", f'<{HUB}>; rel="hub", <{request.url}>; rel=self'.encode())
+            result = replace(result, headers=(*result.headers, link))
+        return result
+
+    async def close(self) -> None:
+        await self.web.close()
+
+    async def _subscribed(self, url: str, form: Mapping[str, str]) -> FetchResult:
+        now = self.clock.now()
+        self.asked.append((now, form))
+        if self.mode == "denied":
+            query = {"hub.mode": "denied", "hub.topic": form["hub.topic"], "hub.reason": "no"}
+            self.answers.append(await self.get(form["hub.callback"], query))
+        elif self.mode:
+            self.answers.append(await self.verify(form))
+        outcome = Outcome.FETCHED if self.status < 300 else Outcome.FAILED
+        reason = None if self.status < 300 else f"http_{self.status}"
+        return FetchResult(url, outcome, now, 0.0, self.status, reason)
+
+    async def verify(self, form: Mapping[str, str], **changes: str) -> tuple[int, str]:
+        query = {
+            "hub.mode": form["hub.mode"], "hub.topic": form["hub.topic"],
+            "hub.challenge": "c4a1", "hub.lease_seconds": self.lease_s,
+        }  # fmt: skip
+        said = {key.replace("_", ".", 1): value for key, value in changes.items()}
+        return await self.get(form["hub.callback"], query | said)
+
+    async def distribute(
+        self, form: Mapping[str, str], body: bytes = b"news", method: str = "sha256",
+        secret: str | None = None,
+    ) -> tuple[int, str]:  # fmt: skip
+        key = form["hub.secret"] if secret is None else secret
+        digest = hmac.new(key.encode(), body, getattr(hashlib, method)).hexdigest()
+        headers = {"X-Hub-Signature": f"{method}={digest}"}
+        async with aiohttp.ClientSession() as session:
+            url = form["hub.callback"]
+            async with session.post(url, data=body, headers=headers) as response:
+                return response.status, await response.text()
+
+    async def get(self, url: str, query: Mapping[str, str]) -> tuple[int, str]:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(url, params=query) as response,
+        ):
+            return response.status, await response.text()
+
+    async def post_json(self, url: str, said: object) -> tuple[int, str]:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(url, json=said) as response,
+        ):
+            return response.status, await response.text()

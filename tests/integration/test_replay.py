@@ -1,0 +1,208 @@
+"""What was fetched, taken in again, gives the store that the crawl gave."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from crawler.admission.sites import seeds_from_arguments
+from crawler.clock import SteadyClock, VirtualClock
+from crawler.commands.crawling import crawl
+from crawler.commands.daemon_order import DaemonOrder
+from crawler.commands.keeping import keep
+from crawler.commands.networking import Network
+from crawler.commands.replaying import RunPast, replay
+from crawler.commands.replaying_archives import Archives
+from crawler.errors import CrawlError
+from crawler.network.fetch import Accept, Fetcher, Request
+from crawler.replaying.playing import Played
+from crawler.synthetic_web.fetcher import SyntheticFetcher
+from crawler.synthetic_web.presets import showcase
+from crawler.synthetic_web.server import serve
+from crawler.urls import canonical, origin
+from storage.records import FetchResult
+from tests.integration.quick import assert_consistent, order, quick, unwatched
+
+DAY_S = 86_400.0
+
+
+@dataclass(slots=True)
+class Tape:
+    """A fetcher that keeps what another one fetched."""
+
+    fetcher: Fetcher
+    played: list[Played] = field(default_factory=list)
+
+    async def fetch(self, request: Request) -> FetchResult:
+        result = await self.fetcher.fetch(request)
+        self.played.append(Played(result, request.accept, is_ours=True))
+        return result
+
+    async def close(self) -> None:
+        await self.fetcher.close()
+
+    def past(self, db: Path, *, is_lasting: bool = False) -> RunPast:
+        """The run as an archive would have it; of its site list the store tells."""
+
+        async def exchanges(after: float) -> AsyncIterator[Played]:
+            for each in sorted(self.played, key=lambda it: it.result.ended_at):
+                if each.result.ended_at >= after:
+                    yield each
+
+        async def probe(at_origin: str, after: float) -> FetchResult | None:
+            for each in sorted(self.played, key=lambda it: it.result.ended_at):
+                is_next = each.accept is Accept.PROBE and each.result.ended_at >= after
+                if is_next and str(origin(each.result.url)) == at_origin:
+                    return each.result
+            return None
+
+        with closing(sqlite3.connect(db)) as store:
+            seeds = store.execute("SELECT text, url, fallback_url, importance FROM seed").fetchall()
+            (began_at,) = store.execute("SELECT max(started_at) FROM crawl_run").fetchone()
+        return RunPast(began_at, seeds, exchanges, probe, is_lasting)
+
+
+OBSERVED = """
+SELECT p.url, o.at, o.kind, o.rung, o.status, o.reason, o.detail, o.resemblance,
+       o.blocks_added, o.blocks_removed, o.size_bytes
+FROM observation AS o JOIN page AS p ON p.id = o.page_id
+WHERE o.kind <> 'refused' ORDER BY p.url, o.at
+"""
+FOUND = """
+SELECT p.url, o.at, o.kind, o.rung
+FROM finding AS o JOIN page AS p ON p.id = o.page_id
+WHERE o.kind <> 'refused' ORDER BY p.url, o.at
+"""
+PAGES = """
+SELECT p.url, p.fetch_url, p.role, p.held_back, a.url, p.alias_kind, p.last_kind, p.status,
+       p.etag, p.last_modified, p.body_digest, p.text_digest, p.title, p.copy_of IS NULL
+FROM page AS p LEFT JOIN page AS a ON a.id = p.alias_of
+WHERE p.last_kind <> 'refused' ORDER BY p.url
+"""
+LINKS = """
+SELECT s.url, d.url, l.position, l.rel, l.anchor, l.first_seen_at,
+       l.last_seen_at, l.gone_at
+FROM link AS l JOIN page AS s ON s.id = l.src_id JOIN page AS d ON d.id = l.dst_id
+ORDER BY 1, 2, 3, 5, 6
+"""
+
+
+def rows(db: Path, query: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(db)) as store:
+        return store.execute(query).fetchall()
+
+
+def same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
+    """Whether rows are equal, times to a millisecond: an archive writes them in decimals."""
+    return all(
+        x == y or (isinstance(x, float) and isinstance(y, float) and abs(x - y) < 0.001)
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def assert_equal(live: Path, again: Path, *, refused: bool = False) -> None:
+    """The tables say the same, kind by kind and time by time; ``refused``: of refusals, too."""
+    for part in (OBSERVED, PAGES, LINKS, FOUND):
+        query = part
+        if refused:
+            query = part.replace("kind <> 'refused'", "kind NOT NULL")
+        theirs, ours = rows(live, query), rows(again, query)
+        assert theirs
+        assert len(theirs) == len(ours)
+        assert [(a, b) for a, b in zip(theirs, ours, strict=True) if not same(a, b)][:5] == []
+    assert_consistent(again)
+
+
+async def test_a_replay_of_a_daemon_gives_what_the_daemon_found(tmp_path: Path) -> None:
+    live, again = tmp_path / "live.db", tmp_path / "again.db"
+    web = showcase(seed=7, traps=False)
+    clock = VirtualClock(web.start_at + 5 * DAY_S)
+    tape = Tape(SyntheticFetcher(web, clock))
+    seeds = seeds_from_arguments([f"http://{name}.localhost/" for name in web.sites]).seeds
+    settings = quick(change__probe=True)
+    order = DaemonOrder(live, seeds, 300.0, "greedy_index", 6 * DAY_S)
+    await keep(settings, order, watch=unwatched, fetcher=tape, clock=clock, rng=Random(1))
+    await replay(settings, again, [tape.past(live, is_lasting=True)], watch=lambda _: None)
+    assert_equal(live, again)
+
+
+async def test_a_replay_of_two_crawls_gives_what_they_found(tmp_path: Path) -> None:
+    live, again = tmp_path / "live.db", tmp_path / "again.db"
+    web = showcase(seed=7, traps=False)
+    settings, pasts = quick(change__probe=True), []
+    async with serve(web) as server:
+        server.clock.advance(5 * DAY_S)
+        for _ in range(2):
+            network = Network(settings, SteadyClock())
+            tape = Tape(network.fetcher)
+            sites = order(live, server, list(web.sites))
+            await crawl(settings, sites, watch=unwatched, fetcher=tape)
+            await network.close()
+            pasts.append(tape.past(live))
+            server.clock.advance(10 * DAY_S)
+    await replay(settings, again, pasts, watch=lambda _: None)
+    assert_equal(live, again)
+    assert len({canonical(str(url)) for (url, *_) in rows(live, PAGES)}) > 100
+
+
+async def test_an_archive_gives_the_store_of_the_crawls_that_wrote_it(tmp_path: Path) -> None:
+    live, again, folder = tmp_path / "live.db", tmp_path / "again.db", tmp_path / "archive"
+    web = showcase(seed=7, traps=False)
+    settings = quick(change__probe=True, archive__dir=str(folder))
+    async with serve(web) as server:
+        server.clock.advance(5 * DAY_S)
+        for _ in range(2):
+            await crawl(settings, order(live, server, list(web.sites)), watch=unwatched)
+            server.clock.advance(10 * DAY_S)
+    with closing(Archives([folder], tmp_path / "order", quick(), _untold)) as archives:
+        pasts = archives.runs()
+        assert [len(past.seeds) for past in pasts] == [len(web.sites)] * 2
+        # Killed, and begun again: it goes on where it was.
+        half = [pasts[0], cut(pasts[1], 100)]
+        await replay(quick(change__probe=True), again, half, watch=_ignored)
+        await replay(quick(change__probe=True), again, pasts, watch=_ignored)
+        assert archives.losses.damages == []
+    assert_equal(live, again, refused=True)
+
+
+def _untold(_word: str) -> None:
+    """Nobody looks."""
+
+
+def _ignored(_batch: object) -> None:
+    """Nobody looks."""
+
+
+def cut(past: RunPast, count: int) -> RunPast:
+    """A run of which only so many exchanges are taken in."""
+
+    async def exchanges(after: float) -> AsyncIterator[Played]:
+        left = count
+        async for each in past.exchanges(after):
+            if not left:
+                return
+            left -= 1
+            yield each
+
+    return replace(past, exchanges=exchanges)
+
+
+async def test_a_replay_does_not_mix_with_another_crawl(tmp_path: Path) -> None:
+    db, folder = tmp_path / "crawl.db", tmp_path / "archive"
+    web = showcase(seed=7, traps=False)
+    async with serve(web) as server:
+        one = order(db, server, ["docs"])
+        await crawl(quick(archive__dir=str(folder)), one, watch=unwatched)
+        other = order(tmp_path / "other.db", server, ["docs"])
+        await crawl(quick(), other, watch=unwatched)
+    with (
+        closing(Archives([folder], tmp_path / "order", quick(), _untold)) as archives,
+        pytest.raises(CrawlError, match=r"other\.db: holds what is not in these archives"),
+    ):
+        await replay(quick(), tmp_path / "other.db", archives.runs(), watch=_ignored)

@@ -1,0 +1,51 @@
+"""Whatever is thrown away, a daemon knows the same afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+
+from crawler.clock import VirtualClock
+from storage import histories, retention, watched
+from storage.database import open_store, reading
+from storage.retention import Retention
+from tests.benchmarks.daemon_replay import differences, learnt_at_once
+from tests.integration.quick import assert_consistent
+from tests.integration.test_daemon import DAY_S, Stage
+
+BUDGET = 400.0
+#: As little as the settings allow, and less.
+NOTHING = Retention(1, 0.0, 0.0, 3, 0.0, 0.0)
+
+
+async def test_the_tightest_retention_changes_nothing_that_is_learnt(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db", audit_share=0.05)
+    await stage.keep(BUDGET, 5.0)
+    async with reading(stage.db) as connection:
+        pages, looks = await watched.pages(connection), await watched.looks(connection)
+        moves = await watched.moves(connection)
+        kept = await histories.pages(connection)
+    database = await open_store(stage.db)
+    thrown_away = await retention.prune(database, NOTHING, stage.clock.now())
+    await database.close()
+    gone = {each.what: each.rows for each in thrown_away if each.rows}
+    assert {"bodies", "failures", "links that went"} <= gone.keys()
+    assert_consistent(stage.db)
+    async with reading(stage.db) as connection:
+        pages_then, looks_then = await watched.pages(connection), await watched.looks(connection)
+        assert await watched.moves(connection) == moves
+        assert (await histories.pages(connection)).url == kept.url
+    for each in fields(looks):
+        assert np.array_equal(getattr(looks, each.name), getattr(looks_then, each.name))
+    for each in fields(pages):
+        assert np.array_equal(getattr(pages, each.name), getattr(pages_then, each.name))
+    before = learnt_at_once(pages, looks, stage.policy, BUDGET)
+    after = learnt_at_once(pages_then, looks_then, stage.policy, BUDGET)
+    apart = differences(before, after, float(looks.at.max()) / DAY_S + 0.01, BUDGET)
+    assert (apart.worth, apart.stale) == (0.0, 0.0)
+    stage.at(VirtualClock(stage.clock.now()))
+    report = await stage.keep(BUDGET, 1.0)
+    assert abs(report.fetches - BUDGET) <= 2
+    assert_consistent(stage.db)
