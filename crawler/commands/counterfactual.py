@@ -48,17 +48,24 @@ class Answer:
     comparison: Comparison
 
 
+def require_policies(names: Sequence[str]) -> None:
+    """Read the names of policies, before any work begins.
+
+    Raises:
+        PolicyError: one is not known, or an option of it.
+    """
+    for name in names:
+        askers.asker_of(name)
+
+
 def ask(question: Question) -> Answer:
     """Let the policies ask.
 
     Raises:
         CrawlError: the store has seen too little to judge by.
         StoreError: it cannot be read.
-        PolicyError: a policy is not known, or fails.
+        PolicyError: a policy fails.
     """
-    for name in question.policies:
-        # All names are read before the work begins.
-        askers.asker_of(name)
     with err.status("Reading the archive"):
         past = running.run(read_past(question.db, question.daemon))
     start, end = _span(question, past)

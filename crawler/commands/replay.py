@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from crawler.commands import running
 from crawler.commands.budget import crawls_per_day
 from crawler.commands.console import fail, print_json
-from crawler.commands.counterfactual import DEFAULT_POLICIES, Question, ask
+from crawler.commands.counterfactual import DEFAULT_POLICIES, Question, ask, require_policies
 from crawler.commands.counterfactual_view import as_json, print_answer
 from crawler.commands.options import ConfigFile, Json, read_settings
 from crawler.commands.replay_report import is_store, replay_archives, show
@@ -68,20 +69,22 @@ def replay_command(
     copy is stale) are means over pages and days, weighted with importance.
     """
     settings, _ = read_settings(config, {})
+    budgets = [crawls_per_day(text) for text in budget or []]
+    policies = policy or DEFAULT_POLICIES
     store = past[0]
     with running.told_in_one_line():
+        _check(past, policies)
         if len(past) > 1 or not is_store(store):
             if db is None:
                 fail("archives are replayed into a new store: name it with --db FILE", 2)
             found = replay_archives(past, db, settings)
-            if not policy and not budget:
+            if not policy and not budgets:
                 show(found, json=json)
                 return
             store = db
         elif db is not None:
             fail(f"{store} is a store already: --db is for archives", 2)
-        budgets = [crawls_per_day(text) for text in budget or []]
-        question = Question(store, policy or DEFAULT_POLICIES, budgets, shown, settings.daemon)
+        question = Question(store, policies, budgets, shown, settings.daemon)
         try:
             answer = ask(question)
         except PolicyError as error:
@@ -90,3 +93,14 @@ def replay_command(
             print_json(as_json(answer))
         else:
             print_answer(answer)
+
+
+def _check(past: Sequence[Path], policies: Sequence[str]) -> None:
+    """End, before any work, where a path or a name is wrong."""
+    for path in past:
+        if not path.exists():
+            fail(f"{path}: no such file", 2)
+    try:
+        require_policies(policies)
+    except PolicyError as error:
+        fail(str(error), 2)

@@ -16,6 +16,7 @@ from crawler.commands.console import err, out, print_json
 from crawler.commands.replaying import replay
 from crawler.commands.replaying_archives import Archives, Losses
 from crawler.commands.report import CrawlReport
+from crawler.errors import CrawlError
 from crawler.replaying.playing import Counts
 
 #: Records that every archive has, and of which nobody expects an exchange.
@@ -60,12 +61,15 @@ def replay_archives(paths: Sequence[Path], db: Path, settings: Settings) -> Repl
         StoreError: the store cannot be opened, read or written.
     """
     index = db.with_name(f"{db.name}.order")
+    if db.exists() and not index.exists():
+        raise CrawlError(
+            f"{db}: no replay made it ({index.name} is not beside it); name a new file with --db"
+        )
     with (
         err.status("Reading the archives") as status,
         closing(Archives(paths, index, settings, status.update)) as archives,
     ):
-        work = replay(settings, db, archives.runs(), watch=lambda _batch: None)
-        reports, counts = running.run(work)
+        reports, counts = running.run(replay(settings, db, archives.runs()))
         return Replayed(reports, counts, archives.losses)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from config.settings import Settings
 from crawler.admission.seeding import Seeding
 from crawler.clock import VirtualClock
-from crawler.commands.assembly import Assembly, Observer, Surroundings, copy_rule
+from crawler.commands.assembly import Assembly, Surroundings, copy_rule
 from crawler.commands.correcting import correct
 from crawler.commands.parsers import parser_of
 from crawler.commands.report import CrawlReport, make_report
@@ -77,13 +77,17 @@ async def _own_lane(url: str) -> str:
 
 
 async def replay(
-    settings: Settings, db: Path, pasts: Sequence[RunPast], *, watch: Observer
+    settings: Settings, db: Path, pasts: Sequence[RunPast]
 ) -> tuple[list[CrawlReport], Counts]:
     """Fill a store from the past, run after run; the report of each, and what was no visit.
+
+    No alerts are written: they would be sent years late.
 
     Raises:
         StoreError: the store cannot be opened, read or written.
     """
+    silent = settings.alerts.model_copy(update={"rules": ()})
+    settings = settings.model_copy(update={"alerts": silent})
     async with AsyncExitStack() as stack:
         database = await open_store(db)
         stack.push_async_callback(database.close)
@@ -97,7 +101,7 @@ async def replay(
                 settings, database, run_id, clock, _Nowhere(), _own_lane, parser, Random(0),
                 lasting=past.is_lasting, probe=_probes(database, past, clock),
             )  # fmt: skip
-            reports.append(await _Replay(around, past, clock, counts).perform(watch))
+            reports.append(await _Replay(around, past, clock, counts).perform())
         return reports, counts
 
 
@@ -180,10 +184,9 @@ class _Replay:
         self._assembly.listeners += [self._tally.add, self._uncommitted.acknowledged]
         self._counts = counts
 
-    async def perform(self, watch: Observer) -> CrawlReport:
+    async def perform(self) -> CrawlReport:
         """Take in all exchanges, and close the run as a crawl does."""
         began = perf_counter()
-        self._assembly.listeners.append(watch)
         known = await seeds.load(self._around.database.reader)
         seeding = Seeding(known, self._assembly.admission)
         await self._assembly.ask_schemes(seeding)
@@ -206,8 +209,8 @@ class _Replay:
             assembly.visiting(seeding), assembly.frontier, assembly.book, assembly.admission,
             _known(self._around.database), self._clock,
         )  # fmt: skip
-        player = Player(stage, self._uncommitted, self._counts)
         done_at = await observations.last_at(self._around.database.reader, self._around.run_id)
+        player = Player(stage, self._uncommitted, self._counts, done_at)
         self._kept_up_at = self._past.last_upkeep(done_at)
         async for played in self._past.exchanges(done_at - _MARGIN_S):
             while self._past.is_lasting and played.result.ended_at >= self._kept_up_at + _DAY_S:

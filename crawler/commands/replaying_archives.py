@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -21,7 +22,7 @@ from crawler.replaying.order import Entry, Order
 from crawler.replaying.playing import Played
 from crawler.replaying.reading import Reading
 from crawler.replaying.results import accept_of, fetch_result, is_ours
-from crawler.urls import is_http, origin
+from crawler.urls import origin
 from storage.records import FetchResult
 
 #: A probe is what its host is sent next: so many exchanges of it, and of all, are looked at.
@@ -55,9 +56,12 @@ class Archives:
     ) -> None:
         self._settings = settings
         self._tell = tell
-        self._order = Order(index)
-        self._order.build(inputs_of(paths), lambda name: tell(f"Reading {name}"))
+        inputs = inputs_of(paths)
         limits = settings.fetch.max_body_bytes, settings.sitemaps.max_bytes
+        with ExitStack() as opened:
+            self._order = opened.enter_context(Order(index))
+            self._order.build(inputs, lambda name: tell(f"Reading {name}"))
+            opened.pop_all()
         self._reading = Reading(self._order, max(limits))
         self.losses = Losses(skipped=self._order.skipped())
         for damage in self._order.damages():
@@ -79,10 +83,13 @@ class Archives:
         first = next(self._order.entries(), None)
         if first is None:
             raise CrawlError("there is no exchange in the archives")
-        if not accounts or first.position.ended_at < accounts[0].began_at:
-            accounts.insert(0, Account(first.started_at, is_lasting=False, seeds=()))
-        ends = [each.began_at for each in accounts[1:]] + [inf]
-        return [self._run(a, end) for a, end in zip(accounts, ends, strict=True)]
+        ends = [each.began_at for each in accounts] + [inf]
+        found = [self._run(a, end) for a, end in zip(accounts, ends[1:], strict=True)]
+        if first.position.ended_at < ends[0]:
+            others = Account(first.started_at, is_lasting=False, seeds=())
+            # Nobody else sends probes.
+            found.insert(0, replace(self._run(others, ends[0]), probe=_no_probe))
+        return found
 
     def _run(self, account: Account, end: float) -> RunPast:
         def exchanges(after: float) -> AsyncIterator[Played]:
@@ -106,7 +113,7 @@ class Archives:
 
     def _played(self, found: ArchivedExchange) -> Played:
         result = fetch_result(found, self._settings.fetch.max_body_bytes)
-        return Played(result, accept_of(found), is_ours(found))
+        return Played(result, accept_of(found), is_ours(found), found.facts.is_unasked)
 
     def _probe(self, at_origin: str, after: float) -> FetchResult | None:
         """The answer to the next probe of a host, where that is what it was sent next."""
@@ -122,5 +129,12 @@ class Archives:
         return None
 
 
+async def _no_probe(_at_origin: str, _after: float) -> None:
+    return None
+
+
 def _is_of(entry: Entry, at_origin: str) -> bool:
-    return is_http(entry.url) and str(origin(entry.url)) == at_origin
+    try:
+        return str(origin(entry.url)) == at_origin
+    except ValueError:
+        return False

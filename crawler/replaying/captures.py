@@ -66,7 +66,7 @@ class Facts:
 
     The words are those of the lines of its metadata record. ``duration_s`` is ``fetchTimeMs`` in
     seconds; Heritrix writes that, too, and the rest is ours: without an ``outcome`` the record is
-    somebody else's.
+    somebody else's. ``is_unasked``: nothing was sent.
     """
 
     duration_s: float = 0.0
@@ -77,6 +77,7 @@ class Facts:
     location: str | None = None
     accept: str | None = None
     truncated: str | None = None
+    is_unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -124,6 +124,7 @@ def facts_of(block: bytes) -> Facts:
         location=fields.get("location"),
         accept=fields.get("accept"),
         truncated=fields.get("truncated"),
+        is_unasked=fields.get("fetches") == "0",
     )
 
 

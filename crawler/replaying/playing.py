@@ -16,7 +16,7 @@ from crawler.errands import Refusal, RobotsErrand
 from crawler.frontier import Frontier
 from crawler.network.fetch import Accept
 from crawler.robots.book import RobotsBook
-from crawler.urls import canonical, is_http, origin, robots_url
+from crawler.urls import canonical, origin
 from crawler.visiting import Visiting
 from storage.records import (
     Acknowledged,
@@ -24,6 +24,8 @@ from storage.records import (
     Entry,
     FetchResult,
     Host,
+    Kind,
+    Observation,
     Outcome,
     Role,
     SeedsSettled,
@@ -39,12 +41,14 @@ _UNCOMMITTED = 64
 class Played:
     """One exchange as the fetcher gave it.
 
-    ``is_ours``: Freshet asked, and had looked at robots.txt before.
+    ``is_ours``: Freshet wrote it down, and had looked at robots.txt before; ``is_unasked``: it
+    sent nothing, as that forbade it or the host was given up.
     """
 
     result: FetchResult
     accept: Accept
     is_ours: bool = False
+    is_unasked: bool = False
 
 
 class Uncommitted:
@@ -95,6 +99,8 @@ class Counts:
     #: Of hosts of which no page was ever asked for.
     stray_robots: int = 0
     refused_again: int = 0
+    #: What others archived under addresses that are no URLs of http.
+    not_http: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +133,15 @@ class Player:
 
     *Invariant.* An exchange is taken in when all that an earlier one found out of its page, and
     that it exists at all, has committed. Consequence: a replay gives what the crawl gave.
+
+    ``done_at`` is of when the last observation is that a replay before this one made.
     """
 
-    def __init__(self, stage: Stage, uncommitted: Uncommitted, counts: Counts) -> None:
+    def __init__(
+        self, stage: Stage, uncommitted: Uncommitted, counts: Counts, done_at: float
+    ) -> None:
         self._stage = stage
+        self._done_at = done_at
         self._uncommitted = uncommitted
         self._hops: dict[str, RobotsErrand] = {}
         self._early_robots: dict[str, list[FetchResult]] = {}
@@ -140,6 +151,11 @@ class Player:
         """Take one exchange in; the clock goes on to its end."""
         result = played.result
         self._stage.clock.go_on_from(result.ended_at)
+        try:
+            url = canonical(result.url)
+        except ValueError:
+            self.counts.not_http += 1
+            return
         match played.accept:
             case Accept.ROBOTS:
                 await self._robots(result)
@@ -147,9 +163,8 @@ class Player:
                 self.counts.probes += 1
             case Accept.ANSWER:
                 self.counts.calls += 1
-            case _ if is_http(result.url):
-                role = Role.SITEMAP if played.accept is Accept.SITEMAP else Role.PAGE
-                await self._page(result, role, is_ours=played.is_ours)
+            case _:
+                await self._page(played, url)
 
     async def finish(self) -> None:
         """Wait until everything is committed."""
@@ -158,25 +173,39 @@ class Player:
 
     # -- pages -------------------------------------------------------------------
 
-    async def _page(self, result: FetchResult, role: Role, *, is_ours: bool) -> None:
-        url = canonical(result.url)
+    async def _page(self, played: Played, url: str) -> None:
+        result = played.result
+        role = Role.SITEMAP if played.accept is Accept.SITEMAP else Role.PAGE
         if result.outcome is Outcome.REDIRECTED:
             # Whether it leads in a circle shows in what other pages lead to.
             await self._uncommitted.settled()
         due = await self._due(url) or await self._admitted(url, result, role)
         await self._know_host(due.host_id, str(origin(url)))
-        if await self._stage.known.is_taken(due.page_id, result.ended_at):
-            # A replay that was killed goes on a little before where it was.
+        if await self._is_taken(due, result):
             return
         due = replace(due, fetch_url=result.url, due_at=result.started_at)
-        rule = self._forbidden(due) if not is_ours else None
+        rule = self._forbidden(due) if not played.is_ours else None
         if result.outcome is Outcome.REFUSED and result.status is None:
             await self._uncommitted.submit(self._refusal(due, result.detail or ""))
+        elif played.is_unasked:
+            await self._uncommitted.submit(self._given_up(due, result))
         elif rule is not None:
             self.counts.refused_again += 1
             await self._uncommitted.submit(self._refusal(due, rule))
         else:
             await self._uncommitted.submit(await self._stage.visiting.page_answered(due, result))
+
+    async def _is_taken(self, due: DueUrl, result: FetchResult) -> bool:
+        """Whether it was before: a replay that was killed goes on a little before where it was."""
+        if result.ended_at > self._done_at:
+            return False
+        return await self._stage.known.is_taken(due.page_id, result.ended_at)
+
+    def _given_up(self, due: DueUrl, result: FetchResult) -> Visit:
+        observation = Observation(
+            due.page_id, result.ended_at, Kind.FAILED, reason=result.reason, detail=result.detail
+        )
+        return Visit(due, observation, role=due.role, fetches=0)
 
     def _refusal(self, due: DueUrl, rule: str) -> Visit:
         return self._stage.visiting.refusal(Refusal(due, rule))
@@ -240,10 +269,3 @@ class Player:
             self._stage.frontier.add_host(host, at_origin)
             known = host.host_id, at_origin
         return RobotsErrand(known[0], at_origin, result.url, known[1])
-
-
-def accepted(url: str) -> Accept:
-    """What an exchange of another crawler was for, by its URL."""
-    if not is_http(url):
-        return Accept.PAGE
-    return Accept.ROBOTS if url == robots_url(origin(url)) else Accept.PAGE

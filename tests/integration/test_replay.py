@@ -128,7 +128,7 @@ async def test_a_replay_of_a_daemon_gives_what_the_daemon_found(tmp_path: Path) 
     settings = quick(change__probe=True)
     order = DaemonOrder(live, seeds, 300.0, "greedy_index", 6 * DAY_S)
     await keep(settings, order, watch=unwatched, fetcher=tape, clock=clock, rng=Random(1))
-    await replay(settings, again, [tape.past(live, is_lasting=True)], watch=lambda _: None)
+    await replay(settings, again, [tape.past(live, is_lasting=True)])
     assert_equal(live, again)
 
 
@@ -146,7 +146,7 @@ async def test_a_replay_of_two_crawls_gives_what_they_found(tmp_path: Path) -> N
             await network.close()
             pasts.append(tape.past(live))
             server.clock.advance(10 * DAY_S)
-    await replay(settings, again, pasts, watch=lambda _: None)
+    await replay(settings, again, pasts)
     assert_equal(live, again)
     assert len({canonical(str(url)) for (url, *_) in rows(live, PAGES)}) > 100
 
@@ -165,17 +165,16 @@ async def test_an_archive_gives_the_store_of_the_crawls_that_wrote_it(tmp_path: 
         assert [len(past.seeds) for past in pasts] == [len(web.sites)] * 2
         # Killed, and begun again: it goes on where it was.
         half = [pasts[0], cut(pasts[1], 100)]
-        await replay(quick(change__probe=True), again, half, watch=_ignored)
-        await replay(quick(change__probe=True), again, pasts, watch=_ignored)
+        rule = {"name": "late", "match": "*", "url": "http://127.0.0.1:9/"}
+        later = quick(change__probe=True, alerts__rules=[rule])
+        await replay(later, again, half)
+        await replay(later, again, pasts)
         assert archives.losses.damages == []
     assert_equal(live, again, refused=True)
+    assert rows(again, "SELECT count(*) FROM alert") == [(0,)]
 
 
 def _untold(_word: str) -> None:
-    """Nobody looks."""
-
-
-def _ignored(_batch: object) -> None:
     """Nobody looks."""
 
 
@@ -205,4 +204,4 @@ async def test_a_replay_does_not_mix_with_another_crawl(tmp_path: Path) -> None:
         closing(Archives([folder], tmp_path / "order", quick(), _untold)) as archives,
         pytest.raises(CrawlError, match=r"other\.db: holds what is not in these archives"),
     ):
-        await replay(quick(), tmp_path / "other.db", archives.runs(), watch=_ignored)
+        await replay(quick(), tmp_path / "other.db", archives.runs())
