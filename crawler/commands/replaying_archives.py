@@ -14,7 +14,6 @@ from typing import Final
 from config.settings import Settings
 from crawler.commands.replaying import RunPast
 from crawler.errors import CrawlError
-from crawler.network.fetch import Accept
 from crawler.replaying.accounts import Account, accounts_of
 from crawler.replaying.captures import ArchivedExchange, Damage, Position
 from crawler.replaying.inputs import inputs_of
@@ -62,7 +61,7 @@ class Archives:
             self._order = opened.enter_context(Order(index))
             self._order.build(inputs, lambda name: tell(f"Reading {name}"))
             opened.pop_all()
-        self._reading = Reading(self._order, max(limits))
+        self._reading = Reading(self._order, max(limits), requests=False)
         self.losses = Losses(skipped=self._order.skipped())
         for damage in self._order.damages():
             self.losses.add(damage)
@@ -117,16 +116,18 @@ class Archives:
 
     def _probe(self, at_origin: str, after: float) -> FetchResult | None:
         """The answer to the next probe of a host, where that is what it was sent next."""
+        probe = self._order.next_probe(at_origin, after)
+        if probe is None:
+            return None
         nearby = islice(self._order.entries(Position(after, -1, -1)), _NEXT)
-        for entry in islice(filter(lambda it: _is_of(it, at_origin), nearby), _NEXT_OF_HOST):
-            try:
-                found = self._reading.exchange(entry)
-            except (ValueError, OSError):
-                # It is told of when its turn comes.
-                continue
-            if accept_of(found) is Accept.PROBE and found.ended_at >= after:
-                return self._played(found).result
-        return None
+        of_host = islice((each for each in nearby if _is_of(each, at_origin)), _NEXT_OF_HOST)
+        if all(each.position != probe.position for each in of_host):
+            return None
+        try:
+            return self._played(self._reading.exchange(probe)).result
+        except (ValueError, OSError):
+            # It is told of when its turn comes.
+            return None
 
 
 async def _no_probe(_at_origin: str, _after: float) -> None:

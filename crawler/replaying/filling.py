@@ -113,6 +113,7 @@ class Filling:
         if unread or self._has_others(kept):
             self._forget(kept)
             self._db.execute(index.NOT_FINISHED)
+            self._db.execute(index.NO_PROBES)
         insert = "INSERT INTO source VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, 0)"
         return [
             (int(self._db.execute(insert, row).lastrowid or 0), file, bool(row[-1]))
@@ -191,6 +192,7 @@ class Filling:
             self._db.execute(index.UNRESOLVED, (Flaw.UNRESOLVED,))
             for statement in index.NO_LOOKUPS:
                 self._db.execute(statement)
+        self._db.execute(index.PROBES)
         self._db.execute(index.IN_TIME)
 
 
@@ -207,7 +209,8 @@ def _row(number: int, gathered: Gathered) -> tuple[Any, ...]:
     at = gathered.at
     return (
         gathered.ended_at, number, at.offset, at.nth, gathered.kind, gathered.url,
-        gathered.started_at, gathered.status, gathered.digest, gathered.outcome, at.length,
+        gathered.started_at, gathered.status, gathered.digest, gathered.outcome,
+        gathered.accept, at.length,
         *_columns(gathered.request), *_columns(gathered.facts),
         gathered.record, key(gathered.url), *gathered.refers, None,
     )  # fmt: skip

@@ -45,6 +45,7 @@ class Gathered:
     status: int | None
     digest: str | None
     outcome: str | None
+    accept: str | None
     record: int
     answer: Place | None
     request: Place | None
@@ -188,8 +189,8 @@ class Gathering:
             known = Facts() if facts is None else facts[1]
             yield Gathered(
                 answer.kind, answer.url, answer.at, answer.at + known.duration_s, answer.status,
-                answer.digest, known.outcome, answer.record, answer.place, group.request,
-                None if facts is None else facts[0], answer.refers,
+                answer.digest, known.outcome, known.accept, answer.record, answer.place,
+                group.request, None if facts is None else facts[0], answer.refers,
             )  # fmt: skip
 
     def _bare(self, group: _Group) -> Iterator[Gathered]:
@@ -204,8 +205,8 @@ class Gathering:
             self.skipped["metadata of an answer that is lost"] += 1
         else:
             yield Gathered(
-                CaptureKind.BARE, url, at, at + facts.duration_s, None, None, facts.outcome, 0,
-                None, group.request, place,
+                CaptureKind.BARE, url, at, at + facts.duration_s, None, None, facts.outcome,
+                facts.accept, 0, None, group.request, place,
             )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Final
 #: Ours, so that no other database is overwritten: "FrIx".
 APPLICATION: Final = 0x46724978
 #: Counted up with every change of the tables; an index of another version is made anew.
-VERSION: Final = 1
+VERSION: Final = 2
 
 TABLES: Final = """
 CREATE TABLE source (
@@ -20,7 +20,7 @@ CREATE TABLE exchange (
     id INTEGER PRIMARY KEY,
     ended REAL NOT NULL, source INTEGER NOT NULL, at INTEGER NOT NULL, nth INTEGER NOT NULL,
     kind TEXT NOT NULL, url TEXT NOT NULL, started REAL NOT NULL, status INTEGER,
-    digest TEXT, outcome TEXT, length INTEGER NOT NULL,
+    digest TEXT, outcome TEXT, accept TEXT, length INTEGER NOT NULL,
     request_at INTEGER, request_length INTEGER, request_nth INTEGER,
     facts_at INTEGER, facts_length INTEGER, facts_nth INTEGER,
     record_key INTEGER NOT NULL, url_key INTEGER NOT NULL,
@@ -39,9 +39,11 @@ CREATE TABLE listed (
 ) WITHOUT ROWID;
 """
 
-INSERT: Final = f"INSERT INTO exchange VALUES (NULL{', ?' * 23})"
+INSERT: Final = f"INSERT INTO exchange VALUES (NULL{', ?' * 24})"
 #: Rows go in without an index. It is made when all are there, so it also says that they are.
 IN_TIME: Final = "CREATE INDEX exchange_in_time ON exchange (ended, source, at, nth)"
+PROBES: Final = "CREATE INDEX probe ON exchange (url, ended) WHERE accept = 'probe'"
+NO_PROBES: Final = "DROP INDEX IF EXISTS probe"
 NOT_FINISHED: Final = "DROP INDEX IF EXISTS exchange_in_time"
 IS_FINISHED: Final = "SELECT 1 FROM sqlite_schema WHERE name = 'exchange_in_time'"
 #: What only revisits need, while they are resolved.
@@ -78,13 +80,18 @@ INSERT INTO damage SELECT source, at, 'the original of this revisit is in none o
 FROM exchange WHERE kind = 'same' AND original IS NULL ORDER BY id
 """
 #: A page of the order; a revisit without its original is none that can be read.
-READ: Final = """
+_COLUMNS: Final = """
 SELECT r.ended, r.source, r.at, r.nth, r.kind, r.url, r.started, r.status, r.digest, r.outcome,
     r.length, r.request_at, r.request_length, r.request_nth,
     r.facts_at, r.facts_length, r.facts_nth, o.source, o.at, o.length, o.nth
 FROM exchange r LEFT JOIN exchange o ON o.id = r.original
-WHERE (r.ended, r.source, r.at, r.nth) > (?, ?, ?, ?) AND (r.kind <> 'same' OR o.id IS NOT NULL)
+WHERE (r.kind <> 'same' OR o.id IS NOT NULL) AND """
+READ: Final = f"""{_COLUMNS} (r.ended, r.source, r.at, r.nth) > (?, ?, ?, ?)
 ORDER BY r.ended, r.source, r.at, r.nth LIMIT ?
+"""
+#: The next probe of a host: URLs from one up to, not including, another; and a time.
+NEXT_PROBE: Final = f"""{_COLUMNS} r.accept = 'probe' AND r.url >= ? AND r.url < ? AND r.ended >= ?
+ORDER BY r.ended LIMIT 1
 """
 INFOS: Final = "SELECT at, source, offset, nth, length FROM info ORDER BY 1, 2, 3, 4"
 COUNT: Final = "SELECT count(*) FROM exchange WHERE kind <> 'same' OR original IS NOT NULL"

@@ -7,13 +7,13 @@ is called a member here is either. Memory holds one slice at a time.
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import zstandard
+from isal import isal_zlib
 
 from crawler.replaying.messages import MAX_HEAD_BYTES, head_end, header_lines, named
 from crawler.replaying.slices import Slice
@@ -28,6 +28,8 @@ _TRAILERS = (b"\r\n\r\n", b"\n\n", b"\r\n", b"\n", b"")
 _MAX_DICTIONARY_BYTES = 64 * 1024 * 1024
 #: A skippable zstd frame that holds the dictionary of all frames behind it.
 _DICTIONARY = b"\x5d\x2a\x4d\x18"
+#: Its stubs call the one of isal a value.
+_UNDECODABLE = (cast("type[Exception]", isal_zlib.error), zstandard.ZstdError)
 
 
 class Coding(StrEnum):
@@ -77,7 +79,7 @@ class Codec(NamedTuple):
     def decoder(self) -> _Decoder:
         """A decoder of one member."""
         if self.coding is Coding.GZIP:
-            return zlib.decompressobj(31)
+            return isal_zlib.decompressobj(31)
         known = self.dictionary and zstandard.ZstdCompressionDict(self.dictionary)
         return zstandard.ZstdDecompressor(dict_data=known or None).decompressobj()
 
@@ -106,7 +108,7 @@ class Member:
                 part = data[start : start + step]
                 try:
                     piece = decoder.decompress(part)
-                except (zlib.error, zstandard.ZstdError) as error:
+                except _UNDECODABLE as error:
                     raise BrokenMember(f"{self._codec.coding}: {error}") from error
                 self.end += len(part) - len(decoder.unused_data if decoder.eof else b"")
                 if piece:

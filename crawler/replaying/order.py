@@ -141,6 +141,12 @@ class Order:
                 after = entry.position
                 yield entry
 
+    def next_probe(self, at_origin: str, after: float) -> Entry | None:
+        """What a host (``http://HOST``) was sent first from a time on to see how it says no."""
+        # What comes behind all that begin with a slash.
+        rows = self._rows(index.NEXT_PROBE, (f"{at_origin}/", f"{at_origin}0", after))
+        return _entry(rows[0]) if rows else None
+
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         assert self._db is not None  # noqa: S101 - narrows the type
         try:

@@ -54,6 +54,7 @@ from crawler.replaying.warc_files import warc_records
 MAX_BODY_BYTES = 50 * 1024 * 1024
 
 _OPEN_FILES = 64
+_NOT_MODIFIED = 304
 #: Room for the heads of the record and of the message in it, and for chunked framing.
 _ROOM_BYTES = 2 * MAX_HEAD_BYTES
 _CHANGED = "the record is not the one that was indexed: the file has changed since"
@@ -76,11 +77,15 @@ class Reading:
     """Reads the exchanges of an index; keep it open while its exchanges are wanted.
 
     ``max_body_bytes`` bounds a body as it is stored; more of it is not read. Give the largest
-    limit that any of them may have.
+    limit that any of them may have. Without ``requests`` those are read only where an answer
+    cannot be told without them: to a 304 that others wrote.
     """
 
-    def __init__(self, order: Order, max_body_bytes: int = MAX_BODY_BYTES) -> None:
+    def __init__(
+        self, order: Order, max_body_bytes: int = MAX_BODY_BYTES, *, requests: bool = True
+    ) -> None:
         self._order = order
+        self._requests = requests
         self._max_bytes = max_body_bytes + _ROOM_BYTES
         self._max_body_bytes = max_body_bytes
         self._files = order.sources
@@ -123,7 +128,8 @@ class Reading:
         """
         source = entry.position.source
         # In the order in which crawlers write them, for the files that are streams.
-        request = self._record(source, entry.request)
+        is_plain = not self._requests and (entry.status != _NOT_MODIFIED or entry.outcome)
+        request = None if is_plain else self._record(source, entry.request)
         answer = self._record(source, entry.answer)
         facts = self._record(source, entry.facts)
         witness = answer or facts

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import process_time
+from time import process_time, time
 
 from config.loading import load
 from config.settings import Settings
@@ -40,14 +40,14 @@ class MemoryFetcher:
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make one exchange."""
-        page = self.pages.get(request.url)
+        page, now = self.pages.get(request.url), time()
         if page is None:
-            return FetchResult(request.url, Outcome.GONE, 0, 0, 404, "http_404")
+            return FetchResult(request.url, Outcome.GONE, now, 0, 404, "http_404")
         headers = ((b"Content-Type", page.content_type.encode()), (b"ETag", _ETAG.encode()))
         if request.validators is not None and request.validators.etag == _ETAG:
-            return FetchResult(request.url, Outcome.NOT_MODIFIED, 0, 0, 304, headers=headers)
+            return FetchResult(request.url, Outcome.NOT_MODIFIED, now, 0, 304, headers=headers)
         return FetchResult(
-            request.url, Outcome.FETCHED, 0, 0, 200, headers=headers, wire_body=page.body,
+            request.url, Outcome.FETCHED, now, 0, 200, headers=headers, wire_body=page.body,
             body=page.body,
         )  # fmt: skip
 
@@ -100,7 +100,7 @@ async def crawl_from_memory(
     tree: Tree, origins: Sequence[str], limit: int, directory: Path
 ) -> Whole:
     """Crawl so many pages, and once more all that were found, for which 304 is answered."""
-    pages = {page.url: page for page in _pages(tree, origins)}
+    pages = {page.url: page for page in pages_of(tree, origins)}
     seeds = seeds_from_arguments([f"{origin}/index.html" for origin in origins]).seeds
     order = CrawlOrder(directory / "memory.db", seeds)
     fetcher, record = MemoryFetcher(pages), _Record()
@@ -108,7 +108,7 @@ async def crawl_from_memory(
     await crawl(_settings(limit), order, watch=record.watch, fetcher=fetcher)
     own_after_s, children_after_s = cpu_s()
     fetched = [e.due.fetch_url for e in record.entries if isinstance(e, Visit) and e.capture]
-    _forget_unfetched(order.db)
+    forget_unfetched(order.db)
     order, again = replace(order, mode=Mode.NEW), _Record()
     before_s = process_time()
     await crawl(_settings(0), order, watch=again.watch, fetcher=fetcher)
@@ -125,7 +125,8 @@ async def crawl_from_memory(
     )
 
 
-def _pages(tree: Tree, origins: Sequence[str]) -> list[Page]:
+def pages_of(tree: Tree, origins: Sequence[str]) -> list[Page]:
+    """The pages of the sites, under these origins."""
     return [
         Page(
             f"{origin}/{path.relative_to(site).as_posix()}",
@@ -138,7 +139,7 @@ def _pages(tree: Tree, origins: Sequence[str]) -> list[Page]:
     ]
 
 
-def _forget_unfetched(store: Path) -> None:
+def forget_unfetched(store: Path) -> None:
     """Let nothing be due but the pages that have been fetched."""
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("UPDATE page SET held_back = 'sample' WHERE last_kind IS NULL")

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crawler.admission.sites import seeds_from_arguments
+from crawler.clock import VirtualClock
 from crawler.commands.crawling import CrawlOrder, crawl
 from crawler.synthetic_web.chance import DAY_S
 from crawler.synthetic_web.clock import WebClock
@@ -94,14 +95,14 @@ class Score:
 
 async def crawled(web: SyntheticWeb, db: Path, visits: int) -> list[float]:
     """Crawl the web so often as it changes; the web's time of each visit."""
-    clock = WebClock(web.start_at)
+    clock = VirtualClock(web.start_at)
     fetcher = SyntheticFetcher(web, clock)
     seeds = seeds_from_arguments([fetcher.addresses.origin(name) for name in web.sites]).seeds
     times = []
     for n in range(visits):
         times.append(clock.now())
-        await crawl(quick(), CrawlOrder(db, seeds), watch=unwatched, fetcher=fetcher)
-        clock.advance(INTERVALS_DAYS[n % len(INTERVALS_DAYS)] * DAY_S)
+        await crawl(quick(), CrawlOrder(db, seeds), watch=unwatched, fetcher=fetcher, clock=clock)
+        clock.go_on_from(clock.now() + INTERVALS_DAYS[n % len(INTERVALS_DAYS)] * DAY_S)
     return times
 
 

@@ -8,7 +8,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.benchmarks import replay_policies, replay_reading, replay_thinned
+from tests.benchmarks import (
+    crawl_tree,
+    replay_policies,
+    replay_reading,
+    replay_thinned,
+    replay_whole,
+)
 from tests.benchmarks.command import arguments, finish, say
 
 _SITES = Path(os.environ.get("FRESHET_EVOLUTION_DIR", "evolution"))
@@ -28,6 +34,14 @@ def main() -> None:
     parser.add_argument("--read", action="store_true", help="archives, beside a loop of warcio")
     parser.add_argument("--exchanges", type=int, default=3_000, help="with --read: in the archive")
     parser.add_argument("--rows", type=int, default=1_000_000, help="with --read: in an index")
+    parser.add_argument(
+        "--whole", action="store_true", help="archives into a store, beside a naive loop"
+    )
+    parser.add_argument("--captures", type=int, default=2_000, help="with --whole: of each crawl")
+    parser.add_argument(
+        "--tree", type=Path, action="append", default=[], metavar="DIR",
+        help="with --whole: pages to crawl instead of Debian's documentation packages",
+    )  # fmt: skip
     options = parser.parse_args()
     result: dict[str, object] = {}
     if options.counterfactual:
@@ -39,6 +53,11 @@ def main() -> None:
     if options.read:
         say("== read")
         result["read"] = replay_reading.figures(options.exchanges, options.rows)
+    if options.whole:
+        say("== whole")
+        sites = crawl_tree.sources(options.tree, quick=False)
+        tree = crawl_tree.opened(list(sites.values()))
+        result["whole"] = replay_whole.figures(tree, options.captures)
     if not result:
-        parser.error("one of --counterfactual, --thin, --read is needed")
+        parser.error("one of --counterfactual, --thin, --read, --whole is needed")
     finish(result, options.output)

@@ -169,8 +169,8 @@ def _rows(count: int) -> Iterator[Gathered]:
         yield Gathered(
             CaptureKind.RESPONSE if is_first else CaptureKind.SAME,
             f"https://www.example.org/documentation/section-{page % 100}/page-{page}.html",
-            started, started + random.random(), 200, payload, "fetched", key("record", number),
-            Place(number * 9_000, 8_000), Place(number * 9_000 + 8_000, 400),
+            started, started + random.random(), 200, payload, "fetched", "page",
+            key("record", number), Place(number * 9_000, 8_000), Place(number * 9_000 + 8_000, 400),
             Place(number * 9_000 + 8_400, 600),
             (None, None, None) if is_first else (key("record", page), None, None),
         )  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from time import time
 from typing import Final
 
 from config.loading import load
@@ -79,10 +80,10 @@ class _HostsFetcher:
         is_page = request.accept is Accept.PAGE
         html = host.answer(request.url, self.crawled) if is_page else None
         if html is None:
-            return FetchResult(request.url, Outcome.GONE, 0, 0, 404, "http_404")
+            return FetchResult(request.url, Outcome.GONE, time(), 0, 404, "http_404")
         body = html.encode()
         return FetchResult(
-            request.url, Outcome.FETCHED, 0, 0, 200, headers=_HTML, wire_body=body, body=body
+            request.url, Outcome.FETCHED, time(), 0, 200, headers=_HTML, wire_body=body, body=body
         )
 
     async def close(self) -> None:
