@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+import typer
 from rich.table import Table
 
 from config.settings import Settings
@@ -69,8 +70,19 @@ def replay_archives(paths: Sequence[Path], db: Path, settings: Settings) -> Repl
         err.status("Reading the archives") as status,
         closing(Archives(paths, index, settings, status.update)) as archives,
     ):
-        reports, counts = running.run(replay(settings, db, archives.runs()))
+        with _told_that_it_goes_on():
+            reports, counts = running.run(replay(settings, db, archives.runs()))
         return Replayed(reports, counts, archives.losses)
+
+
+@contextmanager
+def _told_that_it_goes_on() -> Iterator[None]:
+    try:
+        yield
+    except typer.Exit as end:
+        if end.exit_code == running.INTERRUPTED:
+            err.print("What was replayed is kept: the same command goes on from there.")
+        raise
 
 
 def show(found: Replayed, *, json: bool) -> None:

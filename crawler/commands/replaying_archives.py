@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf
@@ -16,7 +15,7 @@ from crawler.commands.replaying import RunPast
 from crawler.errors import CrawlError
 from crawler.replaying.accounts import Account, accounts_of
 from crawler.replaying.captures import ArchivedExchange, Damage, Position
-from crawler.replaying.inputs import inputs_of
+from crawler.replaying.inputs import Input, inputs_of
 from crawler.replaying.order import Entry, Order
 from crawler.replaying.playing import Played
 from crawler.replaying.reading import Reading
@@ -57,10 +56,7 @@ class Archives:
         self._tell = tell
         inputs = inputs_of(paths)
         limits = settings.fetch.max_body_bytes, settings.sitemaps.max_bytes
-        with ExitStack() as opened:
-            self._order = opened.enter_context(Order(index))
-            self._order.build(inputs, lambda name: tell(f"Reading {name}"))
-            opened.pop_all()
+        self._order = _order_of(inputs, index, tell)
         self._reading = Reading(self._order, max(limits), requests=False)
         self.losses = Losses(skipped=self._order.skipped())
         for damage in self._order.damages():
@@ -128,6 +124,20 @@ class Archives:
         except (ValueError, OSError):
             # It is told of when its turn comes.
             return None
+
+
+def _order_of(inputs: Sequence[Input], index: Path, tell: Callable[[str], None]) -> Order:
+    """The index of these archives; where they cannot be read, none is left behind."""
+    is_new = not index.exists()
+    order = Order(index)
+    try:
+        order.build(inputs, lambda name: tell(f"Reading {name}"))
+    except BaseException as error:
+        order.close()
+        if is_new and isinstance(error, CrawlError):
+            index.unlink()
+        raise
+    return order
 
 
 async def _no_probe(_at_origin: str, _after: float) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import typer
 import uvloop
@@ -17,6 +17,8 @@ from storage.errors import StoreError
 
 T = TypeVar("T")
 
+#: The exit code of a program that Ctrl-C ended, as shells give it.
+INTERRUPTED: Final = 130
 #: The environment variable that lets a traceback through, for whoever mends the fault.
 _DEBUG = "FRESHET_DEBUG"
 
@@ -29,7 +31,7 @@ def told_in_one_line() -> Iterator[None]:
     except (CrawlError, StoreError) as error:
         fail(str(error))
     except KeyboardInterrupt:
-        fail("interrupted", 130)
+        fail("interrupted", INTERRUPTED)
     except (typer.Exit, BrokenPipeError):
         # The entry point knows what to do where the reader of our output has gone.
         raise

@@ -86,7 +86,7 @@ def _run(
 
     found = running.run(rehearse(settings, web, plan, db, progress))
     if found is None:
-        fail("interrupted", 130)
+        fail("interrupted", running.INTERRUPTED)
     progress(1.0)
     return found
 

@@ -103,6 +103,14 @@ def test_what_is_wrong_is_said_before_anything_is_done(tmp_path: Path) -> None:
         assert not db.exists()
 
 
+def test_archives_that_hold_nothing_leave_nothing_behind(tmp_path: Path) -> None:
+    past = archive(tmp_path / "past.warc.gz", record("warcinfo", b"", url=None))
+    result = replay(past, "--db", tmp_path / "new.db")
+    assert result.exit_code == 1
+    assert "no exchange of HTTP in it" in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["past.warc.gz"]
+
+
 def test_a_store_that_no_replay_made_is_left_as_it_is(tmp_path: Path) -> None:
     past = archive(tmp_path / "past.warc.gz", page(1))
     live = asyncio.run(small_store(tmp_path / "live.db")).path
