@@ -10,7 +10,22 @@ from crawler.commands import running
 from crawler.commands.console import fail, print_json
 from crawler.commands.crawling import CrawlOrder, Mode, crawl
 from crawler.commands.logs import LogFormat
-from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, Logs, read_settings
+from crawler.commands.options import (
+    DEFAULT_DB,
+    ArchiveDir,
+    ConfigFile,
+    Contact,
+    Db,
+    Delay,
+    Json,
+    Logs,
+    PrivateAddresses,
+    Resolve,
+    Scope,
+    Strict,
+    Verbose,
+    read_settings,
+)
 from crawler.commands.progress import watching
 from crawler.commands.site_lists import given_seeds, overrides
 from crawler.commands.summary import print_summary
@@ -31,17 +46,9 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         ),
     ] = None,
     db: Db = DEFAULT_DB,
-    scope: Annotated[
-        str | None,
-        typer.Option(metavar="KIND", help="What belongs to a seed: host, domain, prefix or list."),
-    ] = None,
-    delay: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Seconds between two exchanges with a host."),
-    ] = None,
-    contact: Annotated[
-        str | None, typer.Option(metavar="URL", help="URL that tells webmasters who crawls.")
-    ] = None,
+    scope: Scope = None,
+    delay: Delay = None,
+    contact: Contact = None,
     max_pages: Annotated[
         int | None, typer.Option(metavar="N", help="Stop after this many pages.")
     ] = None,
@@ -55,26 +62,13 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         float | None,
         typer.Option(metavar="SECONDS", help="Seconds to wait for parked hosts before ending."),
     ] = None,
-    allow_private_addresses: Annotated[
-        bool | None,
-        typer.Option("--allow-private-addresses", help="Also crawl loopback and private networks."),
-    ] = None,
-    resolve: Annotated[
-        list[str] | None,
-        typer.Option(metavar="HOST:ADDRESS", help="Fixed address of a host; may be repeated."),
-    ] = None,
+    allow_private_addresses: PrivateAddresses = None,
+    resolve: Resolve = None,
     resume: Annotated[bool, typer.Option("--resume", help="Finish the last run.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Start a new run.")] = False,
-    archive: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Keep what goes over the wire there, as WARC files."),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at a bad line of the site list.")
-    ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Log every page as it is committed.")
-    ] = False,
+    archive: ArchiveDir = None,
+    strict: Strict = False,
+    verbose: Verbose = False,
     log_format: Logs = None,
     config: ConfigFile = None,
     json: Json = False,

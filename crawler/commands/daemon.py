@@ -21,7 +21,22 @@ from crawler.commands.daemon_order import DaemonOrder
 from crawler.commands.daemon_summary import print_daemon_summary
 from crawler.commands.keeping import keep
 from crawler.commands.logs import LogFormat
-from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, Logs, read_settings
+from crawler.commands.options import (
+    DEFAULT_DB,
+    ArchiveDir,
+    ConfigFile,
+    Contact,
+    Db,
+    Delay,
+    Json,
+    Logs,
+    PrivateAddresses,
+    Resolve,
+    Scope,
+    Strict,
+    Verbose,
+    read_settings,
+)
 from crawler.commands.progress import watching
 from crawler.commands.report import CrawlReport
 from crawler.commands.serving import Service
@@ -55,39 +70,18 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             metavar="KIND", help="Where it comes from: list, constant, depth or pagerank."
         ),
     ] = None,
-    scope: Annotated[
-        str | None,
-        typer.Option(metavar="KIND", help="What belongs to a seed: host, domain, prefix or list."),
-    ] = None,
-    delay: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Seconds between two exchanges with a host."),
-    ] = None,
-    contact: Annotated[
-        str | None, typer.Option(metavar="URL", help="URL that tells webmasters who crawls.")
-    ] = None,
+    scope: Scope = None,
+    delay: Delay = None,
+    contact: Contact = None,
     time_limit: Annotated[
         float,
         typer.Option(metavar="SECONDS", min=0, help="Stop after this many seconds; 0: never."),
     ] = 0.0,
-    allow_private_addresses: Annotated[
-        bool | None,
-        typer.Option("--allow-private-addresses", help="Also crawl loopback and private networks."),
-    ] = None,
-    resolve: Annotated[
-        list[str] | None,
-        typer.Option(metavar="HOST:ADDRESS", help="Fixed address of a host; may be repeated."),
-    ] = None,
-    archive: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Keep what goes over the wire there, as WARC files."),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at a bad line of the site list.")
-    ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Log every page as it is committed.")
-    ] = False,
+    allow_private_addresses: PrivateAddresses = None,
+    resolve: Resolve = None,
+    archive: ArchiveDir = None,
+    strict: Strict = False,
+    verbose: Verbose = False,
     listen: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS:PORT", help="Answer /healthz and /metrics there."),

@@ -24,6 +24,46 @@ Logs = Annotated[
     typer.Option("--log-format", metavar="FORMAT", help="How log lines look: console or json."),
 ]
 
+#: What crawls and daemons share.
+Scope = Annotated[
+    str | None,
+    typer.Option(
+        "--scope", metavar="KIND", help="What belongs to a seed: host, domain, prefix or list."
+    ),
+]
+Delay = Annotated[
+    float | None,
+    typer.Option("--delay", metavar="SECONDS", help="Seconds between two exchanges with a host."),
+]
+Contact = Annotated[
+    str | None,
+    typer.Option("--contact", metavar="URL", help="URL that tells webmasters who crawls."),
+]
+PrivateAddresses = Annotated[
+    bool | None,
+    typer.Option("--allow-private-addresses", help="Also crawl loopback and private networks."),
+]
+Resolve = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--resolve", metavar="HOST:ADDRESS", help="Fixed address of a host; may be repeated."
+    ),
+]
+ArchiveDir = Annotated[
+    str | None,
+    typer.Option(
+        "--archive", metavar="DIR", help="Keep what goes over the wire there, as WARC files."
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Stop at a bad line of the site list."),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Log every page as it is committed."),
+]
+
 DEFAULT_DB = Path("crawl.db")
 
 
