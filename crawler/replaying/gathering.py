@@ -19,8 +19,11 @@ from crawler.replaying.scanned import ScannedRecord
 
 #: So many exchanges may be interleaved in a file.
 _OPEN_EXCHANGES = 64
+_OK = 200
 #: Outcomes that only an answer can have: without it they say nothing.
 _ANSWERED = frozenset({"fetched", "not_modified", "redirected", "gone"})
+#: A resource is a file that somebody put under a URL, without a message of HTTP around it.
+_OF_EXCHANGES = frozenset({"request", "response", "resource", "revisit", "metadata"})
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20}):")
 
 
@@ -110,7 +113,7 @@ class Gathering:
         if kind == "warcinfo":
             at = warc_time(record.fields.get("warc-date"))
             yield GatheredInfo(record.place, -math.inf if at is None else at)
-        if kind not in ("request", "response", "revisit", "metadata"):
+        if kind not in _OF_EXCHANGES:
             self.skipped[kind or "untyped"] += 1
             return
         url = target_url(record.fields.get("warc-target-uri"))
@@ -150,7 +153,7 @@ class Gathering:
 
     def _fill(self, group: _Group, kind: str, url: str, at: float, record: ScannedRecord) -> None:
         if record.wrong is not None and not self._keeps_wrong:
-            group.spoiled |= kind in ("response", "revisit")
+            group.spoiled |= kind in ("response", "resource", "revisit")
         elif kind == "request":
             group.request = record.place
             group.method = record.start[:20].partition(b" ")[0].decode("latin-1")
@@ -161,8 +164,9 @@ class Gathering:
             group.spoiled |= group.answer is None
 
     def _answer(self, kind: str, url: str, at: float, record: ScannedRecord) -> _Answer | None:
-        fields, status = record.fields, http_status(record.start)
-        how = CaptureKind.RESPONSE if kind == "response" else _revisit_kind(fields, status)
+        fields = record.fields
+        status = _OK if kind == "resource" else http_status(record.start)
+        how = _revisit_kind(fields, status) if kind == "revisit" else CaptureKind.RESPONSE
         if status is None and how is CaptureKind.RESPONSE:
             self.skipped["response that is not HTTP"] += 1
             return None

@@ -54,7 +54,7 @@ from crawler.replaying.warc_files import warc_records
 MAX_BODY_BYTES = 50 * 1024 * 1024
 
 _OPEN_FILES = 64
-_NOT_MODIFIED = 304
+_OK, _NOT_MODIFIED = 200, 304
 #: Room for the heads of the record and of the message in it, and for chunked framing.
 _ROOM_BYTES = 2 * MAX_HEAD_BYTES
 _CHANGED = "the record is not the one that was indexed: the file has changed since"
@@ -138,16 +138,16 @@ class Reading:
         headers: RawHeaders = ()
         body, is_cut = b"", False
         if answer is not None:
-            headers, body = _message(answer.block)
+            headers, body = _answered(answer)
             is_cut = answer.is_cut
         status = entry.status
         truncated = None if answer is None else answer.fields.get("warc-truncated")
         if entry.kind is CaptureKind.SAME and entry.original is not None:
             original = self._original(*entry.original)
-            lines, body = _message(original.block)
+            lines, body = _answered(original)
             is_cut, truncated = original.is_cut, original.fields.get("warc-truncated")
             headers = headers or lines
-            status = http_status(original.block) if status is None else status
+            status = _status(original) if status is None else status
         return ArchivedExchange(
             position=entry.position,
             file=self._files[source].name,
@@ -255,6 +255,22 @@ def _parsed(text: bytes) -> StoredRecord:
     if isinstance(length, str):
         raise Unreadable(_CHANGED)
     return StoredRecord(fields, text[end : end + length], end + length > len(text))
+
+
+def _is_resource(record: StoredRecord) -> bool:
+    return record.fields.get("warc-type", "").lower() == "resource"
+
+
+def _status(record: StoredRecord) -> int | None:
+    return _OK if _is_resource(record) else http_status(record.block)
+
+
+def _answered(record: StoredRecord) -> tuple[RawHeaders, bytes]:
+    """The headers and the body of an answer."""
+    if not _is_resource(record):
+        return _message(record.block)
+    content_type = record.fields.get("content-type", "application/octet-stream")
+    return ((b"Content-Type", content_type.encode("latin-1", "replace")),), record.block
 
 
 def _message(block: bytes) -> tuple[RawHeaders, bytes]:

@@ -91,7 +91,9 @@ class _Labels:
     """
 
     def __init__(self, fields: Mapping[str, str]) -> None:
-        has_payload = fields.get("warc-type") == "response"
+        kind = fields.get("warc-type")
+        has_payload = kind in ("response", "resource")
+        self._has_head = kind == "response"
         self._label = fields.get("warc-payload-digest")
         self._block = read_label(fields.get("warc-block-digest"))
         self._payload = read_label(self._label) if has_payload else None
@@ -109,7 +111,7 @@ class _Labels:
             return
         if self._is_first:
             self._is_first = False
-            body = head_end(piece) or 0
+            body = (head_end(piece) or 0) if self._has_head else 0
             if self._payload is not None and is_chunked(header_lines(piece[:body])):
                 self._body = []
             piece = piece[body:]

@@ -119,7 +119,6 @@ def test_what_is_not_http_is_counted_by_kind(tmp_path: Path) -> None:
     records = [
         record("warcinfo", b"software: x", url=None),
         record("resource", b"png", url="urn:view:http://a.test/"),
-        record("resource", b"log", url="http://a.test/crawl.log"),
         record("response", b"20260301 93.184.216.34", url="dns:a.test"),
         record("response", b"<p>bare", url="http://a.test/bare"),
         record("metadata", b"hopsFromSeed: L", url="http://a.test/"),
@@ -132,9 +131,30 @@ def test_what_is_not_http_is_counted_by_kind(tmp_path: Path) -> None:
     assert read.urls == ["http://a.test/1"]
     assert read.damages == []
     assert read.skipped == {
-        "answer to POST": 1, "conversion": 1, "dns:": 1, "metadata": 1, "resource": 2,
-        "response that is not HTTP": 1, "warcinfo": 1,
+        "answer to POST": 1, "conversion": 1, "dns:": 1, "metadata": 1,
+        "response that is not HTTP": 1, "urn:": 1, "warcinfo": 1,
     }  # fmt: skip
+
+
+def test_a_file_that_somebody_put_under_a_url_is_an_answer(tmp_path: Path) -> None:
+    body = b"<p>a file\r\n\r\nwithout a head"
+    labels = named("r", WARC_Payload_Digest=digest(body), WARC_Block_Digest=digest(body))
+    same = {"WARC-Profile": "x/identical-payload-digest", "WARC-Payload-Digest": digest(body)}
+    wrong = {"WARC-Payload-Digest": digest(b"another")}
+    read = Read(
+        tmp_path,
+        write(
+            tmp_path / "a.warc.gz",
+            record("resource", body, more={"Content-Type": "text/html"} | labels),
+            record("revisit", b"", url="http://a.test/again", more=same),
+            record("resource", b"spoiled", url="http://a.test/spoiled", more=wrong),
+        ),
+    )
+    assert read.urls == ["http://a.test/", "http://a.test/again"]
+    for exchange in read.exchanges:
+        assert (exchange.status, exchange.wire_body) == (200, body)
+        assert exchange.headers == ((b"Content-Type", b"text/html"),)
+    assert [damage.flaw for damage in read.damages] == [Flaw.DIGEST]
 
 
 def test_failures_are_exchanges_only_where_somebody_says_how_they_ended(tmp_path: Path) -> None:
