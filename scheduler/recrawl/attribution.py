@@ -9,11 +9,13 @@ divides some of the ring anew.
 
 from __future__ import annotations
 
-from math import exp, expm1
+from math import exp, expm1, factorial, log
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from scheduler.arguments import Floats
 from scheduler.compiling import part
 from scheduler.recrawl.site_clock import (
     ALPHA,
@@ -34,6 +36,10 @@ _MOST_CHANGES: Final = 1_000.0
 #: What is that small counts, but for no more than this.
 _LEAST_LOG: Final = -300.0
 _LEAST_WEIGHT: Final = exp(_LEAST_LOG)
+_LOG_2: Final = log(2)
+_LOG2_E: Final = 1 / log(2)
+#: Of the exponential function, the highest power first.
+_SERIES: Final[Floats] = np.array([1 / factorial(n) for n in range(13, -1, -1)])
 
 
 @part
@@ -110,45 +116,76 @@ def _divide_if(clock: Clock, slot: int, begin: float) -> int:
 def _divide(clock: Clock, slot: int) -> None:
     """Ascribe the changes of an interval anew, in the light of all the others."""
     it, width = clock.ring[slot], clock.facts[0].width
+    first, stop, area, theta = it.first, it.first + it.bins, it.area, it.theta
+    changes, all_changes = clock.changes[first:stop], clock.all_changes[first:stop]
+    cold_changes = clock.cold_changes[first:stop, area]
+    of_shared, of_cold = clock.of_shared[slot, : it.bins], clock.of_cold[slot, : it.bins]
+    _take_back(changes, of_shared)
+    _take_back(all_changes, of_cold)
+    _take_back(cold_changes, of_cold)
+    days = _overlaps(clock, it.begin, it.end, first, it.bins)
     prior = ALPHA * width
-    weights, cold_weights = np.empty(it.bins), np.empty(it.bins)
-    shared_hazard = cold_hazard = total = cold_total = 0.0
-    for j in range(it.bins):
-        k = it.first + j
-        days = overlap(clock, it.begin, it.end, k)
-        _take_back(clock, slot, j)
-        shape, scale = prior + clock.changes[k], prior + clock.exposure[k]
-        shared_hazard += it.rate * SHARED * days * shape / scale
-        weights[j] = days * exp_digamma(shape) / scale
-        total += weights[j]
-        part = days / width
-        shape, scale = _cold_evidence(clock, slot, j, 0.0, it.theta * part)
-        cold_hazard += it.theta * part * shape / scale
-        cold_weights[j] = part * exp_digamma(shape) / scale
-        cold_total += cold_weights[j]
+    hazard, weights = _weighed(days, prior + changes, prior + clock.exposure[first:stop])
+    parts = days / width
+    others = pooled(clock.all_exposure[first:stop], clock.cold_exposure[first:stop, area])
+    cold_hazard, cold_weights = _weighed(
+        parts,
+        REWRITTEN * width + pooled(all_changes, cold_changes),
+        1.0 + np.maximum(others - theta * parts, 0.0),
+    )
+    hazard, cold_hazard = it.rate * SHARED * hazard, theta * cold_hazard
     own_hazard = it.rate * (it.before + (1 - SHARED) * (it.end - it.begin))
-    hazard = shared_hazard + cold_hazard + own_hazard
-    each = min(_MOST_CHANGES, hazard / -expm1(-hazard)) / hazard if hazard > 0 else 0.0
-    to_shared = each * shared_hazard / total if total > 0 else 0.0
-    to_cold = each * cold_hazard / cold_total if cold_total > 0 else 0.0
-    for j in range(it.bins):
-        clock.of_shared[slot, j] = to_shared * weights[j]
-        clock.of_cold[slot, j] = to_cold * cold_weights[j]
-        k = it.first + j
-        clock.changes[k] += clock.of_shared[slot, j]
-        clock.cold_changes[k, it.area] += clock.of_cold[slot, j]
-        clock.all_changes[k] += clock.of_cold[slot, j]
+    each = _changes_for_each(hazard + cold_hazard + own_hazard)
+    _ascribe_to(of_shared, weights, each * hazard)
+    _ascribe_to(of_cold, cold_weights, each * cold_hazard)
+    changes += of_shared
+    all_changes += of_cold
+    cold_changes += of_cold
 
 
 @part
-def _take_back(clock: Clock, slot: int, j: int) -> None:
-    """Take what an interval ascribed to its so-manieth bin out of the sums."""
-    it = clock.ring[slot]
-    k = it.first + j
-    clock.changes[k] = max(clock.changes[k] - clock.of_shared[slot, j], 0.0)
-    own = clock.of_cold[slot, j]
-    clock.cold_changes[k, it.area] = max(clock.cold_changes[k, it.area] - own, 0.0)
-    clock.all_changes[k] = max(clock.all_changes[k] - own, 0.0)
+def _changes_for_each(hazard: float) -> float:
+    """How many changes are expected of a changed interval, over its hazard."""
+    return min(_MOST_CHANGES, hazard / -expm1(-hazard)) / hazard if hazard > 0 else 0.0
+
+
+@part
+def _take_back(changes: Floats, own: NDArray[np.float32]) -> None:
+    """Take what an interval ascribed to its bins out of the sums."""
+    for j in range(len(own)):
+        changes[j] = max(changes[j] - own[j], 0.0)
+
+
+@part
+def _ascribe_to(own: NDArray[np.float32], weights: Floats, changes: float) -> None:
+    """Divide so many changes among bins."""
+    total = weights.sum()
+    each = changes / total if total > 0 else 0.0
+    for j in range(len(own)):
+        own[j] = each * weights[j]
+
+
+@part
+def _overlaps(clock: Clock, begin: float, end: float, first: int, bins: int) -> Floats:
+    """(bins,), the days of an interval that lie in each of its bins."""
+    days = np.empty(bins)
+    for j in range(bins):
+        days[j] = overlap(clock, begin, end, first + j)
+    return days
+
+
+@part
+def _weighed(exposed: Floats, shape: Floats, scale: Floats) -> tuple[float, Floats]:
+    """The hazard of these bins at the rate 1, and (bins,) what each weighs.
+
+    Nothing is called in the loop that the processor could not do for several bins at once.
+    """
+    hazard, weights = 0.0, np.empty(len(exposed))
+    for j in range(len(exposed)):
+        share = exposed[j] / scale[j]
+        hazard += share * shape[j]
+        weights[j] = share * exp_digamma(shape[j])
+    return hazard, weights
 
 
 @part
@@ -165,10 +202,19 @@ def _cold_evidence(clock: Clock, slot: int, j: int, own: float, part: float) -> 
 @part
 def exp_digamma(x: float) -> float:
     """exp(ψ(x)) for x > 0, to 1e-4: ψ by recurrence, and exp(ψ(y + ½)) = y + 1/(24y) − …."""
-    if x * _LEAST_LOG > -1:
-        return _LEAST_WEIGHT
-    if x > 8:
-        y = x - 0.5
-        return y + 1 / (24 * y)
-    y = x + 2.5
-    return (y + 1 / (24 * y)) * exp(-(1 / x + 1 / (x + 1) + 1 / (x + 2)))
+    near = min(max(x, -1 / _LEAST_LOG), 8.0)
+    recurred = _exp(-((3 * near + 6) * near + 2) / (near * (near + 1) * (near + 2)))
+    y = x + 2.5 if x <= 8 else x - 0.5
+    found = (y + 1 / (24 * y)) * (recurred if x <= 8 else 1.0)
+    return _LEAST_WEIGHT if x * _LEAST_LOG > -1 else found
+
+
+@part
+def _exp(x: float) -> float:
+    """eˣ for −700 < x ≤ 0, to 1e-13 of it: 2ᵏ by its bits, and the series of the rest."""
+    k = np.int64(x * _LOG2_E - 0.5)
+    rest = x - k * _LOG_2
+    series = _SERIES[0]
+    for n in range(1, len(_SERIES)):
+        series = series * rest + _SERIES[n]
+    return series * np.int64((k + 1023) << 52).view(np.float64)

@@ -39,13 +39,15 @@ Machine Learning", 2006, section 10.2).
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.arguments import Floats
 from scheduler.compiling import compiled, part
+
+Evidence = TypeVar("Evidence", float, Floats)
 
 #: b, the share of a page's hazard that keeps the site's time.
 SHARED: Final = 0.65
@@ -305,8 +307,8 @@ def sum_from(clock: Clock, first: int, stop: int) -> None:
 
 
 @part
-def pooled(everywhere: float, here: float) -> float:
-    """An area's evidence with its part of that of all."""
+def pooled(everywhere: Evidence, here: Evidence) -> Evidence:
+    """An area's evidence with its part of that of all, in a bin or in some."""
     return _POOLED * everywhere + (1 - _POOLED) * here
 
 
