@@ -19,7 +19,6 @@ from scheduler.arguments import Floats
 from scheduler.compiling import part
 from scheduler.recrawl.site_clock import (
     ALPHA,
-    BINS,
     REACH,
     REWRITTEN,
     SHARED,
@@ -97,19 +96,13 @@ def ascribe(
         clock.of_shared[slot, j] = clock.of_cold[slot, j] = 0.0
     lowest = it.first
     oldest = max(facts.oldest, facts.next - _AT_ONCE)
+    ring = clock.ring
     for number in range(facts.next - 1, oldest - 1, -1):
-        lowest = min(lowest, _divide_if(clock, number % len(clock.ring), begin))
+        other = ring[number % len(ring)]
+        if other.bins > 0 and other.end >= begin:
+            _divide(clock, number % len(ring))
+            lowest = min(lowest, other.first)
     return lowest
-
-
-@part
-def _divide_if(clock: Clock, slot: int, begin: float) -> int:
-    """Divide an interval that ends after ``begin`` anew; its first bin, or beyond all."""
-    it = clock.ring[slot]
-    if it.bins == 0 or it.end < begin:
-        return BINS
-    _divide(clock, slot)
-    return it.first
 
 
 @part
