@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from config.settings import Daemon
-from crawler.commands import running
+from crawler.commands import running, side_by_side
 from crawler.commands.bars import progress_bars
 from crawler.commands.console import err
 from crawler.commands.sources.past import Past, read_past
@@ -71,8 +71,12 @@ def ask(question: Question) -> Answer:
     start, end = _span(question, past)
     budgets = question.budgets or [_spent(past, start, end)]
     terms = [Terms(budget, start, end) for budget in budgets]
+    asks = len(question.policies) * sum(budgets) * (end - start)
     with progress_bars() as progress:
-        return Answer(question, past, compare(past.captures, question.policies, terms, progress))
+        comparison = compare(
+            past.captures, question.policies, terms, progress, side_by_side.judging(asks)
+        )
+    return Answer(question, past, comparison)
 
 
 def _span(question: Question, past: Past) -> tuple[float, float]:

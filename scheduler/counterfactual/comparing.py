@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,7 +19,11 @@ from scheduler.estimators.estimator import Evidence
 from scheduler.policy import PolicyError
 
 #: Told the policy and budget at work, and the share of it that is done.
-Progress = Callable[[str, float], None]
+Progress: TypeAlias = Callable[[str, float], None]
+#: A policy by its name, and on which terms it asks.
+Trial: TypeAlias = tuple[str, Terms]
+#: Gives the verdicts on these trials, in their order.
+Judging: TypeAlias = Callable[[Bench, Sequence[Trial], Progress | None], Iterable[Verdict]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +51,38 @@ class Comparison:
     verdicts: tuple[Verdict, ...]
 
 
+class Judge:
+    """Puts policies before one archive, and says what came of each."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._least: dict[Terms, tuple[float, float]] = {}
+
+    def verdict(self, name: str, terms: Terms, progress: Progress | None) -> Verdict:
+        """What comes of a policy on these terms.
+
+        Raises:
+            PolicyError: it is not known, or it fails.
+        """
+        asks = _asked(name, self._bench.captures, terms, progress)
+        if terms not in self._least:
+            # Whoever asks, the copies of the start are the same.
+            self._least[terms] = _least(self._bench, asks.copy, terms)
+        return judged(name, self._bench, asks, terms, self._least[terms])
+
+
+def in_turn(bench: Bench, trials: Sequence[Trial], progress: Progress | None) -> Iterable[Verdict]:
+    """One trial after the other."""
+    judge = Judge(bench)
+    return [judge.verdict(name, terms, progress) for name, terms in trials]
+
+
 def compare(
     captures: Captures,
     policies: Sequence[str],
     terms: Sequence[Terms],
     progress: Progress | None = None,
+    judging: Judging = in_turn,
 ) -> Comparison:
     """Let each policy ask on each of these terms, which have the same start and end.
 
@@ -59,9 +91,9 @@ def compare(
             start.
         PolicyError: a policy is not known, or it fails.
     """
-    timeline = Timeline.of(captures)
-    bench = Bench(captures, timeline, rates(captures))
-    verdicts = [verdict for each in terms for verdict in _all(bench, policies, each, progress)]
+    bench = Bench(captures, Timeline.of(captures), rates(captures))
+    trials = [(name, each) for each in terms for name in policies]
+    verdicts = judging(bench, trials, progress)
     gaps = np.diff(captures.at)[np.diff(captures.page) == 0]
     classes = np.bincount(class_of(bench.rate), minlength=len(RATE_CLASSES) + 1)
     return Comparison(
@@ -88,20 +120,6 @@ def rates(captures: Captures) -> Floats:
         )
     )  # fmt: skip
     return learner.change_rate()
-
-
-def _all(
-    bench: Bench, policies: Sequence[str], terms: Terms, progress: Progress | None
-) -> list[Verdict]:
-    least: tuple[float, float] | None = None
-    verdicts = []
-    for name in policies:
-        asks = _asked(name, bench.captures, terms, progress)
-        if least is None:
-            # Whoever asks, the copies of the start are the same.
-            least = _least(bench, asks.copy, terms)
-        verdicts.append(judged(name, bench, asks, terms, least))
-    return verdicts
 
 
 def _asked(name: str, captures: Captures, terms: Terms, progress: Progress | None) -> running.Asks:

@@ -15,7 +15,11 @@ _ROOT = Path(__file__).parents[2]
 
 
 def enter_environment() -> None:
-    """Go on in the project's own environment, ``.venv``, where there is one."""
+    """Go on in the project's own environment, ``.venv``, where there is one.
+
+    As in the command numpy starts no thread for each core.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     environment = _ROOT / ".venv"
     python = environment / "bin" / "python"
     if python.exists() and Path(sys.prefix).resolve() != environment.resolve():

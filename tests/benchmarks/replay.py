@@ -31,6 +31,8 @@ def main() -> None:
         "--thin", nargs="?", const=_SITES, type=Path, metavar="DIR",
         help="the order of policies on recorded sites (*.sqlite.zst) of which captures are lost",
     )  # fmt: skip
+    parser.add_argument("--seeds", type=int, default=8, help="with --thin: draws for each share")
+    parser.add_argument("--figure", type=Path, metavar="PNG", help="with --thin: draw it there")
     parser.add_argument("--read", action="store_true", help="archives, beside a loop of warcio")
     parser.add_argument("--exchanges", type=int, default=3_000, help="with --read: in the archive")
     parser.add_argument("--rows", type=int, default=1_000_000, help="with --read: in an index")
@@ -49,7 +51,12 @@ def main() -> None:
         result["counterfactual"] = replay_policies.figures(options.pages)
     if options.thin is not None:
         say("== thin")
-        result["thin"] = replay_thinned.figures(options.thin)
+        result["thin"] = thin = replay_thinned.figures(options.thin, options.seeds)
+        if options.figure is not None:
+            # Only drawing needs matplotlib.
+            from tests.benchmarks import replay_drawing
+
+            replay_drawing.draw(thin, options.figure)
     if options.read:
         say("== read")
         result["read"] = replay_reading.figures(options.exchanges, options.rows)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import numpy as np
 
 from crawler.commands.counterfactual import Question, ask
 from crawler.commands.options import read_settings
+from crawler.commands.sources.past import read_past
+from scheduler.counterfactual.comparing import compare
+from scheduler.counterfactual.running import Terms
 from storage.database import open_store
 from tests.benchmarks.command import say, workspace
 
@@ -22,24 +27,46 @@ _DAY_S = 86_400.0
 
 
 def figures(pages: int) -> dict[str, object]:
-    """Seconds from the store's tables to the verdicts, on the clock and of the processor."""
+    """Seconds from the store's tables to the verdicts, and what each policy takes by itself."""
     settings, _ = read_settings(None, {})
     with workspace() as folder:
         db = folder / "year.db"
         observations = fill(db, pages)
         say(f"{observations:,} observations of {pages:,} pages")
-        clock, processor = time.perf_counter(), time.process_time()
-        ask(Question(db, POLICIES, [pages / _EVERY], 0.1, settings.daemon))
-        seconds, cpu_seconds = time.perf_counter() - clock, time.process_time() - processor
+        before = _spent()
+        answer = ask(Question(db, POLICIES, [pages / _EVERY], 0.1, settings.daemon))
+        whole = _since(before)
+        peaks = {"peak_mb": _peak_mb(RUSAGE_SELF), "peak_mb_of_a_child": _peak_mb(RUSAGE_CHILDREN)}
+        say(f"{whole}; now each policy by itself")
+        before = _spent()
+        captures = asyncio.run(read_past(db, settings.daemon)).captures
+        parts = {"reading": _since(before)}
+    (start, end), each = (answer.comparison.start, answer.comparison.end), {}
+    for name in POLICIES:
+        before = _spent()
+        compare(captures, [name], [Terms(pages / _EVERY, start, end)])
+        each[name] = _since(before)
     return {
         "pages": pages,
         "observations": observations,
-        "asks_a_policy": round(0.9 * _DAYS * pages / _EVERY),
-        "policies": POLICIES,
-        "seconds": round(seconds, 1),
-        "cpu_seconds": round(cpu_seconds, 1),
-        "goal_seconds": 120,
+        "asks_a_policy": answer.comparison.verdicts[0].fetches,
+        "whole": whole | peaks | {"goal_seconds": 120},
+        "alone": parts | each,
     }
+
+
+def _spent() -> tuple[float, float]:
+    """Seconds on the clock, and of processors, children that have ended included."""
+    return time.perf_counter(), sum(os.times()[:4])
+
+
+def _since(before: tuple[float, float]) -> dict[str, float]:
+    seconds, cpu_seconds = np.subtract(_spent(), before).round(1).tolist()
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds}
+
+
+def _peak_mb(who: int) -> int:
+    return round(getrusage(who).ru_maxrss / 1024)
 
 
 def fill(db: Path, pages: int) -> int:

@@ -2,7 +2,9 @@
 
 The whole is a visit to each page every day. Of these captures a share is kept, at random, and the
 first and the last one of each page. The truth is the complete history, where the bounds close.
-Kendall's τ compares the orders by harmonic cost: 1 is the same order, −1 the opposite one.
+Kendall's τ compares the orders by harmonic cost: 1 is the same order, −1 the opposite one. An
+order is that of one end of the ranges (``optimistic``, ``early``), or of their ``middle``; what
+the policy that comes first there costs in truth is told as a multiple of the least cost.
 """
 
 from __future__ import annotations
@@ -25,37 +27,57 @@ POLICIES = (
     "greedy_index", "lambda_crawl", "optimal_intervals", "uniform", "change_rate",
     "nutch_adaptive",
 )  # fmt: skip
-SHARES = (1.0, 0.3, 0.1, 0.03, 0.01)
+SHARES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
+FIGURES = ("optimistic", "early", "middle")
 _EVERY = 20.0
 
 
-def figures(directory: Path) -> dict[str, object]:
+def figures(directory: Path, seeds: int) -> dict[str, object]:
     """Kendall's τ by site and share of the captures kept, by each figure of the thinned archive."""
     sites = {}
     with workspace() as folder:
         for path in recorded(directory, folder):
-            sites[path.stem] = of_site(load(path))
+            sites[path.stem] = of_site(load(path), seeds)
             say(f"{path.stem}: {sites[path.stem]}")
-    return {"every_days": _EVERY, "policies": POLICIES, "sites": sites}
+    return {"every_days": _EVERY, "policies": POLICIES, "seeds": seeds, "sites": sites}
 
 
-def of_site(pages: Sequence[Page]) -> dict[str, object]:
+def of_site(pages: Sequence[Page], seeds: int) -> dict[str, object]:
     """The figures of one recorded site."""
     end = max(page.death for page in pages)
     terms = Terms(looks_a_day(pages, _EVERY), 0.0, end, given=True)
-    true = _costs(complete(pages), terms)
+    true = {name: cost.early for name, cost in _costs(complete(pages), terms).items()}
     daily = visited(pages, 1.0)
-    found: dict[str, object] = {"true": {name: c.early for name, c in true.items()}}
+    thinned = {}
     for share in SHARES:
-        thin = _costs(daily.thinned(kept(daily, share, seed=1)), terms)
-        found[f"{share:.0%}"] = {
-            "captures": int(share * len(daily.at)),
-            "tau": {
-                name: round(float(kendalltau(*_orders(true, thin, name)).statistic), 3)
-                for name in ("optimistic", "early")
-            },
+        drawn = [kept(daily, share, seed=seed) for seed in range(seeds if share < 1 else 1)]
+        costs = [_costs(daily.thinned(each), terms) for each in drawn]
+        thinned[f"{share:g}"] = {
+            "captures": round(float(np.mean([each.sum() for each in drawn]))),
+            **{figure: _beside(true, costs, figure) for figure in FIGURES},
         }
-    return found
+    return {"true": true, "thinned": thinned}
+
+
+def _beside(
+    true: dict[str, float], thinned: Sequence[dict[str, Bounded]], figure: str
+) -> dict[str, list[float]]:
+    """Of each draw: how far its order is the true one, and what the first of it costs in truth."""
+    orders = [{name: _read(cost, figure) for name, cost in each.items()} for each in thinned]
+    least = min(true.values())
+    return {
+        "tau": [round(_tau(true, order), 3) for order in orders],
+        "cost": [round(true[min(order, key=order.__getitem__)] / least, 3) for order in orders],
+    }
+
+
+def _read(cost: Bounded, figure: str) -> float:
+    return (cost.optimistic + cost.early) / 2 if figure == "middle" else getattr(cost, figure)
+
+
+def _tau(true: dict[str, float], order: dict[str, float]) -> float:
+    names = list(true)
+    return float(kendalltau([true[n] for n in names], [order[n] for n in names]).statistic)
 
 
 def complete(pages: Sequence[Page]) -> Captures:
@@ -111,9 +133,3 @@ def _captures(pages, row, at, content, until) -> Captures:  # type: ignore[no-un
 def _costs(captures: Captures, terms: Terms) -> dict[str, Bounded]:
     verdicts = compare(captures, POLICIES, [terms]).verdicts
     return {verdict.policy: verdict.harmonic for verdict in verdicts}
-
-
-def _orders(
-    true: dict[str, Bounded], thin: dict[str, Bounded], figure: str
-) -> tuple[list[float], list[float]]:
-    return [true[name].early for name in true], [getattr(thin[name], figure) for name in true]
