@@ -54,12 +54,12 @@ def of_site(pages: Sequence[Page], seeds: int) -> dict[str, object]:
         costs = [_costs(daily.thinned(each), terms) for each in drawn]
         thinned[f"{share:g}"] = {
             "captures": round(float(np.mean([each.sum() for each in drawn]))),
-            **{figure: _beside(true, costs, figure) for figure in FIGURES},
+            **{figure: beside(true, costs, figure) for figure in FIGURES},
         }
     return {"true": true, "thinned": thinned}
 
 
-def _beside(
+def beside(
     true: dict[str, float], thinned: Sequence[dict[str, Bounded]], figure: str
 ) -> dict[str, list[float]]:
     """Of each draw: how far its order is the true one, and what the first of it costs in truth."""

@@ -10,8 +10,10 @@ import pytest
 
 from scheduler.counterfactual.bounds import BINARY, HARMONIC, Looked, bill
 from scheduler.counterfactual.timeline import Timeline
+from scheduler.counterfactual.verdicts import Bounded
 from tests.benchmarks.daemon_sites import Page, Run, load, recorded
-from tests.benchmarks.replay_thinned import complete, kept, visited
+from tests.benchmarks.replay_drawing import draw
+from tests.benchmarks.replay_thinned import FIGURES, SHARES, beside, complete, kept, visited
 
 SITES = os.environ.get("FRESHET_EVOLUTION_DIR")
 
@@ -71,3 +73,18 @@ def test_recorded_sites_are_judged_as_by_their_true_histories(tmp_path: Path) ->
     assert SITES is not None
     for path in recorded(Path(SITES), tmp_path):
         agrees(load(path), 20.0)
+
+
+def test_an_order_is_set_beside_the_true_one() -> None:
+    true = {"a": 1.0, "b": 1.5, "c": 4.0}
+    same = {"a": Bounded(0.1, 3.0, 9.0), "b": Bounded(0.2, 4.0, 9.0), "c": Bounded(0.3, 4.5, 9.0)}
+    crossed = same | {"b": Bounded(0.2, 2.5, 9.0)}
+    assert beside(true, [same, crossed], "optimistic") == {"tau": [1.0, 1.0], "cost": [1.0, 1.0]}
+    assert beside(true, [same, crossed], "early") == {"tau": [1.0, 0.333], "cost": [1.0, 1.5]}
+
+
+def test_the_orders_are_drawn(tmp_path: Path) -> None:
+    tau = {figure: {"tau": [0.6, 1.0], "cost": [1.0, 1.0]} for figure in FIGURES}
+    sites = {name: {"thinned": {f"{share:g}": tau for share in SHARES}} for name in ("a", "b")}
+    draw({"policies": ("x", "y"), "seeds": 2, "sites": sites}, tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
