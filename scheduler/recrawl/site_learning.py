@@ -62,7 +62,8 @@ class Learner:
     @property
     def proven(self) -> bool:
         """Whether the clock foretells better than the days."""
-        return bool(proven(self.site))
+        facts = self.site.facts[0]
+        return bool(facts["clocked"] and facts["loss"] < 0)
 
     @property
     def rows(self) -> Rows:
@@ -101,12 +102,6 @@ class Learner:
             self.clock = site_clock.with_areas(self.clock, most)
         else:
             self.clock = site_clock.with_larger_ring(self.clock)
-
-
-@compiled
-def proven(site: Site) -> bool:
-    """Whether the clock of a site foretells better than the days."""
-    return site.facts[0].clocked and site.facts[0].loss < 0
 
 
 @compiled
