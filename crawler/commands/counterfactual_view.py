@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import groupby
 from math import isfinite
+from typing import Final
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from scheduler.arguments import Floats, Ints
 from scheduler.counterfactual.verdicts import Bounded, Verdict
 
 _DAY_S = 86_400.0
-_HEADER = (
+#: What is told of a verdict in a table.
+HEADER: Final = (
     "policy", "harmonic", "binary", "age", "new pages", "after", "fetches", "missed", "flagged",
 )  # fmt: skip
 
@@ -28,7 +30,7 @@ def print_answer(answer: Answer) -> None:
     show_line(
         f"{answer.question.db}: {counted(comparison.pages, 'page')}, "
         f"{counted(comparison.captures, 'capture')}, every {amount(comparison.capture_gap_days)} "
-        f"days a page (median); judged {_date(comparison.start)} to {_date(comparison.end)} "
+        f"days a page (median); judged {date_of(comparison.start)} to {date_of(comparison.end)} "
         f"({amount(comparison.end - comparison.start)} days)",
         "bold",
     )
@@ -38,8 +40,8 @@ def print_answer(answer: Answer) -> None:
         show_list(
             f"With {amount(budget)} fetches a day; who knew all captures: harmonic at least "
             f"{amount(least.least_harmonic)}, binary at least {percent(least.least_binary)}",
-            _HEADER,
-            [_row(verdict) for verdict in of_budget],
+            HEADER,
+            [row_of(verdict) for verdict in of_budget],
         )
     show_line("")
     show_line(
@@ -71,7 +73,8 @@ def as_json(answer: Answer) -> dict[str, object]:
     }
 
 
-def _row(verdict: Verdict) -> tuple[Cell, ...]:
+def row_of(verdict: Verdict) -> tuple[Cell, ...]:
+    """What stands under :data:`HEADER`; None where there is nothing to tell."""
     new = verdict.discovery
     return (
         verdict.policy,
@@ -139,5 +142,6 @@ def _number(value: float) -> float | None:
     return round(value, 6) if isfinite(value) else None
 
 
-def _date(day: float) -> str:
+def date_of(day: float) -> str:
+    """A day (Unix) on the local calendar."""
     return f"{datetime.fromtimestamp(day * _DAY_S, UTC).astimezone():%Y-%m-%d}"

@@ -13,12 +13,13 @@ from crawler.commands.budget import crawls_per_day
 from crawler.commands.console import fail, print_json
 from crawler.commands.counterfactual import DEFAULT_POLICIES, Question, ask, require_policies
 from crawler.commands.counterfactual_view import as_json, print_answer
+from crawler.commands.laboratory.outputs import Outputs
 from crawler.commands.options import ConfigFile, Json, read_settings
 from crawler.commands.replay_report import is_store, replay_archives, show
 from scheduler.policy import PolicyError
 
 
-def replay_command(
+def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     past: Annotated[
         list[Path],
         typer.Argument(
@@ -53,6 +54,14 @@ def replay_command(
             help="Of the store's time: what all policies have seen before they are judged.",
         ),
     ] = 0.1,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the answer there, too, as one page with charts."),
+    ] = None,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the answer there, too, as Parquet tables."),
+    ] = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
@@ -61,7 +70,7 @@ def replay_command(
     With --db every exchange of the archives goes through robots.txt, reading, detection and the
     store in the order of time, as if it were crawled. What was killed goes on.
 
-    With --policy or --budget, or of a store, the question is asked:
+    With --policy, --budget, --html or --parquet, or of a store, the question is asked:
 
     Policies ask for pages day by day and get what the store saw last by then. They learn from
     nothing else, and find a page when the store did. What happened between two captures is not
@@ -74,11 +83,13 @@ def replay_command(
     store = past[0]
     with running.told_in_one_line():
         _check(past, policies)
+        outputs = Outputs(html, parquet)
+        outputs.check([*past, *([db] if db else [])])
         if len(past) > 1 or not is_store(store):
             if db is None:
                 fail("archives are replayed into a new store: name it with --db FILE", 2)
             found = replay_archives(past, db, settings)
-            if not policy and not budgets:
+            if not (policy or budgets or outputs):
                 show(found, json=json)
                 return
             store = db
@@ -93,6 +104,7 @@ def replay_command(
             print_json(as_json(answer))
         else:
             print_answer(answer)
+        outputs.write(answer, config)
 
 
 def _check(past: Sequence[Path], policies: Sequence[str]) -> None:

@@ -98,6 +98,7 @@ class Verdict:
         daily: the costs over time.
         calibration: foretold and found.
         believed: (n,), changes a day of each page as believed in the end; NaN: no belief.
+        by_page: (n,), asks by page.
         by_host: (H,), asks by host.
         by_class: asks by class of change rate, as the whole archive shows it.
     """
@@ -118,6 +119,7 @@ class Verdict:
     daily: Daily
     calibration: Calibration
     believed: Floats
+    by_page: Ints
     by_host: Ints
     by_class: dict[str, int]
 
@@ -160,6 +162,7 @@ def judged(
         _daily(costs),
         _calibration(asks),
         asks.rate,
+        np.bincount(asks.page, minlength=len(captures)),
         np.bincount(captures.host[asks.page], minlength=int(captures.host.max(initial=-1)) + 1),
         _by_class(bench.rate[asks.page]),
     )

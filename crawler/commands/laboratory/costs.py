@@ -15,14 +15,14 @@ from crawler.charts.frame import Axis, Frame
 from crawler.charts.intervals import Interval, interval_chart
 from crawler.charts.lines import Band, Bound, Line, line_chart
 from crawler.charts.scales import Linear, scale_of_budgets
-from crawler.commands.figures import amount, percent
+from crawler.commands.figures import amount
 from scheduler.arguments import Floats
 from scheduler.counterfactual.verdicts import Bounded, Daily, Verdict
 
 #: Points of a line over time: more cannot be told apart.
 _POINTS: Final = 120
 #: So many policies' bands can be told apart where they lie over one another.
-_BANDS: Final = 3
+BANDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def over_budgets(measure: Measure, verdicts: Sequence[Verdict], styles: Styles) 
         mine = [each for each in by_budget if each.policy == name]
         days, mine_cost = [each.budget for each in mine], [measure.cost(each) for each in mine]
         high = [cost.early for cost in mine_cost]
-        if len(styles) <= _BANDS:
+        if len(styles) <= BANDS:
             marks.append(Band(style, days, [cost.optimistic for cost in mine_cost], high))
         tips = [tip_of(measure, each) for each in mine]
         marks.append(Line(name, style, days, high, tips))
@@ -117,11 +117,11 @@ def over_time(
     measure: Measure, verdicts: Sequence[Verdict], styles: Styles, start: float, end: float
 ) -> Markup:
     """A line for each policy through the most that the archive proves of each day."""
-    days, columns = zip(*(thinned(measure.daily(each.daily), start) for each in verdicts))
-    frame = _time_frame(measure, [column[:, 1] for column in columns], start, end)
+    means = [thinned(measure.daily(each.daily), start) for each in verdicts]
+    frame = _time_frame(measure, [column[:, 1] for _, column in means], start, end)
     marks = [
-        Line(each.policy, styles[each.policy], days[0], column[:, 1].tolist())
-        for each, column in zip(verdicts, columns, strict=True)
+        Line(each.policy, styles[each.policy], days, column[:, 1].tolist())
+        for each, (days, column) in zip(verdicts, means, strict=True)
     ]
     title = f"{measure.name} over time with {amount(verdicts[0].budget)} fetches a day"
     names = ", ".join(each.policy for each in verdicts)
@@ -138,7 +138,7 @@ def range_over_time(
     every = [thinned(measure.daily(each.daily), start)[1] for each in (verdict, *others)]
     frame = _time_frame(measure, [values.ravel() for values in every], start, end)
     low, high, highest = column.T.tolist()
-    marks = [
+    marks: list[Band | Line] = [
         Band(style, days, high, highest, faint=True),
         Band(style, days, low, high),
         Line(verdict.policy, style, days, high),

@@ -1,0 +1,170 @@
+"""What came of policies before an archive as Parquet files, for whoever goes on computing.
+
+One folder holds five tables. Their rows are a verdict (a policy with a budget); a verdict and a
+day; a verdict and a bin of foretold probabilities; a page; a verdict and a page. Verdicts are
+joined by ``policy`` and ``budget_per_day``, pages by ``url``. Times are Unix seconds, rates are
+changes a day, and what is not known is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawler.commands.counterfactual import Answer
+from crawler.commands.sources.columns import UnusableFile
+from crawler.commands.sources.parquet_files import require_duckdb, write_parquet
+from scheduler.counterfactual.verdicts import RAREST, RATE_CLASSES, Bounded, Verdict, class_of
+
+Columns = dict[str, NDArray[Any]]
+
+_DAY_S: Final = 86_400.0
+_BOUNDS: Final = ("optimistic", "early", "pessimistic")
+
+
+def check_folder(folder: Path) -> None:
+    """Find out before the work whether tables can be written there; nothing is written.
+
+    Raises:
+        UnusableFile: it is a file, what it would stand in is no folder, or an extra is missing.
+    """
+    require_duckdb(folder)
+    if folder.exists() and not folder.is_dir():
+        raise UnusableFile(f"{folder}: it is no folder; the tables are written into one")
+    if not folder.absolute().parent.is_dir():
+        raise UnusableFile(f"{folder}: there is no folder {folder.parent}")
+
+
+def write_tables(answer: Answer, folder: Path) -> None:
+    """Write all tables into a folder, which is made; they replace older ones when all are whole.
+
+    Raises:
+        UnusableFile: they cannot be written.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+        with TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
+            for name, columns in TABLES.items():
+                write_parquet(Path(unfinished, f"{name}.parquet"), columns(answer))
+            for name in TABLES:
+                Path(unfinished, f"{name}.parquet").replace(folder / f"{name}.parquet")
+    except OSError as error:
+        raise UnusableFile(f"{folder}: {error.strerror or error}") from error
+
+
+def _verdicts(answer: Answer) -> Columns:
+    every = answer.comparison.verdicts
+    return _named(every, np.ones(len(every), np.intp)) | {
+        **_bounded("harmonic", [each.harmonic for each in every]),
+        "harmonic_clairvoyant": _floats(each.least_harmonic for each in every),
+        **_bounded("binary", [each.binary for each in every]),
+        "binary_clairvoyant": _floats(each.least_binary for each in every),
+        "age_days": _floats(each.age_days for each in every),
+        "new_pages_appeared": _ints(each.discovery.appeared for each in every),
+        "new_pages_found": _ints(each.discovery.found for each in every),
+        "new_pages_delay_days": _floats(each.discovery.delay_days for each in every),
+        "fetches": _ints(each.fetches for each in every),
+        "budget": _floats(each.paid for each in every),
+        "misses": _ints(each.misses for each in every),
+        "asks_without_news": _floats(each.again for each in every),
+        "flagged": _ints(len(each.flagged) for each in every),
+    }
+
+
+def _daily(answer: Answer) -> Columns:
+    every, start = answer.comparison.verdicts, answer.comparison.start
+    days = np.array([len(each.daily.harmonic) for each in every])
+    columns = _named(every, days)
+    columns["day"] = _joined([(start + np.arange(number)) * _DAY_S for number in days.tolist()])
+    for place, bound in enumerate(_BOUNDS):
+        columns[f"harmonic_{bound}"] = _joined([each.daily.harmonic[:, place] for each in every])
+    for place, bound in enumerate(_BOUNDS):
+        columns[f"binary_{bound}"] = _joined([each.daily.binary[:, place] for each in every])
+    return columns
+
+
+def _calibration(answer: Answer) -> Columns:
+    every = answer.comparison.verdicts
+    told = [each.calibration for each in every]
+    bins = np.array([len(each.asks) for each in told])
+    return _named(every, bins) | {
+        "from_probability": _joined([np.arange(number) / number for number in bins.tolist()]),
+        "asks": _joined([each.asks for each in told]),
+        "expected": _joined([each.expected for each in told]),
+        "changed": _joined([each.changed for each in told]),
+    }
+
+
+def _pages(answer: Answer) -> Columns:
+    captures, rate = answer.past.captures, answer.comparison.rate
+    names = np.array([*RATE_CLASSES, RAREST], object)
+    return {
+        "url": _texts(answer.past.url),
+        "host": _texts(answer.past.origin)[captures.host],
+        "importance": captures.importance,
+        "found": captures.found * _DAY_S,
+        "captures": np.diff(captures.offsets),
+        "change_rate": rate,
+        "rate_class": names[class_of(rate)],
+    }
+
+
+def _page_verdicts(answer: Answer) -> Columns:
+    every, pages = answer.comparison.verdicts, answer.comparison.pages
+    flagged = np.zeros((len(every), pages), np.bool_)
+    for place, each in enumerate(every):
+        flagged[place, each.flagged] = True
+    return _named(every, np.full(len(every), pages)) | {
+        "url": np.tile(_texts(answer.past.url), len(every)),
+        "fetches": _joined([each.by_page for each in every]),
+        "believed_rate": _joined([each.believed for each in every]),
+        "flagged": flagged.ravel(),
+    }
+
+
+#: The files without their ending, and what they hold.
+TABLES: Final[Mapping[str, Callable[[Answer], Columns]]] = {
+    "verdicts": _verdicts,
+    "daily": _daily,
+    "calibration": _calibration,
+    "pages": _pages,
+    "page_verdicts": _page_verdicts,
+}
+
+
+def _named(verdicts: Sequence[Verdict], times: NDArray[np.intp]) -> Columns:
+    """Policy and budget, each as many times as its verdict has rows."""
+    return {
+        "policy": np.repeat(_texts([each.policy for each in verdicts]), times),
+        "budget_per_day": np.repeat([each.budget for each in verdicts], times),
+    }
+
+
+def _bounded(name: str, costs: Sequence[Bounded]) -> Columns:
+    rows = [asdict(cost) for cost in costs]
+    return {f"{name}_{bound}": _floats(row[bound] for row in rows) for bound in _BOUNDS}
+
+
+def _texts(words: Sequence[str]) -> NDArray[Any]:
+    """Words as objects: an array of strings is as wide as the longest."""
+    column = np.empty(len(words), object)
+    column[:] = words
+    return column
+
+
+def _floats(values: Iterable[float]) -> NDArray[np.float64]:
+    return np.array([*values], np.float64)
+
+
+def _ints(values: Iterable[int]) -> NDArray[np.int64]:
+    return np.array([*values], np.int64)
+
+
+def _joined(parts: Sequence[ArrayLike]) -> NDArray[Any]:
+    return np.concatenate([np.asarray(part) for part in parts])
