@@ -78,7 +78,12 @@ def test_the_wheel_holds_the_four_packages_and_nothing_else(wheel: frozenset[str
 
 
 def test_the_wheel_holds_what_the_packages_read(wheel: frozenset[str]) -> None:
-    data = {name(path) for p in PACKAGES for path in (ROOT / p).rglob("*.sql")}
+    data = {
+        name(path)
+        for package in PACKAGES
+        for ending in ("sql", "html", "css")
+        for path in (ROOT / package).rglob(f"*.{ending}")
+    }
     typed = {f"{package}/py.typed" for package in PACKAGES}
     assert data
     assert data | typed | {"config/defaults.toml", "config/example-sites.txt"} <= wheel

@@ -64,7 +64,7 @@ def interval_chart(
 
 
 def _row(row: Interval, top: float, across: Callable[[float], float]) -> Iterator[Markup]:
-    yield text(cut(row.name, _LONGEST), _LEFT, top + 12, class_="name")
+    yield text(cut(row.name, _LONGEST), _LEFT + 4, top + 12, class_="name")
     if not (isfinite(row.low) and isfinite(row.high)):
         return
     low, high, middle = across(row.low), across(row.high), top + 23

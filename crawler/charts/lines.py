@@ -28,7 +28,8 @@ class Line:
 class Band:
     """The range between ``low`` and ``high``; where either is NaN there is none.
 
-    A ``faint`` one is the range of what cannot be excluded, around that of what is proved.
+    A ``faint`` one is the range of what cannot be excluded, around that of what is proved. One of
+    several that lie over one another is ``edged``: a thin line tells where it ends.
     """
 
     style: int
@@ -36,6 +37,7 @@ class Band:
     low: Sequence[float]
     high: Sequence[float]
     faint: bool = False
+    edged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,10 @@ def _band(frame: Frame, mark: Band) -> Iterator[Markup]:
     for whole, pieces in groupby(both, key=lambda pair: isfinite(pair[0][1] + pair[1][1])):
         if whole:
             below, above = zip(*pieces, strict=True)
-            class_ = f"band {colour(mark.style)}{' faint' if mark.faint else ''}"
+            class_ = f"band {colour(mark.style)}{' faint' if mark.faint or mark.edged else ''}"
             yield path([*above, *reversed(below)], class_, closed=True)
+            if mark.edged:
+                yield path(below, f"{stroke(mark.style)} edge")
 
 
 def _placed(frame: Frame, x: Sequence[float], y: Sequence[float]) -> list[tuple[float, float]]:

@@ -101,7 +101,8 @@ def over_budgets(measure: Measure, verdicts: Sequence[Verdict], styles: Styles) 
         days, mine_cost = [each.budget for each in mine], [measure.cost(each) for each in mine]
         high = [cost.early for cost in mine_cost]
         if len(styles) <= BANDS:
-            marks.append(Band(style, days, [cost.optimistic for cost in mine_cost], high))
+            low = [cost.optimistic for cost in mine_cost]
+            marks.append(Band(style, days, low, high, edged=True))
         tips = [tip_of(measure, each) for each in mine]
         marks.append(Line(name, style, days, high, tips))
     least = {each.budget: measure.least(each) for each in by_budget}

@@ -78,6 +78,8 @@ def summary(budgets: Sequence[Sequence[Verdict]]) -> str:
         for name, won in wins.most_common()
     )
     proved = sum(proof(each) in {Proof.SHOWN, Proof.FEARED} for each in budgets)
+    if not proved:
+        return f"{first}; the ranges of costs overlap with each: the archive does not prove it."
     return f"{first}; the ranges of costs do not overlap with {_times(proved, len(budgets))}."
 
 
@@ -89,7 +91,7 @@ def named(names: Sequence[str]) -> str:
 def _times(count: int, of: int) -> str:
     if count == of:
         return f"all {of} budgets" if of > 2 else "both budgets"
-    return f"{count or 'none'} of {counted(of, 'budget')}"
+    return f"{count} of {counted(of, 'budget')}"
 
 
 def _same(one: Verdict, other: Verdict) -> bool:

@@ -1,0 +1,68 @@
+"""The answer claims what the ranges show, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crawler.commands.laboratory import wording
+from crawler.commands.laboratory.wording import Proof
+from scheduler.counterfactual.comparing import compare
+from scheduler.counterfactual.running import Terms
+from scheduler.counterfactual.verdicts import Bounded, Verdict
+from tests.scheduler.counterfactual.archives import one_page
+
+
+@pytest.fixture(scope="module")
+def some() -> Verdict:
+    captures = one_page({float(day): day // 3 for day in range(20)})
+    return compare(captures, ("uniform",), [Terms(1.0, 2.0, 19.0)]).verdicts[0]
+
+
+def verdict(some: Verdict, name: str, *harmonic: float, budget: float = 5.0) -> Verdict:
+    return replace(some, policy=name, budget=budget, harmonic=Bounded(*harmonic))
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ((0.1, 0.2, 0.9), Proof.EQUAL),
+        ((0.15, 0.3, 0.9), Proof.OVERLAP),
+        ((0.25, 0.3, 0.9), Proof.SHOWN),
+        ((0.95, 1.0, 1.2), Proof.FEARED),
+    ],
+)
+def test_proof_is_what_the_ranges_give(
+    some: Verdict, other: tuple[float, float, float], expected: Proof
+) -> None:
+    pair = [verdict(some, "late", *other), verdict(some, "early", 0.1, 0.2, 0.9)]
+    assert wording.proof(pair) is expected
+    assert expected.value in wording.sentence(pair) or expected is Proof.EQUAL
+
+
+def test_sentences_name_the_freshest_first(some: Verdict) -> None:
+    three = [
+        verdict(some, "c", 0.3, 0.4, 2.0),
+        verdict(some, "a", 0.1, 0.2, 2.0),
+        verdict(some, "b", 0.25, 0.3, 2.0),
+    ]
+    said = wording.sentence(three)
+    assert said.startswith("With 5 fetches a day a would have kept the pages fresher than b and c")
+    assert "0.1 – 0.2 against 0.25 – 0.3 of b" in said
+    both = wording.summary([three, [replace(each, budget=9.0) for each in three]])
+    assert both == (
+        "a comes out freshest with both budgets; the ranges of costs do not overlap with both "
+        "budgets."
+    )
+    assert "nothing to compare" in wording.summary([three[:1]])
+    assert np.isfinite(three[0].binary.early)
+    more = wording.summary([three[:1], [verdict(some, "c", 0.1, 0.2, 2.0, budget=9.0)]])
+    assert "0.3 – 0.4 with 5 fetches a day, and of 0.1 – 0.2 with 9" in more
+
+
+def test_names_stand_in_a_sentence() -> None:
+    assert wording.named([]) == ""
+    assert wording.named(["a"]) == "a"
+    assert wording.named(["a", "b", "c"]) == "a, b and c"
