@@ -70,7 +70,7 @@ def marker(x: float, y: float, style: int, tip: str, size: float = 3.6) -> Marku
         ((0, -1.3 * s), (1.2 * s, 0.9 * s), (-1.2 * s, 0.9 * s)),
         ((0, -1.35 * s), (1.35 * s, 0), (0, 1.35 * s), (-1.35 * s, 0)),
         ((0, 1.3 * s), (1.2 * s, -0.9 * s), (-1.2 * s, -0.9 * s)),
-        ((-s, -s / 3), (s, -s / 3), (s, s / 3), (-s, s / 3)),
+        ((-0.45 * s, -1.4 * s), (0.45 * s, -1.4 * s), (0.45 * s, 1.4 * s), (-0.45 * s, 1.4 * s)),
     )
     shape, class_ = shapes[style % _MARKS], f"mark {colour(style)}"
     if not shape:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
+from typing import Final
 
 from crawler.commands.figures import amount, counted, percent
 from scheduler.counterfactual.verdicts import Bounded, Verdict
+
+#: Policies that a sentence names one by one.
+_NAMED: Final = 3
 
 
 class Proof(Enum):
@@ -54,6 +58,8 @@ def sentence(verdicts: Sequence[Verdict]) -> str:
         same = [each.policy for each in others if _same(each, best)]
         return f"{budget} {named([best.policy, *same])} come out alike: {cost}, {stale}."
     names = named([each.policy for each in others])
+    if len(others) > _NAMED:
+        names = f"the {len(others)} others"
     verb = "comes out fresher" if how is Proof.OVERLAP else "would have kept the pages fresher"
     against = f"{_range(others[0].harmonic)} of {others[0].policy}"
     return f"{budget} {best.policy} {verb} than {names}: {cost} against {against}; {how.value}."

@@ -37,6 +37,7 @@ def frame(*numbers: float) -> Frame:
 def test_lines_and_bands_have_gaps_where_nothing_is_known(rows: list[tuple[float, float]]) -> None:
     x = [float(place) for place in range(len(rows))]
     low, high = [row[0] for row in rows], [row[1] for row in rows]
+    marks: list[Line | Band | Bound]
     marks = [Band(0, x, low, high, edged=True), Line("a", 1, x, high), Bound(x, low)]
     parsed(line_chart("costs", "all", frame(*low, *high), marks))
 
