@@ -56,7 +56,12 @@ def test_a_complete_history_closes_and_a_sampled_one_does_not(changes: ChangeTim
 def test_what_is_spent_and_foretold_adds_up(changes: ChangeTimes) -> None:
     found = compare(complete(changes, DAYS), ("greedy_index",), [Terms(6.0, 30.0, 118.0)])
     (verdict,) = found.verdicts
-    assert verdict.by_page.sum() == verdict.by_host.sum() == sum(verdict.by_class.values()) == verdict.fetches
+    assert (
+        verdict.by_page.sum()
+        == verdict.by_host.sum()
+        == sum(verdict.by_class.values())
+        == verdict.fetches
+    )
     assert sum(found.by_class.values()) == 30
     told = verdict.calibration
     assert told.asks.sum() == verdict.fetches
