@@ -78,6 +78,8 @@ class Listener:
 #: A page that asks the browser to go on after at most this many seconds is a redirect.
 _REFRESH_IS_REDIRECT_S = 10.0
 _PREFIX_BYTES = 2_048
+_OK = 200
+_PERMANENT = frozenset({301, 308})
 _TOO_MANY_REQUESTS = 429
 _IN_A_THREAD_BYTES = 256 * 1024
 _ANSWERED = frozenset({Outcome.FETCHED, Outcome.NOT_MODIFIED})
@@ -121,8 +123,7 @@ class Reduction:
             case Outcome.NOT_MODIFIED:
                 return Visit(due, _observation(due, result, now, NOT_MODIFIED), role=due.role)
             case Outcome.REDIRECTED if result.location is not None:
-                permanent = result.status in (301, 308)
-                alias_kind = AliasKind.PERMANENT if permanent else AliasKind.TEMPORARY
+                alias_kind = _alias_kind(result.status)
                 return await self._redirection.visit(due, result, result.location, alias_kind, now)
             case Outcome.GONE if due.role is not Role.PAGE and due.digests is None:
                 return _none_at_all(due, result, now, result.detail)
@@ -283,6 +284,13 @@ class Reduction:
         if len(body) <= _IN_A_THREAD_BYTES:
             return zstandard.compress(body, self._rules.zstd_level)
         return await asyncio.to_thread(zstandard.compress, body, self._rules.zstd_level)
+
+
+def _alias_kind(status: int | None) -> AliasKind:
+    """What kind of redirect it is; one with 200 asked the browser to go on, and is replayed."""
+    if status in _PERMANENT:
+        return AliasKind.PERMANENT
+    return AliasKind.REFRESH if status == _OK else AliasKind.TEMPORARY
 
 
 def _none_at_all(due: DueUrl, result: FetchResult, now: float, detail: str | None) -> Visit:

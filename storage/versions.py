@@ -60,7 +60,7 @@ async def body(connection: aiosqlite.Connection, version_id: int) -> bytes | Non
         return None
     try:
         return zstandard.ZstdDecompressor().decompress(row[0], max_output_size=row[1])
-    except zstandard.ZstdError as error:
+    except (zstandard.ZstdError, ValueError, OverflowError, MemoryError) as error:
         raise StoreError(f"the body of version {version_id} is damaged: {error}") from error
 
 

@@ -15,7 +15,7 @@ from crawler.commands.counterfactual import DEFAULT_POLICIES, Question, ask, req
 from crawler.commands.counterfactual_view import as_json, print_answer
 from crawler.commands.laboratory.outputs import Outputs
 from crawler.commands.options import ConfigFile, Json, read_settings
-from crawler.commands.replay_report import is_store, replay_archives, show
+from crawler.commands.replay_report import is_store, replay_archives, replay_store, show
 from scheduler.policy import PolicyError
 
 
@@ -29,7 +29,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     ],
     db: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The new store that archives are replayed into."),
+        typer.Option(metavar="FILE", help="The new store that the past is replayed into."),
     ] = None,
     policy: Annotated[
         list[str] | None,
@@ -65,36 +65,26 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Fill a store from archives; ask a past which policy would have kept it fresher.
+    """Fill a store from archives or from another one; ask which policy would have kept it fresher.
 
     With --db every exchange of the archives goes through robots.txt, reading, detection and the
-    store in the order of time, as if it were crawled. What was killed goes on.
+    store in the order of time, as if it were crawled; of a store, which is only read, every look
+    whose body it keeps. What was killed goes on.
 
-    With --policy, --budget, --html or --parquet, or of a store, the question is asked:
-
-    Policies ask for pages day by day and get what the store saw last by then. They learn from
-    nothing else, and find a page when the store did. What happened between two captures is not
-    known: costs are ranges. Harmonic (each further missed change adds less) and binary (whether a
-    copy is stale) are means over pages and days, weighted with importance.
-    """
-    settings, _ = read_settings(config, {})
-    budgets = [crawls_per_day(text) for text in budget or []]
-    policies = policy or DEFAULT_POLICIES
-    store = past[0]
-    with running.told_in_one_line():
-        _check(past, policies)
         outputs = Outputs(html, parquet)
         outputs.check([*past, *([db] if db else [])])
-        if len(past) > 1 or not is_store(store):
-            if db is None:
-                fail("archives are replayed into a new store: name it with --db FILE", 2)
-            found = replay_archives(past, db, settings)
+        is_archived = len(past) > 1 or not is_store(store)
+        if is_archived and db is None:
+            fail("archives are replayed into a new store: name it with --db FILE", 2)
+        if db is not None:
+            if is_archived:
+                found = replay_archives(past, db, settings)
+            else:
+                found = replay_store(store, db, settings)
             if not (policy or budgets or outputs):
                 show(found, json=json)
                 return
             store = db
-        elif db is not None:
-            fail(f"{store} is a store already: --db is for archives", 2)
         question = Question(store, policies, budgets, shown, settings.daemon)
         try:
             answer = ask(question)
@@ -112,6 +102,8 @@ def _check(past: Sequence[Path], policies: Sequence[str]) -> None:
     for path in past:
         if not path.exists():
             fail(f"{path}: no such file", 2)
+        if len(past) > 1 and is_store(path):
+            fail(f"{path}: is a store; one is asked or replayed alone", 2)
     try:
         require_policies(policies)
     except PolicyError as error:

@@ -1,4 +1,4 @@
-"""A replay of archives as its user sees it: progress, and what came of it."""
+"""A replay of archives, or of a store, as its user sees it: progress, and what came of it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from crawler.commands import running
 from crawler.commands.console import err, out, print_json
 from crawler.commands.replaying import replay
 from crawler.commands.replaying_archives import Archives, Losses
+from crawler.commands.replaying_store import Gaps, StoredPast, require_new
 from crawler.commands.report import CrawlReport
 from crawler.errors import CrawlError
 from crawler.replaying.playing import Counts
+from storage import inquiries
 
-#: Records that every archive has, and of which nobody expects an exchange.
-_PLAIN: Final = frozenset({"warcinfo"})
 _SQLITE: Final = b"SQLite format 3\0"
 
 
@@ -31,17 +31,14 @@ class Replayed:
 
     reports: list[CrawlReport]
     counts: Counts
-    losses: Losses
+    losses: Losses | Gaps
 
     def as_json(self) -> dict[str, object]:
         """The same as JSON values."""
         return {
             "runs": [report.as_json() for report in self.reports],
             "other_exchanges": asdict(self.counts),
-            "damages": dict(self.losses.flaws),
-            "first_damages": self.losses.damages,
-            "records_skipped": self.losses.skipped,
-        }
+        } | self.losses.as_json()
 
 
 def is_store(path: Path) -> bool:
@@ -75,6 +72,26 @@ def replay_archives(paths: Sequence[Path], db: Path, settings: Settings) -> Repl
         return Replayed(reports, counts, archives.losses)
 
 
+def replay_store(store: Path, db: Path, settings: Settings) -> Replayed:
+    """Replay what a store holds into another one; it is only read.
+
+    Raises:
+        CrawlError: there is nothing to replay, or the other one is no replay of it.
+        StoreError: one of the stores cannot be opened, read or written.
+    """
+    with _told_that_it_goes_on():
+        return running.run(_from_store(store, db, settings))
+
+
+async def _from_store(store: Path, db: Path, settings: Settings) -> Replayed:
+    await require_new(db, store)
+    with err.status(f"Reading {store}") as status:
+        async with inquiries.snapshot(store) as connection:
+            past = await StoredPast.of(connection, status.update)
+            reports, counts = await replay(settings, db, await past.runs())
+            return Replayed(reports, counts, past.gaps)
+
+
 @contextmanager
 def _told_that_it_goes_on() -> Iterator[None]:
     try:
@@ -99,12 +116,5 @@ def show(found: Replayed, *, json: bool) -> None:
         )  # fmt: skip
         table.add_row(*(f"{number:,}" for number in numbers))
     out.print(table)
-    for damage in found.losses.damages:
-        err.print(damage, markup=False, highlight=False, soft_wrap=True)
-    left = found.losses.flaws.total() - len(found.losses.damages)
-    if left > 0:
-        err.print(f"and {left:,} more damaged or missing records")
-    skipped = {kind: count for kind, count in found.losses.skipped.items() if kind not in _PLAIN}
-    if skipped:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in skipped.items())
-        err.print(f"no exchange of HTTP, and skipped: {kinds}", markup=False, soft_wrap=True)
+    for line in found.losses.lines():
+        err.print(line, markup=False, highlight=False, soft_wrap=True)

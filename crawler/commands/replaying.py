@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from storage.database import Database, open_store
 from storage.records import FetchResult, Host
 from storage.runs import RunState
 
+#: In the record of a run: when the store was made from which it is replayed (Unix seconds).
+REPLAYED_FROM: Final = "replayed_from"
 _DAY_S: Final = 86_400.0
 #: Visits overtake one another by less: what ended so long before the last one is in the store.
 _MARGIN_S: Final = 600.0
@@ -46,6 +49,7 @@ class RunPast:
         exchanges: those that ended from a time on, in the order in which they did.
         probe: the answer to the probe that a host was sent next after a time, if one was.
         is_lasting: a daemon's run, which had no end.
+        source: when the store was made that it stands in; None: it stands in archives.
     """
 
     began_at: float
@@ -53,6 +57,7 @@ class RunPast:
     exchanges: Callable[[float], AsyncIterator[Played]]
     probe: Callable[[str, float], Awaitable[FetchResult | None]]
     is_lasting: bool = False
+    source: float | None = None
 
     def last_upkeep(self, at: float) -> float:
         """When the daemon's last day before a time was over; of a crawl, its beginning."""
@@ -134,7 +139,7 @@ async def _left(database: Database, pasts: Sequence[RunPast]) -> Sequence[RunPas
     """The runs that are not in the store yet; one that is there in part comes first.
 
     Raises:
-        CrawlError: what is in the store is not of these archives.
+        CrawlError: what is in the store is not of this past.
     """
     last = await runs.latest(database.reader)
     if last is None:
@@ -156,13 +161,21 @@ async def _open_run(database: Database, settings: Settings, past: RunPast) -> in
             return last.run_id
         now = past.began_at
         await seeds.add(connection, list(past.seeds), now)
-        run_id = await runs.start(connection, now, settings.model_dump_json())
+        run_id = await runs.start(connection, now, _recorded(settings, past))
         if not past.is_lasting:
             recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
             await pages.lift_depth(connection, settings.crawl.max_depth)
             await copies.reconsider(connection, copy_rule(settings), now)
             await frontier.begin_run(connection, now, recheck_before)
         return run_id
+
+
+def _recorded(settings: Settings, past: RunPast) -> str:
+    """The settings as the run keeps them, and from which store it is replayed."""
+    text = settings.model_dump_json()
+    if past.source is None:
+        return text
+    return json.dumps(json.loads(text) | {REPLAYED_FROM: past.source})
 
 
 class _Replay:

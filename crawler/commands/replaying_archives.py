@@ -27,6 +27,8 @@ from storage.records import FetchResult
 _NEXT_OF_HOST: Final = 4
 _NEXT: Final = 2_000
 _TOLD_EVERY: Final = 500
+#: Records that every archive has, and of which nobody expects an exchange.
+_PLAIN: Final = frozenset({"warcinfo"})
 #: Of damages so many are told one by one.
 _LISTED: Final = 20
 
@@ -44,6 +46,26 @@ class Losses:
         self.flaws[str(damage.flaw)] += 1
         if len(self.damages) < _LISTED:
             self.damages.append(str(damage))
+
+    def as_json(self) -> dict[str, object]:
+        """The same as JSON values."""
+        return {
+            "damages": dict(self.flaws),
+            "first_damages": self.damages,
+            "records_skipped": self.skipped,
+        }
+
+    def lines(self) -> list[str]:
+        """The same as lines for people."""
+        found = [*self.damages]
+        left = self.flaws.total() - len(self.damages)
+        if left > 0:
+            found.append(f"and {left:,} more damaged or missing records")
+        skipped = {kind: count for kind, count in self.skipped.items() if kind not in _PLAIN}
+        if skipped:
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in skipped.items())
+            found.append(f"no exchange of HTTP, and skipped: {kinds}")
+        return found
 
 
 class Archives:

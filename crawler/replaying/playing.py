@@ -42,13 +42,16 @@ class Played:
     """One exchange as the fetcher gave it.
 
     ``is_ours``: Freshet wrote it down, and had looked at robots.txt before; ``is_unasked``: it
-    sent nothing, as that forbade it or the host was given up.
+    sent nothing, as that forbade it or the host was given up. ``depth`` and ``role`` are those of
+    the page where nothing that is replayed leads to it.
     """
 
     result: FetchResult
     accept: Accept
     is_ours: bool = False
     is_unasked: bool = False
+    depth: int = 0
+    role: Role = Role.PAGE
 
 
 class Uncommitted:
@@ -175,11 +178,10 @@ class Player:
 
     async def _page(self, played: Played, url: str) -> None:
         result = played.result
-        role = Role.SITEMAP if played.accept is Accept.SITEMAP else Role.PAGE
         if result.outcome is Outcome.REDIRECTED:
             # Whether it leads in a circle shows in what other pages lead to.
             await self._uncommitted.settled()
-        due = await self._due(url) or await self._admitted(url, result, role)
+        due = await self._due(url) or await self._admitted(url, played)
         await self._know_host(due.host_id, str(origin(url)))
         if await self._is_taken(due, result):
             return
@@ -222,12 +224,13 @@ class Player:
             due = await self._stage.known.page(url)
         return due
 
-    async def _admitted(self, url: str, result: FetchResult, role: Role) -> DueUrl:
+    async def _admitted(self, url: str, played: Played) -> DueUrl:
         """A page to which nothing that was replayed leads: it was named to whoever crawled."""
-        targets = Targets()
+        result, targets = played.result, Targets()
+        role = Role.SITEMAP if played.accept is Accept.SITEMAP else played.role
         if not self._stage.admission.scope.contains(url):
             self._stage.admission.scope.add_seed(url)
-        self._stage.admission.add(targets, url, result.url, depth=0, role=role)
+        self._stage.admission.add(targets, url, result.url, depth=played.depth, role=role)
         await self._uncommitted.submit(SeedsSettled((), result.started_at, targets))
         await self._uncommitted.settled()
         due = await self._stage.known.page(url)

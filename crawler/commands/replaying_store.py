@@ -1,0 +1,221 @@
+"""A Freshet database with its stored bodies, as the runs that a replay takes in.
+
+It is only read, as one snapshot: a daemon may write it meanwhile. Nothing is made up: a look at
+content whose bytes are not kept is left out and counted, and a capture that was taken back, with
+which its bytes went, is the failure as which the store knows it. Of a host's robots.txt the last
+body is known alone, and given before its first page of each run; what was asked is not judged by
+it again. Answers to probes are not kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Final
+
+import aiosqlite
+
+from crawler.commands.replaying import REPLAYED_FROM, RunPast
+from crawler.commands.stored_looks import outcome_of, played_of, robots_of
+from crawler.detection.sketch import body_digest
+from crawler.errors import CrawlError
+from crawler.replaying.playing import Played
+from crawler.urls import canonical, origin
+from storage import hosts, looks, versions
+from storage.database import reading
+from storage.errors import StoreError
+from storage.looks import Extent, Look, LookRun, SeenVersion
+from storage.records import FetchResult, Outcome, RobotsRecord
+
+_TOLD_EVERY: Final = 500
+#: Of damages so many are told one by one.
+_LISTED: Final = 20
+
+
+@dataclass(slots=True)
+class Gaps:
+    """What of a store could not be taken in: ``extent`` of all of it, damages of this replay."""
+
+    extent: Extent
+    damages: list[str] = field(default_factory=list)
+    damaged: int = 0
+
+    def add(self, damage: str) -> None:
+        """Note a damaged body; the first ones word for word."""
+        self.damaged += 1
+        if len(self.damages) < _LISTED:
+            self.damages.append(damage)
+
+    def as_json(self) -> dict[str, object]:
+        """The same as JSON values."""
+        return {
+            "looks": self.extent.looks,
+            "looks_without_bodies": self.extent.not_kept,
+            "looks_taken_back": self.extent.taken_back,
+            "odd_looks": self.extent.odd,
+            "damaged_bodies": self.damaged,
+            "first_damages": self.damages,
+        }
+
+    def lines(self) -> list[str]:
+        """The same as lines for people; the last one is of what is not there."""
+        found = [*self.damages]
+        if self.damaged > len(self.damages):
+            found.append(f"and {self.damaged - len(self.damages):,} more damaged bodies")
+        it = self.extent
+        if it.odd:
+            found.append(f"{it.odd:,} looks of no kind, time or page that there could be: left out")
+        if it.taken_back:
+            found.append(
+                f"{it.taken_back:,} captures that were taken back as no content: their bytes are "
+                "not kept, and they are failures as in the store"
+            )
+        found.append(
+            f"{it.not_kept:,} of {it.looks:,} looks saw content whose bodies are not kept, and "
+            "are left out"
+        )
+        return found
+
+
+class StoredPast:
+    """A store in the order of time. ``connection`` is one snapshot of it, ``tell`` shows progress.
+
+    Make it by :meth:`of`.
+    """
+
+    def __init__(
+        self,
+        connection: aiosqlite.Connection,
+        made_at: float,
+        extent: Extent,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._connection = connection
+        self._made_at = made_at
+        self._tell = tell
+        self._played = 0
+        self.gaps = Gaps(extent)
+
+    @classmethod
+    async def of(cls, connection: aiosqlite.Connection, tell: Callable[[str], None]) -> StoredPast:
+        """See how much there is, before anything is played."""
+        made_at, extent = await looks.born_at(connection), await looks.extent(connection)
+        return cls(connection, made_at, extent, tell)
+
+    async def runs(self) -> list[RunPast]:
+        """The runs of the store.
+
+        Raises:
+            CrawlError: there is nothing in them.
+        """
+        found = await looks.runs(self._connection)
+        if not found or self.gaps.extent.looks == self.gaps.extent.odd:
+            raise CrawlError("the store has seen no page yet; there is nothing to replay")
+        ends = [run.began_at for run in found[1:]]
+        return [await self._run(run, end) for run, end in zip(found, [*ends, inf], strict=True)]
+
+    async def _run(self, run: LookRun, end: float) -> RunPast:
+        seeds = await looks.seeds(self._connection, end)
+
+        async def exchanges(after: float) -> AsyncIterator[Played]:
+            async for played in self._schemes(run, seeds):
+                yield played
+            async for played in self._exchanges(run, after):
+                yield played
+
+        return RunPast(
+            run.began_at, seeds, exchanges, _no_probe, run.is_lasting, source=self._made_at
+        )
+
+    async def _schemes(
+        self, run: LookRun, seeds: list[tuple[str, str, str | None, float]]
+    ) -> AsyncIterator[Played]:
+        """The robots.txt by which it was decided whether a line without a scheme is https."""
+        open_lines = {str(origin(line[1])): line for line in seeds if line[2] is not None}
+        for at_origin, (_, url, fallback_url, _) in open_lines.items():
+            secure = await looks.found_at(self._connection, canonical(url))
+            plain = await looks.found_at(self._connection, canonical(fallback_url or url))
+            robots = await self._robots_at(at_origin)
+            if robots is not None and (secure is not None or plain is not None):
+                no_https = plain is not None and (secure is None or plain < secure)
+                yield robots_of(at_origin, robots, run.began_at, no_https=no_https)
+
+    async def _exchanges(self, run: LookRun, after: float) -> AsyncIterator[Played]:
+        known: set[int] = set()
+        async for some in looks.looks(self._connection, run.run_id, after):
+            for look in some:
+                if look.page.host_id not in known:
+                    known.add(look.page.host_id)
+                    robots = await self._robots_at(look.page.origin)
+                    if robots is not None:
+                        yield robots_of(look.page.origin, robots, look.at - look.duration_s)
+                played = await self._exchange(look)
+                if played is not None:
+                    yield played
+
+    async def _exchange(self, look: Look) -> Played | None:
+        self._played += 1
+        if self._played % _TOLD_EVERY == 0:
+            self._tell(f"Replaying {self._played:,} of {self.gaps.extent.looks:,}")
+        outcome = outcome_of(look)
+        if outcome is None:
+            return None
+        if outcome is not Outcome.FETCHED or look.version is None:
+            return played_of(look, outcome)
+        body = await self._body(look, look.version)
+        return None if body is None else played_of(look, outcome, body)
+
+    async def _body(self, look: Look, version: SeenVersion) -> bytes | None:
+        try:
+            body = await versions.body(self._connection, version.version_id)
+        except StoreError as error:
+            self.gaps.add(f"{look.page.url}: {error}; its looks are left out")
+            return None
+        if body is None or body_digest(body) != version.body_digest:
+            self.gaps.add(f"{look.page.url}: the body of version {version.version_id} is not its")
+            return None
+        return body
+
+    async def _robots_at(self, at_origin: str) -> RobotsRecord | None:
+        try:
+            host = await hosts.find(self._connection, at_origin)
+        except ValueError:
+            # A word that no Freshet wrote.
+            return None
+        return None if host is None else host.robots
+
+
+async def require_new(db: Path, store: Path) -> None:
+    """See to it that a file is new, or what a replay of this very store has made of it.
+
+    Every run of such a file says so. Consequence: no crawl has ever written into it.
+
+    Raises:
+        CrawlError: it is something else.
+        StoreError: one of them cannot be read.
+    """
+    if not db.exists() or (db.is_file() and not db.stat().st_size):
+        return
+    async with reading(store) as connection:
+        made_at = await looks.born_at(connection)
+    async with reading(db) as connection:
+        if await looks.born_at(connection) == made_at:
+            raise CrawlError(f"{db}: is {store} itself or a copy of it; name a new file with --db")
+        records = await looks.records_of_runs(connection)
+    if any(_source_of(record) != made_at for record in records):
+        raise CrawlError(f"{db}: no replay of {store} made it; name a new file with --db")
+
+
+def _source_of(record: str) -> object:
+    try:
+        said = json.loads(record)
+    except ValueError:
+        return None
+    return said.get(REPLAYED_FROM) if isinstance(said, dict) else None
+
+
+async def _no_probe(_at_origin: str, _after: float) -> FetchResult | None:
+    return None
