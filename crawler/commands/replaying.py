@@ -41,7 +41,7 @@ _MARGIN_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class RunPast:
-    """A run as an archive holds it.
+    """A run as archives, or a store, hold it.
 
     Attributes:
         began_at: Unix seconds.

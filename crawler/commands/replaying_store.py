@@ -10,7 +10,7 @@ it again. Answers to probes are not kept.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -23,7 +23,7 @@ from crawler.commands.stored_looks import outcome_of, played_of, robots_of
 from crawler.detection.sketch import body_digest
 from crawler.errors import CrawlError
 from crawler.replaying.playing import Played
-from crawler.urls import canonical, origin
+from crawler.urls import canonical, is_http, origin
 from storage import hosts, looks, versions
 from storage.database import reading
 from storage.errors import StoreError
@@ -31,8 +31,13 @@ from storage.looks import Extent, Look, LookRun, SeenVersion
 from storage.records import FetchResult, Outcome, RobotsRecord
 
 _TOLD_EVERY: Final = 500
+_SAW_CONTENT: Final = frozenset({Outcome.FETCHED, Outcome.NOT_MODIFIED})
 #: Of damages so many are told one by one.
 _LISTED: Final = 20
+
+
+#: A line of the site list: its text, URL, URL to fall back to and importance.
+_Line = tuple[str, str, str | None, float]
 
 
 @dataclass(slots=True)
@@ -44,7 +49,7 @@ class Gaps:
     damaged: int = 0
 
     def add(self, damage: str) -> None:
-        """Note a damaged body; the first ones word for word."""
+        """Note a look whose body is damaged; the first ones word for word."""
         self.damaged += 1
         if len(self.damages) < _LISTED:
             self.damages.append(damage)
@@ -55,8 +60,8 @@ class Gaps:
             "looks": self.extent.looks,
             "looks_without_bodies": self.extent.not_kept,
             "looks_taken_back": self.extent.taken_back,
-            "odd_looks": self.extent.odd,
-            "damaged_bodies": self.damaged,
+            "looks_odd": self.extent.odd,
+            "looks_with_damaged_bodies": self.damaged,
             "first_damages": self.damages,
         }
 
@@ -64,7 +69,9 @@ class Gaps:
         """The same as lines for people; the last one is of what is not there."""
         found = [*self.damages]
         if self.damaged > len(self.damages):
-            found.append(f"and {self.damaged - len(self.damages):,} more damaged bodies")
+            found.append(
+                f"and {self.damaged - len(self.damages):,} more looks whose bodies are damaged"
+            )
         it = self.extent
         if it.odd:
             found.append(f"{it.odd:,} looks of no kind, time or page that there could be: left out")
@@ -118,7 +125,7 @@ class StoredPast:
         return [await self._run(run, end) for run, end in zip(found, [*ends, inf], strict=True)]
 
     async def _run(self, run: LookRun, end: float) -> RunPast:
-        seeds = await looks.seeds(self._connection, end)
+        seeds = [line for line in await looks.seeds(self._connection, end) if _is_site(line)]
 
         async def exchanges(after: float) -> AsyncIterator[Played]:
             async for played in self._schemes(run, seeds):
@@ -130,9 +137,7 @@ class StoredPast:
             run.began_at, seeds, exchanges, _no_probe, run.is_lasting, source=self._made_at
         )
 
-    async def _schemes(
-        self, run: LookRun, seeds: list[tuple[str, str, str | None, float]]
-    ) -> AsyncIterator[Played]:
+    async def _schemes(self, run: LookRun, seeds: Sequence[_Line]) -> AsyncIterator[Played]:
         """The robots.txt by which it was decided whether a line without a scheme is https."""
         open_lines = {str(origin(line[1])): line for line in seeds if line[2] is not None}
         for at_origin, (_, url, fallback_url, _) in open_lines.items():
@@ -160,23 +165,28 @@ class StoredPast:
         self._played += 1
         if self._played % _TOLD_EVERY == 0:
             self._tell(f"Replaying {self._played:,} of {self.gaps.extent.looks:,}")
-        outcome = outcome_of(look)
+        outcome, version = outcome_of(look), look.version
         if outcome is None:
             return None
-        if outcome is not Outcome.FETCHED or look.version is None:
+        if version is None or outcome not in _SAW_CONTENT:
             return played_of(look, outcome)
-        body = await self._body(look, look.version)
-        return None if body is None else played_of(look, outcome, body)
-
-    async def _body(self, look: Look, version: SeenVersion) -> bytes | None:
         try:
-            body = await versions.body(self._connection, version.version_id)
+            # A 304 says that it is still so: that must be there, too.
+            body = await self._body(version)
         except StoreError as error:
-            self.gaps.add(f"{look.page.url}: {error}; its looks are left out")
+            self.gaps.add(f"{look.page.url}: {error}; the look of {look.at:.0f} is left out")
             return None
+        return played_of(look, outcome, body if outcome is Outcome.FETCHED else b"")
+
+    async def _body(self, version: SeenVersion) -> bytes:
+        """The bytes of a version.
+
+        Raises:
+            StoreError: they are damaged.
+        """
+        body = await versions.body(self._connection, version.version_id)
         if body is None or body_digest(body) != version.body_digest:
-            self.gaps.add(f"{look.page.url}: the body of version {version.version_id} is not its")
-            return None
+            raise StoreError(f"the body of version {version.version_id} is another one")
         return body
 
     async def _robots_at(self, at_origin: str) -> RobotsRecord | None:
@@ -215,6 +225,14 @@ def _source_of(record: str) -> object:
     except ValueError:
         return None
     return said.get(REPLAYED_FROM) if isinstance(said, dict) else None
+
+
+def _is_site(line: _Line) -> bool:
+    """Whether a line has addresses that are any."""
+    try:
+        return all(is_http(canonical(url)) for url in (line[1], line[2]) if url is not None)
+    except ValueError:
+        return False
 
 
 async def _no_probe(_at_origin: str, _after: float) -> FetchResult | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -40,7 +41,6 @@ from tests.integration.test_replay import (
 #: Pages that ask not to be archived: their bodies are in no store.
 NO_ARCHIVE = ("/noarchive", "/noindex-by-header")
 SEEDS = "SELECT text, url, fallback_url, root_url, importance FROM seed ORDER BY id"
-COUNTS = "SELECT kind, count(*) FROM finding GROUP BY kind ORDER BY kind"
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +84,11 @@ def told(db: Path, query: str) -> list[tuple[object, ...]]:
     return [row[:8] + row[10:] if row[5] == "refresh" else row for row in found]
 
 
+def counted(db: Path) -> Counter[object]:
+    """How many looks there are of each kind."""
+    return Counter(kind for (kind,) in rows(db, "SELECT kind FROM finding"))
+
+
 def assert_same(live: Path, again: Path) -> None:
     """The tables say the same, kind by kind and time by time."""
     for query in (OBSERVED, PAGES, LINKS, FOUND):
@@ -108,12 +113,10 @@ async def test_a_store_gives_the_store_that_it_is_and_is_only_read(
     await daemon.close()
     assert_same(live, again)
     assert live.read_bytes() == before
-    looks = rows(live, "SELECT count(*) FROM observation")[0][0]
-    left_out = len(rows(live, OBSERVED)) - len(told(live, OBSERVED))
+    looks = len(rows(live, "SELECT id FROM observation"))
     assert (gaps.extent.looks, gaps.extent.odd, gaps.damaged) == (looks, 0, 0)
     assert gaps.extent.not_kept == 4
-    assert rows(again, "SELECT count(*) FROM observation") == [(looks - 4,)]
-    assert left_out < 4 + len(rows(live, "SELECT 1 FROM observation WHERE kind = 'refused'"))
+    assert len(rows(again, "SELECT id FROM observation")) == looks - 4
 
 
 async def test_a_daemons_store_gives_what_the_daemon_found(tmp_path: Path) -> None:
@@ -160,7 +163,7 @@ async def test_what_retention_dropped_is_left_out_and_counted(live: Path, tmp_pa
 async def test_another_setting_gives_other_verdicts(live: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.db"
     await replayed(live, again, quick(change__significant_below=0.8))
-    theirs, ours = dict(rows(live, COUNTS)), dict(rows(again, COUNTS))
+    theirs, ours = counted(live), counted(again)
     assert 0 < ours["changed"] < theirs["changed"]
     assert ours["gone"] == theirs["gone"]
     times = {row[:2] for row in told(again, OBSERVED)}

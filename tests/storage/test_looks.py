@@ -54,11 +54,12 @@ async def test_more_looks_than_are_read_at_once_lose_and_repeat_none(store: Smal
 
 async def test_what_was_seen_comes_with_what_is_known_of_it(store: SmallStore) -> None:
     page = store.page("/", etag='"2"', last_modified="then", nofollow=1)
-    for number, second in enumerate((1.0, 3.0)):
-        version_id = version(store, page, AT + second, html(f"{number}"), keep=number == 1)
-        store.observe(page, AT + second, "new", version_id=version_id, status=200)
-    store.observe(page, AT + 4.0, "unchanged", rung="304", status=304, version_id=version_id)
-    store.execute("UPDATE page SET version_id = ?", version_id)
+    old = version(store, page, AT + 1.0, html("0"), keep=False)
+    store.observe(page, AT + 1.0, "new", version_id=old, status=200)
+    now = version(store, page, AT + 3.0, html("1"))
+    store.observe(page, AT + 3.0, "changed", version_id=now, status=200)
+    store.observe(page, AT + 4.0, "unchanged", rung="304", status=304, version_id=now)
+    store.execute("UPDATE page SET version_id = ?", now)
     first, second, third = await looks_of(store)
     assert [look.version and look.version.is_kept for look in (first, second, third)] == [
         False, True, True
