@@ -85,7 +85,7 @@ def replay_store(store: Path, db: Path, settings: Settings) -> Replayed:
 
 async def _from_store(store: Path, db: Path, settings: Settings) -> Replayed:
     await require_new(db, store)
-    with err.status(f"Reading {store}") as status:
+    with err.status("Reading the store") as status:
         async with inquiries.snapshot(store) as connection:
             past = await StoredPast.of(connection, status.update)
             reports, counts = await replay(settings, db, await past.runs())

@@ -1,10 +1,10 @@
 """A Freshet database with its stored bodies, as the runs that a replay takes in.
 
-It is only read, as one snapshot: a daemon may write it meanwhile. Nothing is made up: a look at
-content whose bytes are not kept is left out and counted, and a capture that was taken back, with
-which its bytes went, is the failure as which the store knows it. Of a host's robots.txt the last
-body is known alone, and given before its first page of each run; what was asked is not judged by
-it again. Answers to probes are not kept.
+It is only read, as one snapshot: a daemon may write it meanwhile, and its log grows until the
+replay has ended. Nothing is made up: a look at content whose bytes are not kept is left out and
+counted, and a capture that was taken back, with which its bytes went, is the failure as which the
+store knows it. Of a host's robots.txt the last body is known alone, and given before its first page
+of each run; what was asked is not judged by it again. Answers to probes are not kept.
 """
 
 from __future__ import annotations

@@ -120,6 +120,9 @@ def test_damage_and_odd_rows_cost_what_they_hit(store: SmallStore, tmp_path: Pat
     store.observe(page, AT + 5.0, "redirected", status=301, reason="permanent", detail="http://[")
     store.observe(page, AT + 6.0, "redirected", status=-7)
     store.insert("robots", host_id=1, standing="odd", fetched_at=AT, body=b"")
+    store.observe(store.page("http://["), AT + 7.0, "failed")
+    store.observe(store.page("ftp://one.example/"), AT + 7.0, "failed")
+    store.observe(store.page("/odd", host=store.host("x")), AT + 7.0, "failed", status=500)
     for url, fallback in (("http://[", None), ("x", None), (f"{HOST}/seed", "about:x")):
         store.insert(
             "seed", text=url, url=url, fallback_url=fallback, importance=1.0, added_at=AT - 1.0
@@ -130,7 +133,9 @@ def test_damage_and_odd_rows_cost_what_they_hit(store: SmallStore, tmp_path: Pat
     found = json.loads(result.stdout)
     assert (found["looks_with_damaged_bodies"], found["looks_odd"]) == (3, 2)
     assert found["first_damages"][0].startswith(f"{HOST}/more: ")
-    assert {url for url, _, _ in kinds(db)} == {f"{HOST}/", f"{HOST}/lost", f"{HOST}/more"}
+    assert {url for url, _, _ in kinds(db)} == {
+        f"{HOST}/{end}" for end in ("", "lost", "more", "odd")
+    }
 
 
 def test_what_no_replay_of_this_store_made_is_left_as_it_is(
