@@ -98,6 +98,18 @@ def test_a_store_that_grew_is_gone_on_with(store: SmallStore, tmp_path: Path) ->
     assert len(kinds(db)) == 4
 
 
+def test_a_page_to_which_nothing_leads_any_more_stands_where_it_stood(
+    store: SmallStore, tmp_path: Path
+) -> None:
+    feed = store.page("/feed", role="feed", depth=4)
+    store.observe(feed, AT + 9.0, "failed", status=500, reason="http_500")
+    db = tmp_path / "new.db"
+    assert replay(store.path, "--db", db).exit_code == 0
+    with closing(sqlite3.connect(db)) as made:
+        found = made.execute("SELECT role, depth FROM page WHERE url LIKE '%/feed'").fetchall()
+    assert found == [("feed", 4)]
+
+
 def test_damage_and_odd_rows_cost_what_they_hit(store: SmallStore, tmp_path: Path) -> None:
     newest = "(SELECT body_digest FROM version ORDER BY id DESC LIMIT 1)"
     store.execute(f"UPDATE body SET zstd = x'00' WHERE digest = {newest}")
