@@ -15,7 +15,7 @@ from crawler.commands.counterfactual import DEFAULT_POLICIES, Question, ask, req
 from crawler.commands.counterfactual_view import as_json, print_answer
 from crawler.commands.laboratory.outputs import Outputs
 from crawler.commands.options import ConfigFile, Json, read_settings
-from crawler.commands.replay_report import is_store, replay_archives, replay_store, show
+from crawler.commands.replay_report import fill, is_store, show, tell_losses
 from scheduler.policy import PolicyError
 
 
@@ -71,20 +71,30 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     store in the order of time, as if it were crawled; of a store, which is only read, every look
     whose body it keeps. What was killed goes on.
 
+    With --policy, --budget, --html or --parquet, or without --db, the question is asked:
+
+    Policies ask for pages day by day and get what the store saw last by then. They learn from
+    nothing else, and find a page when the store did. What happened between two captures is not
+    known: costs are ranges. Harmonic (each further missed change adds less) and binary (whether a
+    copy is stale) are means over pages and days, weighted with importance.
+    """
+    settings, _ = read_settings(config, {})
+    budgets = [crawls_per_day(text) for text in budget or []]
+    policies = policy or DEFAULT_POLICIES
+    store = past[0]
+    with running.told_in_one_line():
+        _check(past, policies)
         outputs = Outputs(html, parquet)
         outputs.check([*past, *([db] if db else [])])
-        is_archived = len(past) > 1 or not is_store(store)
-        if is_archived and db is None:
-            fail("archives are replayed into a new store: name it with --db FILE", 2)
         if db is not None:
-            if is_archived:
-                found = replay_archives(past, db, settings)
-            else:
-                found = replay_store(store, db, settings)
+            found = fill(db, past, settings)
             if not (policy or budgets or outputs):
                 show(found, json=json)
                 return
+            tell_losses(found)
             store = db
+        elif not is_store(store):
+            fail("archives are replayed into a new store: name it with --db FILE", 2)
         question = Question(store, policies, budgets, shown, settings.daemon)
         try:
             answer = ask(question)

@@ -51,13 +51,20 @@ def is_store(path: Path) -> bool:
         return False
 
 
-def replay_archives(paths: Sequence[Path], db: Path, settings: Settings) -> Replayed:
-    """Replay archives into a store; the index that it goes by stands beside it.
+def fill(db: Path, past: Sequence[Path], settings: Settings) -> Replayed:
+    """Replay a store, or archives, into a new store.
 
     Raises:
-        CrawlError: there is nothing to replay, or the store holds something else.
-        StoreError: the store cannot be opened, read or written.
+        CrawlError: there is nothing to replay, or ``db`` holds something else.
+        StoreError: one of the stores cannot be opened, read or written.
     """
+    if len(past) == 1 and is_store(past[0]):
+        return _replay_store(past[0], db, settings)
+    return _replay_archives(past, db, settings)
+
+
+def _replay_archives(paths: Sequence[Path], db: Path, settings: Settings) -> Replayed:
+    """Replay archives into a store; the index that it goes by stands beside it."""
     index = db.with_name(f"{db.name}.order")
     if db.exists() and not index.exists():
         raise CrawlError(
@@ -72,13 +79,8 @@ def replay_archives(paths: Sequence[Path], db: Path, settings: Settings) -> Repl
         return Replayed(reports, counts, archives.losses)
 
 
-def replay_store(store: Path, db: Path, settings: Settings) -> Replayed:
-    """Replay what a store holds into another one; it is only read.
-
-    Raises:
-        CrawlError: there is nothing to replay, or the other one is no replay of it.
-        StoreError: one of the stores cannot be opened, read or written.
-    """
+def _replay_store(store: Path, db: Path, settings: Settings) -> Replayed:
+    """Replay what a store holds into another one; it is only read."""
     with _told_that_it_goes_on():
         return running.run(_from_store(store, db, settings))
 
@@ -116,5 +118,10 @@ def show(found: Replayed, *, json: bool) -> None:
         )  # fmt: skip
         table.add_row(*(f"{number:,}" for number in numbers))
     out.print(table)
+    tell_losses(found)
+
+
+def tell_losses(found: Replayed) -> None:
+    """Say what a replay could not take in."""
     for line in found.losses.lines():
         err.print(line, markup=False, highlight=False, soft_wrap=True)
