@@ -87,6 +87,48 @@ def test_a_replay_again_adds_nothing_and_one_that_grew_its_rest(tmp_path: Path) 
     assert kinds(db) == {"http://a.test/1": "new", "http://a.test/2": "new"}
 
 
+def test_two_captures_in_one_second_and_records_out_of_order_are_all_taken_in(
+    tmp_path: Path,
+) -> None:
+    words = " ".join(f"word{number}" for number in range(200)).encode()
+    past = archive(
+        tmp_path / "odd.warc.gz",
+        page(1, body=b"<p>" + words[::-1], date=at(5)),
+        page(1, body=b"<p>" + words, date=at(1)),
+        page(1, body=b"<p>quite another text", date=at(1)),
+    )
+    db = tmp_path / "new.db"
+    assert replay(past, "--db", db).exit_code == 0
+    with closing(sqlite3.connect(db)) as store:
+        found = store.execute("SELECT kind FROM observation ORDER BY id").fetchall()
+    assert found == [("new",), ("changed",), ("changed",)]
+
+
+def test_what_is_no_html_and_charsets_that_lie_cost_nothing_else(tmp_path: Path) -> None:
+    def answer(content_type: str, body: bytes) -> bytes:
+        return f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n\r\n".encode() + body
+
+    past = archive(
+        tmp_path / "odd.warc.gz",
+        record("response", answer("image/png", b"\x89PNG"), url="http://a.test/i", date=at(1)),
+        record(
+            "response",
+            answer("text/html; charset=utf-8", "<p>größer".encode("latin-1")),
+            url="http://a.test/l",
+            date=at(2),
+        ),
+        record("response", answer("text/html; charset=no-such", b"<p>x"), url="http://a.test/n"),
+        page(1, date=at(4)),
+    )
+    result = replay(past, "--db", tmp_path / "new.db", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["damages"] == {}
+    found = kinds(tmp_path / "new.db")
+    assert found.pop("http://a.test/i") == "skipped"
+    assert set(found.values()) == {"new"}
+    assert len(found) == 3
+
+
 def test_what_is_wrong_is_said_before_anything_is_done(tmp_path: Path) -> None:
     past = archive(tmp_path / "past.warc.gz", page(1))
     db = tmp_path / "new.db"
