@@ -13,12 +13,12 @@ from storage.records import Kind, Visit
 _SAW_CONTENT = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
 
 
-async def is_known(connection: aiosqlite.Connection, page_id: int, at: float) -> bool:
-    """Whether there is an observation of a page of that time."""
+async def count_at(connection: aiosqlite.Connection, page_id: int, at: float) -> int:
+    """How many observations there are of a page of that time."""
     rows = await connection.execute_fetchall(
-        "SELECT 1 FROM observation WHERE page_id = ? AND at = ?", (page_id, at)
+        "SELECT count(*) FROM observation WHERE page_id = ? AND at = ?", (page_id, at)
     )
-    return bool(list(rows))
+    return int(next(iter(rows))[0])
 
 
 async def last_at(connection: aiosqlite.Connection, run_id: int) -> float:

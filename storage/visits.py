@@ -153,7 +153,7 @@ class VisitTables:
                 continue
             if was is not None:
                 found.append((was, retraction.reason))
-            elif not await observations.is_known(connection, retraction.page_id, retraction.at):
+            elif not await observations.count_at(connection, retraction.page_id, retraction.at):
                 self._retractions[retraction.page_id] = retraction
         return tuple(found)
 

@@ -116,7 +116,7 @@ def _known(database: Database) -> Known:
         partial(frontier.of_url, reader),
         partial(_host, database),
         partial(hosts.find, reader),
-        partial(observations.is_known, reader),
+        partial(observations.count_at, reader),
     )
 
 

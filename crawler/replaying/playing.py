@@ -7,6 +7,7 @@ there on it is a crawl's way: robots.txt, reading, detection, admission, the sto
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -110,13 +111,13 @@ class Counts:
 class Known:
     """What the store is asked: what has committed of a page by its URL, and of hosts.
 
-    ``is_taken`` says whether there is an observation of a page of that time.
+    ``count_at`` says how many observations there are of a page of that time.
     """
 
     page: Callable[[str], Awaitable[DueUrl | None]]
     host: Callable[[int], Awaitable[Host]]
     host_at: Callable[[str], Awaitable[Host | None]]
-    is_taken: Callable[[int, float], Awaitable[bool]]
+    count_at: Callable[[int, float], Awaitable[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ class Player:
         self._stage = stage
         self._done_at = done_at
         self._uncommitted = uncommitted
+        self._passed: Counter[tuple[int, float]] = Counter()
         self._hops: dict[str, RobotsErrand] = {}
         self._early_robots: dict[str, list[FetchResult]] = {}
         self.counts = counts
@@ -201,7 +203,10 @@ class Player:
         """Whether it was before: a replay that was killed goes on a little before where it was."""
         if result.ended_at > self._done_at:
             return False
-        return await self._stage.known.is_taken(due.page_id, result.ended_at)
+        # An archive may hold several captures of one second, of which some were taken in.
+        capture = due.page_id, result.ended_at
+        self._passed[capture] += 1
+        return await self._stage.known.count_at(*capture) >= self._passed[capture]
 
     def _given_up(self, due: DueUrl, result: FetchResult) -> Visit:
         observation = Observation(

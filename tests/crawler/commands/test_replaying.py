@@ -102,6 +102,13 @@ def test_two_captures_in_one_second_and_records_out_of_order_are_all_taken_in(
     with closing(sqlite3.connect(db)) as store:
         found = store.execute("SELECT kind FROM observation ORDER BY id").fetchall()
     assert found == [("new",), ("changed",), ("changed",)]
+    # As a replay that was killed between the two would have left it.
+    with closing(sqlite3.connect(db)) as store, store:
+        store.execute("DROP TRIGGER observation_is_not_deleted")
+        store.execute("DELETE FROM observation WHERE id > 1")
+    assert replay(past, "--db", db).exit_code == 0
+    with closing(sqlite3.connect(db)) as store:
+        assert store.execute("SELECT count(*) FROM observation").fetchall() == [(3,)]
 
 
 def test_what_is_no_html_and_charsets_that_lie_cost_nothing_else(tmp_path: Path) -> None:
