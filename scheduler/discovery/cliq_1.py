@@ -1,0 +1,17 @@
+"""CLIQ-1: CLIQ by the last recrawl alone (section 3.6.4). Pure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scheduler.arguments import Ints
+from scheduler.discovery.cliq import cliq
+from scheduler.discovery.clusters import EPS_B
+from scheduler.discovery.past import Past
+
+
+def cliq_1(past: Past, budget: int, eps_b: float = EPS_B) -> Ints:
+    """The best pages of the clusters of the last recrawl."""
+    if not past.recrawls:
+        return np.zeros(0, np.int64)
+    return cliq(past.recrawls[-1], budget, eps_b)

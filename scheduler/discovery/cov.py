@@ -1,0 +1,16 @@
+"""COV: the greedy cover of the last recrawl, once more (section 3.6.3). Pure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scheduler.arguments import Ints
+from scheduler.discovery.greedy import greedy
+from scheduler.discovery.past import Past
+
+
+def cov(past: Past, budget: int) -> Ints:
+    """The pages that GREEDY would have looked at in the last recrawl, had it known."""
+    if not past.recrawls:
+        return np.zeros(0, np.int64)
+    return greedy(past.recrawls[-1], budget=budget)

@@ -1,0 +1,59 @@
+"""What is known of a site's past recrawls when a cover is to be chosen (section 3.6.4). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.arguments import Bools, Floats
+from scheduler.discovery.reveals import Reveals
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Full recrawls of a site, at growing times, and the time ``at`` of the choice.
+
+    Times count in steps of any length. ``pages`` says how many pages there are by now: X_t.
+    """
+
+    pages: int
+    at: float
+    times: Sequence[float]
+    recrawls: Sequence[Reveals]
+
+    def __post_init__(self) -> None:
+        if len(self.times) != len(self.recrawls):
+            raise ValueError(f"{len(self.times)} times for {len(self.recrawls)} recrawls")
+        if any(each.old > self.pages for each in self.recrawls):
+            raise ValueError("a recrawl knows more old pages than there are pages")
+
+    @property
+    def last(self) -> Past:
+        """As if only the last recrawl had been."""
+        return Past(self.pages, self.at, self.times[-1:], self.recrawls[-1:])
+
+    def fractions(self, alpha: float = 1.0) -> Floats:
+        """p_i^t of each page: the mean of its p_i in all recrawls, weighted with alpha^(t - t').
+
+        A page that was not there yet revealed nothing. Of shape (pages,).
+
+        Raises:
+            ValueError: alpha is not above 0 and at most 1.
+        """
+        if not 0.0 < alpha <= 1.0:
+            raise ValueError(f"alpha must be above 0 and at most 1, not {alpha}")
+        total, weights = np.zeros(self.pages), 0.0
+        for time, recrawl in zip(self.times, self.recrawls, strict=True):
+            weight = alpha ** (self.at - time)
+            total[: recrawl.old] += weight * recrawl.fractions
+            weights += weight
+        return total / weights if weights else total
+
+    def ever(self) -> Bools:
+        """The pages that revealed anything in any recrawl, as a mask of shape (pages,)."""
+        found = np.zeros(self.pages, np.bool_)
+        for recrawl in self.recrawls:
+            found[: recrawl.old] |= recrawl.degrees > 0
+        return found

@@ -1,0 +1,77 @@
+"""Choices by past recrawls: OD, CLIQ and COV over windows, the bandit, and their bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scheduler.discovery.bandit import Bandit
+from scheduler.discovery.cliq_1 import cliq_1
+from scheduler.discovery.cliq_win import cliq_win
+from scheduler.discovery.cov import cov
+from scheduler.discovery.limits import historical_limit
+from scheduler.discovery.od_1 import od_1
+from scheduler.discovery.od_win import od_win
+from scheduler.discovery.past import Past
+from tests.scheduler.discovery.graphs import reveals
+
+
+def past() -> Past:
+    """Two recrawls: page 0 revealed all, then pages 1 (half) and 2 (the same half)."""
+    first = reveals([frozenset(range(4)), frozenset(), frozenset()], 4)
+    last = reveals([frozenset(), frozenset({0, 1}), frozenset({0, 1}), frozenset({2})], 4)
+    return Past(6, 3.0, [1.0, 2.0], [first, last])
+
+
+def test_fractions_are_means_weighted_by_age() -> None:
+    assert past().fractions().tolist() == [0.5, 0.25, 0.25, 0.125, 0, 0]
+    weighted = past().fractions(0.5)
+    assert weighted[0] == pytest.approx(0.25 / 0.75)
+    assert weighted[1] == pytest.approx(0.5 * 0.5 / 0.75)
+
+
+def test_each_algorithm_knows_what_it_may_know() -> None:
+    known = past()
+    assert od_1(known, 2).tolist() == [1, 2]
+    assert od_win(known, 2).tolist() == [0, 1]
+    assert cliq_1(known, 3).tolist() == [1, 3]
+    assert cov(known, 3).tolist() == [1, 3]
+    assert set(cliq_win(known, 2).tolist()) == {0, 1}
+    assert historical_limit(known).tolist() == [0, 1, 2, 3]
+    assert historical_limit(known.last).tolist() == [1, 2, 3]
+
+
+def test_a_site_without_a_history_gives_nothing() -> None:
+    none = Past(5, 1.0, [], [])
+    for algorithm in (od_1, od_win, cliq_1, cliq_win, cov):
+        assert algorithm(none, 3).tolist() == []
+    assert historical_limit(none).tolist() == []
+
+
+def test_a_past_that_cannot_be_is_refused() -> None:
+    with pytest.raises(ValueError, match="1 times for 0 recrawls"):
+        Past(1, 0.0, [0.0], [])
+    with pytest.raises(ValueError, match="alpha must be"):
+        past().fractions(0.0)
+
+
+def test_the_bandit_finds_the_pages_that_reveal_most() -> None:
+    random = np.random.default_rng(1)
+    shares = np.array([0.5, 0.3] + [0.01] * 28)
+    bandit, pulls = Bandit(), np.zeros(30)
+    for _ in range(300):
+        arms = bandit.choose(30, 3)
+        assert len(set(arms.tolist())) == 3
+        new = random.random((30, 20)) < shares[:, None]
+        bandit.learn({int(arm): np.flatnonzero(new[arm]) for arm in arms})
+        pulls[arms] += 1
+    assert set(np.argsort(-pulls)[:2].tolist()) == {0, 1}
+    assert pulls[:2].min() > 200
+    assert pulls.min() >= 1
+
+
+def test_pages_that_are_new_to_the_bandit_are_tried() -> None:
+    bandit = Bandit()
+    for _ in range(20):
+        bandit.learn({0: np.arange(1), 1: np.arange(0)})
+    assert 5 in bandit.choose(6, 5).tolist()
