@@ -44,6 +44,12 @@ async def load(connection: aiosqlite.Connection, host_ids: Sequence[int]) -> lis
     return [_host(row) for row in rows]
 
 
+async def origins(connection: aiosqlite.Connection) -> dict[int, str]:
+    """All hosts that are known, by id."""
+    rows = await connection.execute_fetchall("SELECT id, origin FROM host ORDER BY id")
+    return {row[0]: row[1] for row in rows}
+
+
 async def last_exchange_at(connection: aiosqlite.Connection) -> float | None:
     """When the last exchange with any host ended, or None if there was none."""
     rows = await connection.execute_fetchall("SELECT max(last_exchange_at) FROM host")

@@ -24,6 +24,7 @@ VERBS: Final[Mapping[str, str]] = {
     "signals": "signals.signals_command",
     "check": "check.check_command",
     "duplicates": "duplicates.duplicates_command",
+    "discover": "discover.discover_command",
     "export": "export.export_command",
     "archive": "archive.archive_command",
     "import": "importing.import_command",

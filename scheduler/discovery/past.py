@@ -37,7 +37,8 @@ class Past:
     def fractions(self, alpha: float = 1.0) -> Floats:
         """p_i^t of each page: the mean of its p_i in all recrawls, weighted with alpha^(t - t').
 
-        A page that was not there yet revealed nothing. Of shape (pages,).
+        A page that was not there yet revealed nothing; a recrawl in which nothing was new says
+        nothing of any. Of shape (pages,).
 
         Raises:
             ValueError: alpha is not above 0 and at most 1.
@@ -46,6 +47,8 @@ class Past:
             raise ValueError(f"alpha must be above 0 and at most 1, not {alpha}")
         total, weights = np.zeros(self.pages), 0.0
         for time, recrawl in zip(self.times, self.recrawls, strict=True):
+            if not recrawl.new:
+                continue
             weight = alpha ** (self.at - time)
             total[: recrawl.old] += weight * recrawl.fractions
             weights += weight

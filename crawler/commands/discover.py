@@ -1,0 +1,54 @@
+"""``freshet discover``: which pages to look at again to find a site's new ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crawler.commands import running
+from crawler.commands.console import fail, print_json
+from crawler.commands.covering import Cover, cover_of
+from crawler.commands.discover_view import as_json, print_cover
+from crawler.commands.options import DEFAULT_DB, Db, Json
+from crawler.commands.sources.site_history import read_site
+from scheduler.discovery.algorithms import ALGORITHMS
+
+
+def discover_command(
+    site: Annotated[str, typer.Argument(metavar="SITE", help="A host or URL of the site.")],
+    db: Db = DEFAULT_DB,
+    algorithm: Annotated[
+        str, typer.Option(metavar="NAME", help=f"What chooses: {', '.join(ALGORITHMS)}.")
+    ] = "od_win",
+    budget: Annotated[
+        int, typer.Option(metavar="K", min=1, help="Old pages that may be looked at again.")
+    ] = 10,
+    step: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DAYS",
+            min=0.001,
+            help="The steps of the past (default: a week, or a tenth of the past).",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show which pages of a site reveal its new ones, and what they would have found before.
+
+    A page reveals what it links to, and what new pages behind that link to. The past is cut into
+    steps; before each the algorithm chooses by the steps before, and is judged by what came.
+    """
+    if algorithm not in ALGORITHMS:
+        fail(f"--algorithm {algorithm}: there are {', '.join(ALGORITHMS)}", 2)
+    with running.told_in_one_line():
+        found = running.run(_cover(db, site, step, algorithm, budget))
+    if json:
+        print_json(as_json(found))
+    else:
+        print_cover(found)
+
+
+async def _cover(db: Path, site: str, step: float | None, algorithm: str, budget: int) -> Cover:
+    return cover_of(await read_site(db, site, step), algorithm, budget)

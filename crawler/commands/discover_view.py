@@ -1,0 +1,96 @@
+"""A cover as its user sees it: tables, and JSON."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from math import isfinite
+from typing import Final
+
+from crawler.commands.covering import Cover
+from crawler.commands.display import counted, relative, show_line, show_list
+from crawler.commands.figures import amount, percent
+from scheduler.discovery.hindsight import Record
+
+_DAY_S: Final = 86_400.0
+_HEADER = ("page", "reveals", "now", "revealed", "looks", "last look", "alike")
+_PAST = ("algorithm", "coverage", "overhead", "depth")
+
+
+def print_cover(cover: Cover) -> None:
+    """The cover, and how algorithms did in the past."""
+    history = cover.history
+    if not history.recrawls or not cover.new:
+        show_line(_no_history(cover))
+        return
+    step = float(history.times[1] - history.times[0])
+    show_line(
+        f"{history.site}: {counted(len(history.pages.url), 'page')}, {cover.new:,} of them found "
+        f"in {counted(len(history.recrawls), 'step')} of {amount(step)} days; no link led to "
+        f"{cover.orphans:,}",
+        "bold",
+    )
+    now = time.time()
+    show_list(
+        f"{cover.algorithm}: the {counted(len(cover.pages), 'page')} to look at next",
+        _HEADER,
+        [
+            (
+                each.url, percent(each.share), amount(each.expected), each.revealed, each.looks,
+                relative(each.looked_at * _DAY_S, now), each.cluster,
+            )
+            for each in cover.pages
+        ],
+    )  # fmt: skip
+    if cover.past:
+        show_list(
+            f"With {counted(cover.budget, 'page')} in each step of the past",
+            _PAST,
+            [_row(name, record) for name, record in cover.past.items()],
+        )
+    show_line(
+        "Reveals: the share of the site's new pages. Now: how many it is expected to reveal. "
+        "Alike: pages with the same number revealed nearly the same. Overhead: looks for each page "
+        "found.",
+        "dim",
+    )
+
+
+def as_json(cover: Cover) -> dict[str, object]:
+    """The same as JSON values; times in Unix seconds."""
+    history = cover.history
+    return {
+        "site": history.site,
+        "pages": len(history.pages.url),
+        "new": cover.new,
+        "orphans": cover.orphans,
+        "steps": [each * _DAY_S for each in history.times.tolist()],
+        "new_per_day": history.new_per_day,
+        "algorithm": cover.algorithm,
+        "budget": cover.budget,
+        "cover": [asdict(each) | {"looked_at": each.looked_at * _DAY_S} for each in cover.pages],
+        "past": {name: _figures(record) for name, record in cover.past.items()},
+    }
+
+
+def _no_history(cover: Cover) -> str:
+    site, pages = cover.history.site, counted(len(cover.history.pages.url), "page")
+    if not cover.history.pages.url:
+        return f"{site}: no page of it has had content yet"
+    return (
+        f"{site}: {pages}, and nothing new since they were first looked at: what reveals new "
+        "pages shows when there have been some"
+    )
+
+
+def _row(name: str, record: Record) -> tuple[str, str, str, str]:
+    overhead = percent(record.overhead) if isfinite(record.overhead) else "∞"
+    return name, percent(record.coverage), overhead, amount(record.depth)
+
+
+def _figures(record: Record) -> dict[str, float | None]:
+    return {
+        "coverage": record.coverage,
+        "overhead": record.overhead if isfinite(record.overhead) else None,
+        "depth": record.depth,
+    }

@@ -1,0 +1,88 @@
+"""What a store has seen of one site, as the history from which covers are chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import aiosqlite
+import numpy as np
+
+from crawler.commands.formats import require_readable
+from crawler.commands.lookup import spellings
+from crawler.errors import CrawlError
+from crawler.urls import site_key
+from scheduler.arguments import Floats
+from scheduler.discovery.reveals import Reveals
+from scheduler.discovery.sightings import Sightings
+from storage import hosts, inquiries, sightings
+from storage.sightings import SitePages
+
+_DAY_S: Final = 86_400.0
+#: A step where nothing else is said, in days, from so many weeks on; before there are ten.
+_WEEK, _WEEKS, _STEPS = 7.0, 4, 10
+#: An hour.
+_SHORTEST: Final = 1 / 24
+
+
+@dataclass(frozen=True, slots=True)
+class SiteHistory:
+    """The pages of a site, and its history in steps; times in Unix days.
+
+    ``recrawls`` are what each step between two ``times`` brought: one less than there are times.
+    """
+
+    site: str
+    pages: SitePages
+    sightings: Sightings
+    times: Floats
+    recrawls: list[Reveals]
+
+    @property
+    def new_per_day(self) -> float:
+        """Pages that were found since the first step began, for each day."""
+        span = float(self.times[-1] - self.times[0]) if self.times.size else 0.0
+        return sum(each.new for each in self.recrawls) / span if span else 0.0
+
+
+async def read_site(db: Path, site: str, step: float | None) -> SiteHistory:
+    """What a store knows of a site (a host or URL); a ``step`` in days, or what suits it.
+
+    Raises:
+        CrawlError: the store knows no such site.
+        StoreError: there is no such file, or it is not a store of this schema.
+    """
+    async with inquiries.snapshot(db) as connection:
+        await require_readable(connection, db)
+        pages = await sightings.read(connection, await _hosts(connection, db, site))
+    history = Sightings(
+        pages.found_at / _DAY_S, pages.source, pages.target, pages.seen_at / _DAY_S,
+        pages.look_page, pages.look_at / _DAY_S,
+    )  # fmt: skip
+    times = _times(history, step)
+    windows = [history.between(a, b) for a, b in pairwise(times.tolist())]
+    # A site that more than doubles in a step is crawled for the first time.
+    first = next((n for n, each in enumerate(windows) if each.new <= each.old), len(windows))
+    return SiteHistory(site, pages, history, times[first:], windows[first:])
+
+
+async def _hosts(connection: aiosqlite.Connection, db: Path, site: str) -> list[int]:
+    keys = {site_key(url) for url in spellings(site)}
+    known = await hosts.origins(connection)
+    found = [number for number, origin in known.items() if site_key(f"{origin}/") in keys]
+    if not found:
+        raise CrawlError(f"{db}: knows no site {site}")
+    return found
+
+
+def _times(history: Sightings, step: float | None) -> Floats:
+    """When the steps begin and end; the last ends with the last look."""
+    if not history.look_at.size:
+        return np.zeros(0)
+    begin, end = float(history.look_at[0]), float(history.look_at[-1])
+    suits = _WEEK if end - begin >= _WEEKS * _WEEK else max((end - begin) / _STEPS, _SHORTEST)
+    length = step or suits
+    steps = int((end - begin) / length + 1e-9)
+    return np.asarray(end - length * np.arange(steps, -1, -1), np.float64)
