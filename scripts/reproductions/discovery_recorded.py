@@ -1,0 +1,86 @@
+"""Recorded sites as histories of links: what a crawl of everything, once a week, would have seen."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from scheduler.arguments import Bools, Floats, Ints
+from scheduler.discovery.link_history import LinkHistory
+
+WEEK_S: Final = 7 * 86_400.0
+#: Seconds since 1970, when the recording began and ended.
+_SPAN = "SELECT CAST(value AS REAL) FROM meta WHERE key IN ('t_start', 't_end') ORDER BY key DESC"
+_PAGES = "SELECT id, first_seen, coalesce(last_seen, 9e15) FROM pages WHERE kind = 'html'"
+_LINKS = "SELECT src, dst, t0, coalesce(t1, 9e15) FROM links"
+
+
+def directory() -> Path | None:
+    """Where recorded sites are (``FRESHET_EVOLUTION_DIR``), if they are here."""
+    named = os.environ.get("FRESHET_EVOLUTION_DIR")
+    path = Path(named) if named else None
+    return path if path is not None and path.is_dir() else None
+
+
+def recorded(folder: Path) -> Iterator[LinkHistory]:
+    """The sites of a directory (``*.sqlite.zst``), in the order of their names."""
+    for packed in sorted(folder.glob("*.sqlite.zst")):
+        with _unpacked(packed) as path, closing(sqlite3.connect(path)) as connection:
+            yield weekly(packed.name.removesuffix(".sqlite.zst"), connection)
+
+
+def weekly(name: str, connection: sqlite3.Connection) -> LinkHistory:
+    """A recorded site as crawls saw it that each took no time, a week after the other.
+
+    A page that came and went between two of them was never there.
+    """
+    begin, end = (row[0] for row in connection.execute(_SPAN))
+    steps = int((end - begin) / WEEK_S) + 1
+    pages = _columns(connection, _PAGES, 3)
+    born, gone = _step(pages[1], begin), _step(pages[2], begin)
+    was_seen = (born < gone) & (born < steps)
+    order = np.argsort(born[was_seen], kind="stable")
+    numbers = pages[0][was_seen][order]
+    links = _columns(connection, _LINKS, 4)
+    first, last = _step(links[2], begin), _step(links[3], begin)
+    source, has_source = _places(numbers, links[0])
+    target, has_target = _places(numbers, links[1])
+    known = has_source & has_target & (first < last) & (source != target)
+    return LinkHistory(
+        name, steps, born[was_seen][order],
+        source[known], target[known], first[known], last[known],
+    )  # fmt: skip
+
+
+def _step(at: Floats, begin: float) -> Ints:
+    """The first crawl that sees what was there from a time on."""
+    return np.ceil(np.maximum(at - begin, 0.0) / WEEK_S).astype(np.int64)
+
+
+def _places(numbers: Floats, wanted: Floats) -> tuple[Ints, Bools]:
+    order = np.argsort(numbers)
+    at = np.minimum(np.searchsorted(numbers[order], wanted), max(numbers.size - 1, 0))
+    found = order[at]
+    return found.astype(np.int64), numbers[found] == wanted
+
+
+def _columns(connection: sqlite3.Connection, statement: str, count: int) -> NDArray[np.float64]:
+    return np.array(connection.execute(statement).fetchall(), np.float64).reshape(-1, count).T
+
+
+@contextmanager
+def _unpacked(packed: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="freshet-discovery-") as folder:
+        path = Path(folder) / "site.sqlite"
+        with packed.open("rb") as source, path.open("wb") as target:
+            zstandard.ZstdDecompressor().copy_stream(source, target)
+        yield path
