@@ -1,9 +1,9 @@
-"""Sites that grow, for what finds their new pages: who links to them, and for how long. Pure, seeded.
+"""Sites that grow, to find their new pages: who links to them, and for how long. Pure, seeded.
 
-What the thesis names of real sites is drawn here: index pages that list the latest entries, archives
-that keep them, mirrors that link to the same, side bars on every page of a section, entries that
-nobody announces but some old page, further pages behind an entry, new parts of a site behind a page
-that never revealed anything before, and orphans.
+What the thesis names of real sites is drawn here: index pages that list the latest entries,
+archives that keep them, mirrors that link to the same, side bars on every page of a section,
+entries that nobody announces but some old page, further pages behind an entry, new parts of a site
+behind a page that never revealed anything before, and orphans.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Growth:
         shares = (
             self.mirrored, self.with_side_bar, self.restless, self.scattered, self.orphaned,
         )  # fmt: skip
-        if not all(0.0 <= share <= 1.0 for share in shares):
-            raise ValueError("shares must be from 0 to 1")
+        if not all(0.0 <= share <= 1.0 for share in shares) or sum(shares[-2:]) > 1.0:
+            raise ValueError("shares must be from 0 to 1, scattered and orphaned together, too")
         if min(self.entries, self.behind, self.parts) < 0 or self.part_pages < 1:
             raise ValueError("entries, behind and parts must be at least 0, part_pages at least 1")
 
@@ -100,12 +100,13 @@ def growing_sites(
 ) -> list[LinkHistory]:
     """Sites of growing size, that of the thesis's growth: 1.6 % of the first pages come at a step.
 
-    A surrogate. Fitted, by hand, are the shares that ``Growth`` has by default (parts, scattered,
-    restless), so that of new pages 74 and 59 % are behind pages that revealed any before, in weekly
-    and in four-weekly recrawls, and 44 % behind those of the last week; and ``behind``, for the 40 %
-    to which an old page links. All else is a guess.
+    A surrogate. Fitted by hand are the shares that ``Growth`` has by default (parts, scattered,
+    restless), so that of new pages about 74 and 59 % are behind pages that revealed any before, in
+    weekly and in four-weekly recrawls, and 44 % behind those of the last week; and ``behind``, for
+    the 40 % to which an old page links. All else is a guess.
 
-    Reference: Pandey, "Web Page Discovery …", thesis of 2008, sections 3.5.1 and 3.6.5.
+    Reference: Pandey, "Information Mediation in the Presence of Constraints and Uncertainties",
+    CMU-CS-08-125, 2008, sections 3.5.1, 3.6.5 and 3.6.6.
     """
     sizes = np.geomspace(smallest, largest, count).astype(int).tolist()
     return [
@@ -148,13 +149,12 @@ class _Site:
 
     def grow(self, step: int) -> None:
         """What comes with one more step."""
-        growth, rng = self._growth, self._rng
+        growth, rng, old = self._growth, self._rng, len(self.born)
         for section in self._sections:
             if rng.random() < growth.restless:
                 section.is_awake = not section.is_awake
         if step % _ARCHIVE_STEPS == 0:
             self._begin_archives(step)
-        old = len(self.born)
         for _ in range(rng.poisson(growth.entries)):
             section = self._drawn_section()
             fate = rng.random()
@@ -185,7 +185,8 @@ class _Site:
             return
         if section.has_side_bar:
             self._end(section.bar, step)
-            section.bar = [self._link(page, section.latest, step) for page in section.pages]
+            others = [page for page in section.pages if page != section.latest]
+            section.bar = [self._link(page, section.latest, step) for page in others]
         section.latest = None
 
     def _tree(self, root: int, mean: float, step: int) -> list[int]:

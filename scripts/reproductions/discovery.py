@@ -27,11 +27,14 @@ from scripts.reproductions import discovery_drawing as drawing
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions.discovery_measures import BUDGETS, Row
 from scripts.reproductions.discovery_recorded import directory, recorded
-from scripts.reproductions.discovery_words import DIFFERENCES, NEW_SITES
 from tests.benchmarks.command import say
 
 THESIS: Final = Path(__file__).with_name("discovery_thesis.toml")
+WORDS: Final = Path(__file__).with_name("discovery_words.toml")
 SYNTHETIC, RECORDED = "synthetic sites", "recorded sites"
+_COLUMNS: Final = ("depth", "overhead", "coverage")
+#: Pages of the smallest synthetic site.
+_SMALLEST: Final = 500
 #: Weeks between full recrawls in figures 3.5 and 3.6.
 FIGURES: Final = {1: "3.5", 4: "3.6"}
 
@@ -113,9 +116,6 @@ def show_table(found: Collection, printed: dict[str, Any]) -> None:
                 number(said[2], " %"),
             ))  # fmt: skip
     show_list(f"Table 3.2 on {found.name}", header, rows)
-
-
-_COLUMNS: Final = ("depth", "overhead", "coverage")
 
 
 def show_limits(found: Sequence[Collection], printed: dict[str, Any]) -> None:
@@ -236,10 +236,6 @@ def check(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
         parser.error(f"--recorded {given.recorded}: no *.sqlite.zst is there")
 
 
-#: Pages of the smallest synthetic site.
-_SMALLEST: Final = 500
-
-
 def main() -> None:
     """Measure, print, draw."""
     given = options()
@@ -272,10 +268,21 @@ def show(
     for each in found:
         show_facts(each)
         show_table(each, printed)
+    show_line(
+        "OD-WIN and CLIQ-WIN: means over full recrawls every 2 to 6 weeks; OD-1, OD-ALL-1, CLIQ-1 "
+        "and COV: every week. Overhead: the mean, over sites and weeks, of looks for each new page "
+        "found, where any was. Overall: all looks for all pages found.",
+        "dim",
+    )
     show_limits(found, printed)
     if single:
         show_sites(single)
-    show_line("What differs, and why", "bold")
-    for sentence in (*DIFFERENCES, NEW_SITES):
+    show_line("What differs, and why (with the default sites and seed)", "bold")
+    words = tomllib.loads(WORDS.read_text("utf-8"))
+    for sentence in (
+        *words["synthetic"],
+        *(words["recorded"] if single else ()),
+        words["new_sites"],
+    ):
         show_line(f"- {sentence}")
     show_line(f"Figures and discovery.json are in {folder}/")

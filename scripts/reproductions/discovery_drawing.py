@@ -89,7 +89,7 @@ def everywhere(path: Path, found: Sequence[Collection], printed: dict[str, Any])
 
 def depths(path: Path, title: str, found: Sequence[Collection], every: int) -> None:
     """Figures 3.5 and 3.6: coverage against depth."""
-    with panels(path, title, found, 1, "dashed: GREEDY, knowing") as rows:
+    with panels(path, title, found, 1, "") as rows:
         for each, axes in zip(found, rows[0], strict=True):
             for name, (depth, coverage) in each.curves[every].items():
                 colour, line = _LINES[name]
@@ -100,7 +100,7 @@ def depths(path: Path, title: str, found: Sequence[Collection], every: int) -> N
             axes.axhline(bound, color=GREEN, lw=1)
             label = f"bound {bound:.0f} %"
             axes.annotate(
-                label, (1, bound), (-2, 3), xycoords=("axes fraction", "data"),
+                label, (1, bound), (-2, 4), xycoords=("axes fraction", "data"),
                 textcoords="offset points", color=GREEN, fontsize=9, ha="right",
             )  # fmt: skip
             axes.set_xscale("log")
@@ -108,7 +108,10 @@ def depths(path: Path, title: str, found: Sequence[Collection], every: int) -> N
             axes.set_ylim(0, 105)
             axes.set_xlabel("average cover size, pages")
             axes.set_ylabel("coverage, %")
-        rows[0][0].legend(loc="lower right", fontsize=8)
+        handles, names = rows[0][0].get_legend_handles_labels()
+        place = rows[0][0].get_figure()
+        if place is not None:
+            place.legend(handles, names, loc="outside lower left", ncols=6, fontsize=9)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Recorded sites as histories of links: what a crawl of everything, once a week, would have seen."""
+"""Recorded sites as histories of links: what a full crawl each week would have seen."""
 
 from __future__ import annotations
 

@@ -1,0 +1,229 @@
+"""The reproduction of the thesis's discovery covers, on sites of a few hundred pages."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import tomllib
+from collections.abc import Sequence
+from math import e
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.discovery.cover import outcome
+from scheduler.discovery.greedy import greedy
+from scheduler.discovery.reveals import Reveals
+from scheduler.simulate.growing_site import growing_sites
+from scripts.reproductions import discovery
+from scripts.reproductions import discovery_measures as measures
+from scripts.reproductions.discovery_measures import BUDGETS, FIRST, OPTIMAL
+from scripts.reproductions.discovery_recorded import recorded, weekly
+from tests.scheduler.discovery.graphs import Sets, graphs, reveals
+
+WEEK_S = 7 * 86_400
+
+
+@pytest.fixture(scope="module")
+def sites() -> list[list[Reveals]]:
+    return [measures.weeks(each.recrawls()) for each in growing_sites(2, 500, 700, 14, seed=2)]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *options: object) -> None:
+    monkeypatch.setattr(sys, "argv", ["reproduce", *map(str, options)])
+    discovery.main()
+
+
+def test_one_command_writes_five_figures_and_its_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, "--quick", "--output", tmp_path)
+    figures = {f"discovery_3_{n}.png" for n in range(2, 7)}
+    assert {path.name for path in tmp_path.iterdir()} == figures | {"discovery.json"}
+    assert all(path.stat().st_size for path in tmp_path.iterdir())
+    shown = capsys.readouterr().out
+    assert shown.startswith("Not the sites of the thesis")
+    assert "Table 3.2 on synthetic sites" in shown
+    assert "Appendix 9.1" in shown
+    assert "Recorded sites" not in shown
+
+
+def test_json_has_the_table_of_all_algorithms_and_budgets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, "--quick", "--json", "--output", tmp_path)
+    found: Any = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert found == json.loads((tmp_path / "discovery.json").read_text("utf-8"))
+    (synthetic,) = found["collections"]
+    assert set(synthetic["table"]) == {*measures.TABLE, *measures.BANDITS, OPTIMAL}
+    for rows in synthetic["table"].values():
+        assert list(rows) == [str(budget) for budget in BUDGETS]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(("--sites", 0), "--sites must be"), (("--recorded", "nowhere"), "no *.sqlite.zst is there")],
+)
+def test_bad_input_gives_one_line(
+    options: Sequence[object],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        run(monkeypatch, "--output", tmp_path, *options)
+    assert exit_.value.code == 2
+    assert words in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_thesis_is_printed_for_every_budget() -> None:
+    printed = tomllib.loads(discovery.THESIS.read_text("utf-8"))
+    assert tuple(printed["budgets"]) == BUDGETS
+    for row in printed["table"].values():
+        assert {len(column) for column in row.values()} == {len(BUDGETS)}
+
+
+def test_more_budget_finds_more_and_nobody_more_than_who_knows(
+    sites: list[list[Reveals]],
+) -> None:
+    table = measures.table(sites)
+    for name, rows in table.items():
+        # A bandit learns from what its budget lets it look at: more may teach it worse habits.
+        if name not in measures.BANDITS:
+            coverage = [rows[budget].coverage for budget in BUDGETS]
+            assert coverage == sorted(coverage)
+        for budget, row in rows.items():
+            assert row.coverage <= table[OPTIMAL][budget].coverage + 1e-12
+            assert row.depth <= budget
+    assert table[OPTIMAL][BUDGETS[-1]].coverage == 1.0
+
+
+def test_nothing_by_history_finds_more_than_all_pages_that_ever_revealed(
+    sites: list[list[Reveals]],
+) -> None:
+    limits = measures.limits(sites)
+    for name, _ in measures.TABLE.values():
+        for every in limits:
+            traces = [t for site in sites for t in measures.by_history(site, name, every)]
+            assert measures.row(traces).coverage <= limits[every].coverage + 1e-12
+    by_week = [t for site in sites for t in measures.by_history(site, "od_win", 1)]
+    assert measures.row(by_week).coverage == pytest.approx(limits[1].coverage)
+
+
+def test_every_week_and_every_age_is_judged_as_often(sites: list[list[Reveals]]) -> None:
+    (site, *_) = sites
+    weeks = len(site) - FIRST
+    for every in (1, 2, 4, 6):
+        ages = [
+            (now.old, past.at - past.times[-1])
+            for past, now in asked(site, every)
+        ]  # fmt: skip
+        assert len(ages) == weeks * max(every - 1, 1)
+        assert {age for _, age in ages} == set(range(1, max(every, 2)))
+
+
+def asked(site: list[Reveals], every: int) -> list[tuple[Any, Reveals]]:
+    """What an algorithm is shown."""
+    seen: list[tuple[Any, Reveals]] = []
+
+    def choose(past: Any, now: Reveals) -> Any:
+        seen.append((past, now))
+        return np.zeros(0, np.int64)
+
+    list(measures.judged(site, choose, every))
+    return seen
+
+
+@given(graphs(), st.randoms(use_true_random=False))
+def test_a_trace_is_what_each_beginning_of_the_cover_finds(
+    drawn: tuple[Sets, int], random: Any
+) -> None:
+    sets, new = drawn
+    graph = reveals(sets, new)
+    pages = list(range(len(sets)))
+    random.shuffle(pages)
+    cover = np.array(pages, np.int64)
+    found = measures.trace(graph, cover).found.tolist()
+    assert found == [outcome(graph, cover[:k]).found for k in range(len(pages) + 1)]
+
+
+@given(graphs(), st.integers(1, 5))
+def test_without_orphans_all_else_is_the_same(drawn: tuple[Sets, int], budget: int) -> None:
+    sets, new = drawn
+    graph = reveals(sets, new)
+    kept = measures.without_orphans(graph)
+    assert kept.orphans == 0
+    assert kept.new == graph.new - graph.orphans
+    assert kept.degrees.tolist() == graph.degrees.tolist()
+    knowing = measures.trace(kept, greedy(kept, budget=budget)).found[-1]
+    first = np.arange(min(budget, graph.old))
+    assert knowing >= (1 - 1 / e) * outcome(graph, first).found
+
+
+@given(graphs())
+def test_overlaps_count_every_pair_once(drawn: tuple[Sets, int]) -> None:
+    sets, new = drawn
+    some = [each for each in sets if each]
+    pairs = [(a, b) for n, a in enumerate(some) for b in some[:n]]
+    wanted = np.zeros(4)
+    for one, other in pairs:
+        wanted[min(int(4 * len(one & other) / len(one | other)), 3)] += 1
+    shares = measures.overlaps([reveals(sets, new)], 4)
+    assert shares == pytest.approx(wanted / max(len(pairs), 1))
+
+
+def test_one_cover_of_everything_ends_with_all_pages(sites: list[list[Reveals]]) -> None:
+    knowing = [t for site in sites for t in measures.optimal(site)]
+    coverage, overhead = measures.everywhere(knowing)
+    assert coverage[-1] == pytest.approx(1.0)
+    assert (np.diff(overhead) >= -1e-12).all()
+    assert overhead[-1] == pytest.approx(measures.row(knowing).overall)
+
+
+def test_a_bandit_that_is_told_begins_with_what_a_full_recrawl_shows() -> None:
+    week = reveals([frozenset()] * 20 + [frozenset(range(4))], 4)
+    site = [week] * (FIRST + 2)
+    told = list(measures.bandit(site, 1, 0.01, is_told=True))
+    assert [each.found[-1] for each in told] == [4, 4]
+    assert sum(each.found[-1] for each in measures.bandit(site, 1, 0.5)) == 0
+
+
+def recording(path: Path) -> sqlite3.Connection:
+    """Three weeks: an index, a page that lasts, one that is gone before anybody looks."""
+    connection = sqlite3.connect(path)
+    connection.executescript(f"""
+        CREATE TABLE meta(key TEXT, value TEXT);
+        CREATE TABLE pages(id INT, kind TEXT, first_seen INT, last_seen INT);
+        CREATE TABLE links(src INT, dst INT, t0 INT, t1 INT);
+        INSERT INTO meta VALUES ('t_start', '1000'), ('t_end', '{1000 + 3 * WEEK_S}');
+        INSERT INTO pages VALUES (7, 'html', {1000 + WEEK_S + 5}, NULL), (3, 'html', 1000, NULL),
+            (5, 'html', {1000 + 5}, {1000 + 9}), (9, 'aux', 1000, NULL);
+        INSERT INTO links VALUES (3, 7, {1000 + WEEK_S + 5}, NULL), (3, 5, 1005, 1009),
+            (3, 9, 1000, NULL), (7, 7, {1000 + WEEK_S + 5}, NULL);
+    """)
+    return connection
+
+
+def test_a_recording_is_what_weekly_crawls_would_have_seen(tmp_path: Path) -> None:
+    connection = recording(tmp_path / "site.sqlite")
+    history = weekly("site", connection)
+    connection.close()
+    assert history.steps == 4
+    assert history.born.tolist() == [0, 2]
+    assert (history.source.tolist(), history.target.tolist()) == ([0], [1])
+    assert [week.new for week in history.recrawls()] == [0, 1, 0]
+    assert history.recrawls()[1].of(0).tolist() == [0]
+
+
+def test_recordings_are_read_from_a_directory(tmp_path: Path) -> None:
+    recording(tmp_path / "one.sqlite").close()
+    packed = zstandard.ZstdCompressor().compress((tmp_path / "one.sqlite").read_bytes())
+    (tmp_path / "one.sqlite.zst").write_bytes(packed)
+    assert [each.name for each in recorded(tmp_path)] == ["one"]
