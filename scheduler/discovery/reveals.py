@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +20,7 @@ from scheduler.discovery.paths import reached
 _NONE = -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Reveals:
     """H_t = (X_t, Y_t, Z_t). Old pages that reveal the same new ones share one set.
 
@@ -39,12 +38,12 @@ class Reveals:
     offsets: Ints
     members: Ints
 
-    @cached_property
+    @property
     def sizes(self) -> Ints:
         """How many new pages each set holds."""
         return np.diff(self.offsets)
 
-    @cached_property
+    @property
     def degrees(self) -> Ints:
         """|N(x)| of each old page."""
         found = np.zeros(self.old, np.int64)
@@ -57,7 +56,7 @@ class Reveals:
         """p_x = |N(x)| / N of each old page; 0 where nothing is new."""
         return self.degrees / max(self.new, 1)
 
-    @cached_property
+    @property
     def first_pages(self) -> Ints:
         """The first old page of each set."""
         rows = np.flatnonzero(self.set_of != _NONE)

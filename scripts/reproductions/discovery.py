@@ -119,7 +119,7 @@ def show_table(found: Collection, printed: dict[str, Any]) -> None:
 
 
 def show_limits(found: Sequence[Collection], printed: dict[str, Any]) -> None:
-    """The bounds of section 3.6.5, and of the thesis's facts those that its text gives."""
+    """The bounds of section 3.6.5."""
     header = ("full recrawls", *(each.name for each in found), "thesis")
     names = {1: "every week (full)", 2: "every 2 weeks", 4: "every 4 weeks"}
     rows: list[Sequence[Cell]] = [
