@@ -148,7 +148,7 @@ def show_sites(sites: Sequence[Collection]) -> None:
     show_list("Each recorded site with a budget of 10: coverage and overhead", header, rows)
 
 
-def show_facts(found: Collection) -> None:
+def show_facts(found: Collection, printed: dict[str, Any]) -> None:
     """What the sites are like, in a line."""
     facts = found.facts
     new = max(facts["new pages"], 1)
@@ -156,7 +156,8 @@ def show_facts(found: Collection) -> None:
         f"{found.name.capitalize()}: {counted(int(facts['sites']), 'site')}, "
         f"{facts['pages at the first step']:,} pages at first, {facts['new pages']:,} new ones "
         f"({facts['orphans'] / new:.0%} orphans, {facts['linked directly'] / new:.0%} linked by an "
-        f"old page), {facts['weeks judged']:,} weeks judged, nothing new in "
+        f"old page; in the thesis under {printed['greedy']['orphans']} % and about "
+        f"{printed['greedy']['linked_directly']} %), {facts['weeks judged']:,} weeks judged, nothing new in "
         f"{facts['of these without a new page']:,} of them.",
         "bold",
     )
@@ -266,7 +267,7 @@ def show(
     """Tables and words."""
     show_line("Not the sites of the thesis; its numbers beside ours.")
     for each in found:
-        show_facts(each)
+        show_facts(each, printed)
         show_table(each, printed)
     show_line(
         "OD-WIN and CLIQ-WIN: means over full recrawls every 2 to 6 weeks; OD-1, OD-ALL-1, CLIQ-1 "
