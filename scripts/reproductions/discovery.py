@@ -157,8 +157,8 @@ def show_facts(found: Collection, printed: dict[str, Any]) -> None:
         f"{facts['pages at the first step']:,} pages at first, {facts['new pages']:,} new ones "
         f"({facts['orphans'] / new:.0%} orphans, {facts['linked directly'] / new:.0%} linked by an "
         f"old page; in the thesis under {printed['greedy']['orphans']} % and about "
-        f"{printed['greedy']['linked_directly']} %), {facts['weeks judged']:,} weeks judged, nothing new in "
-        f"{facts['of these without a new page']:,} of them.",
+        f"{printed['greedy']['linked_directly']} %), {facts['weeks judged']:,} weeks judged, "
+        f"nothing new in {facts['of these without a new page']:,} of them.",
         "bold",
     )
 
@@ -233,6 +233,10 @@ def check(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
         parser.error(
             f"--sites must be at least 1, --largest {_SMALLEST}, --weeks {measures.FIRST + 2}"
         )
+    try:
+        given.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--output {given.output}: {error.strerror}")
     if given.recorded is not None and not list(given.recorded.glob("*.sqlite.zst")):
         parser.error(f"--recorded {given.recorded}: no *.sqlite.zst is there")
 
@@ -241,7 +245,6 @@ def main() -> None:
     """Measure, print, draw."""
     given = options()
     printed = tomllib.loads(THESIS.read_text("utf-8"))
-    given.output.mkdir(parents=True, exist_ok=True)
     drawn = growing_sites(given.sites, _SMALLEST, given.largest, given.weeks, given.seed)
     found = [measured(SYNTHETIC, drawn)]
     single: list[Collection] = []

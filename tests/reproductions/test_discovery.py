@@ -68,7 +68,11 @@ def test_json_has_the_table_of_all_algorithms_and_budgets(
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(("--sites", 0), "--sites must be"), (("--recorded", "nowhere"), "no *.sqlite.zst is there")],
+    [
+        (("--sites", 0), "--sites must be"),
+        (("--recorded", "nowhere"), "no *.sqlite.zst is there"),
+        (("--output", __file__), "File exists"),
+    ],
 )
 def test_bad_input_gives_one_line(
     options: Sequence[object],
