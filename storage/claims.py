@@ -67,17 +67,15 @@ _SKEW = (
     f"AND abs(g.skew_s) >= {_IN_STEP_S}, g.skew_s, 0)"
 )
 #: A page that has moved for good is known by where it stands now.
-_READ = (
+_AFTER = (
     "SELECT c.source_id, CASE s.kind "
     + " ".join(f"WHEN '{kind}' THEN {code}" for kind, code in _CODES.items())
     + " END, iif(p.alias_kind = 'permanent', coalesce(p.alias_of, p.id), p.id), "
     f"min(c.since - {_SKEW}, c.received_at), min(c.until - {_SKEW}, c.received_at), c.received_at "
     "FROM claim_source AS s JOIN claim AS c ON c.source_id = s.id "
     "JOIN page AS p ON p.id = c.page_id LEFT JOIN host_signals AS g ON g.host_id = s.host_id "
-    "WHERE {} ORDER BY c.id"
+    "WHERE c.id > ? ORDER BY c.id"
 )
-_AFTER = _READ.format("c.id > ?")
-_OF_PAGE = _READ.format("c.page_id IN (SELECT id FROM page WHERE id = ?1 OR alias_of = ?1)")
 _ANSWERED = f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}')"
 
 
@@ -142,12 +140,12 @@ async def append(connection: aiosqlite.Connection, entries: Sequence[Entry]) -> 
     for rows in _slices(said):
         cursor = await connection.execute(_APPEND, (rows,))
         kept += cursor.rowcount
-    return await _read(connection, _AFTER, before) if kept else NO_CLAIMS
+    return await _after(connection, before) if kept else NO_CLAIMS
 
 
 async def load(connection: aiosqlite.Connection) -> Claims:
     """All claims, in the order in which they were received."""
-    return await _read(connection, _AFTER, 0)
+    return await _after(connection, 0)
 
 
 async def asked(connection: aiosqlite.Connection) -> dict[int, int]:
@@ -156,11 +154,6 @@ async def asked(connection: aiosqlite.Connection) -> dict[int, int]:
         "SELECT id, page_id FROM claim_source WHERE page_id IS NOT NULL"
     )
     return {row[0]: row[1] for row in await cursor.fetchall()}
-
-
-async def of_page(connection: aiosqlite.Connection, page_id: int) -> Claims:
-    """The claims that name a page, or a URL that leads to it, in the order of their receipt."""
-    return await _read(connection, _OF_PAGE, page_id)
 
 
 async def last_words(
@@ -231,9 +224,10 @@ def _slices(said: Iterable[_Said]) -> Iterator[str]:
         yield json.dumps([(*key, *times) for key, times in chosen.items()])
 
 
-async def _read(connection: aiosqlite.Connection, sql: str, parameter: int) -> Claims:
+async def _after(connection: aiosqlite.Connection, claim_id: int) -> Claims:
+    """The claims behind one, in the order in which they were received."""
     parts = []
-    async with connection.execute(sql, (parameter,)) as cursor:
+    async with connection.execute(_AFTER, (claim_id,)) as cursor:
         cursor.row_factory = None
         while rows := list(await cursor.fetchmany(_ROWS)):
             parts.append(np.array(rows, _COLUMNS))

@@ -77,6 +77,11 @@ def _no_history(cover: Cover) -> str:
     site, pages = cover.history.site, counted(len(cover.history.pages.url), "page")
     if not cover.history.pages.url:
         return f"{site}: no page of it has had content yet"
+    if not cover.history.recrawls:
+        return (
+            f"{site}: {pages}, and no step behind the first crawl to judge by: it was looked at "
+            "for too short a time yet, or --step is too long"
+        )
     return (
         f"{site}: {pages}, and nothing new since they were first looked at: what reveals new "
         "pages shows when there have been some"

@@ -24,7 +24,7 @@ from structlog.stdlib import ExtraAdder, ProcessorFormatter
 from structlog.types import EventDict, Processor, WrappedLogger
 
 from crawler.commands.console import err
-from crawler.operation.masking import masked, masked_value
+from crawler.operation.masking import masked_value
 
 #: What our own lines that are no standard logger's go by.
 _NAME: Final = "freshet"
@@ -68,11 +68,6 @@ def hide_url(url: str) -> None:
     for part in (*user.split(":"), *(each for each in parts if len(each) >= _SHORTEST_PART)):
         hide(part)
         hide(unquote(part))
-
-
-def without_secrets(text: str) -> str:
-    """A text as a log line may hold it."""
-    return masked(text, _hidden)
 
 
 def configure_logging(chosen: LogFormat = LogFormat.AUTO, *, verbose: bool) -> None:

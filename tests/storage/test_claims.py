@@ -76,7 +76,6 @@ async def test_a_claim_is_kept_where_it_moved(tmp_path: Path) -> None:
         everything = await claims.load(store.database.reader)
         assert heard(everything) == heard(first) + heard(moved) + heard(back)
         assert {CLAIM_KINDS[code] for code in everything.kind} == {ClaimKind.SITEMAP}
-        assert heard(await claims.of_page(store.database.reader, a)) == [heard(first)[0]]
 
 
 async def test_no_other_table_holds_what_was_claimed(tmp_path: Path) -> None:
@@ -159,7 +158,6 @@ async def test_a_claim_on_a_url_that_moved_for_good_is_one_on_its_target(tmp_pat
         moved = visit(await store.taken("/old"), Kind.REDIRECTED)
         await store.apply(replace(moved, alias=Alias(url_of("/new"), AliasKind.PERMANENT)))
         assert (await claims.load(store.database.reader)).page_id.tolist() == [new]
-        assert (await claims.of_page(store.database.reader, new)).page_id.tolist() == [new]
         assert (await poll(store, exactly(old=2.0), START + 1)).page_id.tolist() == [new]
 
 
