@@ -29,6 +29,7 @@ from config.values import (
     Seconds,
     Share,
     Text,
+    Weight,
 )
 
 _CONTACT = re.compile(r"(https?://|mailto:)[!-'*-~]+")
@@ -199,7 +200,18 @@ class Daemon(Group):
     policy: str
     importance: Literal["list", "constant", "depth", "pagerank"]
     audit_share: Share
+    new_page_worth: Weight
+    least_discovery: Share
+    most_discovery: Share
     rules: Annotated[tuple[PageRule, ...], Text]
+
+    @check("most_discovery")
+    @classmethod
+    def _is_not_below_least(cls, value: float, info: ValidationInfo) -> float:
+        least = info.data.get("least_discovery")
+        if least is not None and value < least:
+            raise ValueError(f"input should be at least least_discovery, which is {least:g}")
+        return value
 
 
 class Parse(Group):

@@ -44,6 +44,32 @@ class CappedLane:
 
 
 @dataclass(frozen=True, slots=True)
+class Discovered:
+    """How the looks of an invocation were shared, and what is thought to be there unknown.
+
+    Attributes:
+        first_looks: at pages that were never captured.
+        revealing_looks: at those worth more for what they might reveal than for what they refresh.
+        refreshing_looks: all others.
+        unknown_pages: new pages that no look has revealed yet, as expected.
+        new_per_day: those that come in a day, as expected.
+    """
+
+    first_looks: int = 0
+    revealing_looks: int = 0
+    refreshing_looks: int = 0
+    unknown_pages: float = 0.0
+    new_per_day: float = 0.0
+
+    @property
+    def share(self) -> float | None:
+        """The share of the looks that went to finding pages; None before the first look."""
+        found = self.first_looks + self.revealing_looks
+        looks = found + self.refreshing_looks
+        return found / looks if looks else None
+
+
+@dataclass(frozen=True, slots=True)
 class Outlook:
     """How a daemon stands, and what it expects; an entry for the writer.
 
@@ -61,6 +87,7 @@ class Outlook:
         clocked: the share of the captured pages that go by their site's clock.
         next_at: when the next request may start; ``next_page_id`` what it will be for.
         capped: where politeness allows less than is wanted, the most refused first.
+        discovered: what is done to find new pages.
     """
 
     at: float
@@ -81,6 +108,7 @@ class Outlook:
     next_at: float
     next_page_id: int | None
     capped: tuple[CappedLane, ...] = ()
+    discovered: Discovered = Discovered()
 
     fetches: ClassVar[int] = 0
     targets: ClassVar[None] = None

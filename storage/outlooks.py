@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 import aiosqlite
 
-from storage.records import CappedLane, Outlook
+from storage.records import CappedLane, Discovered, Outlook
 
 _DAY_S: Final = 86_400.0
 #: Outlooks that are older are thinned to the last of each day.
@@ -17,7 +17,8 @@ _PLAIN: Final = (
     "at", "began_at", "budget", "policy", "flowed", "forgone", "watched", "captured", "waiting",
     "gone", "stale", "harmonic", "price", "clocked", "next_at", "next_page_id",
 )  # fmt: skip
-_VALUES: Final = ", ".join((*_PLAIN, "daily", "weekly", "monthly", "yearly", "rarer"))
+_DISCOVERED: Final = tuple(field.name for field in fields(Discovered))
+_VALUES: Final = ", ".join((*_PLAIN, "daily", "weekly", "monthly", "yearly", "rarer", *_DISCOVERED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,13 @@ async def append(
         await connection.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
         await connection.execute(
             f"INSERT OR REPLACE INTO outlook (run_id, fetches, {_VALUES}) VALUES "
-            f"(?1, (SELECT fetches FROM crawl_run WHERE id = ?1){', ?' * (len(_PLAIN) + 5)})",
-            (run_id, *(getattr(it, name) for name in _PLAIN), *it.changing),
+            f"(?1, (SELECT fetches FROM crawl_run WHERE id = ?1){', ?' * _VALUES.count(',')}, ?)",
+            (
+                run_id,
+                *(getattr(it, name) for name in _PLAIN),
+                *it.changing,
+                *(getattr(it.discovered, name) for name in _DISCOVERED),
+            ),
         )
         await connection.executemany(
             "INSERT INTO capped_lane VALUES (?, ?, ?, ?, ?)",
@@ -72,8 +78,12 @@ async def latest(connection: aiosqlite.Connection, run_id: int) -> Outlook | Non
             (row[0],),
         )
         plain = dict(zip(_PLAIN, row, strict=False))
+        rest = tuple(row)[len(_PLAIN) :]
+        changing, discovered = rest[: -len(_DISCOVERED)], rest[-len(_DISCOVERED) :]
         capped = tuple(CappedLane(*lane) for lane in lanes)
-        return Outlook(**plain, changing=tuple(row)[len(_PLAIN) :], capped=capped)
+        return Outlook(
+            **plain, changing=changing, capped=capped, discovered=Discovered(*discovered)
+        )
     return None
 
 

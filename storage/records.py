@@ -14,7 +14,7 @@ from typing import Protocol
 
 from storage.corrections import Amendment, CopyFinding, Retraction
 from storage.host_state import HeaderSigns, Host, HostState, RobotsRecord
-from storage.outlook import RATE_CLASSES, Audit, CappedLane, Outlook
+from storage.outlook import RATE_CLASSES, Audit, CappedLane, Discovered, Outlook
 from storage.signals import CLAIM_KINDS, NO_CLAIMS, Claim, ClaimKind, Claims
 from storage.subscribing import (
     Advertised,
@@ -28,11 +28,11 @@ from storage.words import KINDS, AliasKind, Kind, Outcome, Reason, RobotsStandin
 __all__ = [
     "CLAIM_KINDS", "KINDS", "NO_CLAIMS", "RATE_CLASSES", "Acknowledged", "Advertised", "Agenda",
     "Alias", "AliasKind", "Amendment", "Announcement", "Audit", "Called", "CappedLane", "Capture",
-    "Claim", "ClaimKind", "Claims", "CopyFinding", "Digests", "DueUrl", "Entry", "FetchResult",
-    "HeaderSigns", "Host", "HostState", "Kind", "Links", "Observation", "Outcome", "Outlook",
-    "PageHistory", "Reason", "Retraction", "RobotsRecord", "RobotsStanding", "RobotsVisit", "Role",
-    "Rung", "SeedsSettled", "StoredSeed", "Subscription", "SubscriptionNoted", "SubscriptionState",
-    "Supply", "Targets", "Validators", "Visit",
+    "Claim", "ClaimKind", "Claims", "CopyFinding", "Digests", "Discovered", "DueUrl", "Entry",
+    "FetchResult", "HeaderSigns", "Host", "HostState", "Kind", "Links", "Observation", "Outcome",
+    "Outlook", "PageHistory", "Reason", "Retraction", "RobotsRecord", "RobotsStanding",
+    "RobotsVisit", "Role", "Rung", "SeedsSettled", "StoredSeed", "Subscription",
+    "SubscriptionNoted", "SubscriptionState", "Supply", "Targets", "Validators", "Visit",
 ]  # fmt: skip
 
 

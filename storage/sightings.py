@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,17 @@ FROM observation AS o JOIN page AS p ON p.id = o.page_id
 WHERE p.host_id IN (SELECT value FROM json_each(?))
     AND o.kind IN ('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}')
 ORDER BY o.at
+"""
+
+
+#: A page to which another one redirects was found there, where no link was seen at that time.
+_LEADING_TO = """
+SELECT l.src_id, l.dst_id, l.first_seen_at
+FROM json_each(?1) AS w JOIN link AS l ON l.dst_id = w.value
+UNION ALL
+SELECT a.id, p.id, p.found_at
+FROM json_each(?1) AS w JOIN page AS p ON p.id = w.value JOIN page AS a ON a.alias_of = p.id
+WHERE NOT EXISTS (SELECT 1 FROM link WHERE dst_id = p.id AND first_seen_at = p.found_at)
 """
 
 
@@ -74,6 +86,22 @@ async def read(connection: aiosqlite.Connection, host_ids: Sequence[int]) -> Sit
         source[is_known], target[is_known], links[2][is_known],
         page[has_page], looks[1][has_page],
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """m links and redirects; ``source`` and ``target`` are ids, ``seen_at`` Unix seconds."""
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    seen_at: NDArray[np.float64]
+
+
+async def leading_to(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> Leading:
+    """What leads to these pages, and when it was first seen to."""
+    rows = await connection.execute_fetchall(_LEADING_TO, (json.dumps(list(page_ids)),))
+    found = _columns(rows, 3)
+    return Leading(found[0].astype(np.int64), found[1].astype(np.int64), found[2])
 
 
 def _columns(rows: Any, count: int) -> NDArray[np.float64]:

@@ -65,6 +65,7 @@ from scheduler.arguments import Ints
 from scheduler.recrawl.agenda import RecrawlAgenda
 from scheduler.recrawl.preparing import prepare
 from scheduler.recrawl.refresher import Refresher
+from scheduler.recrawl.sharing import NewPages
 from scheduler.recrawl.terms import Terms
 from storage import amendments, outlooks, retention, runs, seeds, watched
 from storage.alert_messages import Told
@@ -181,11 +182,11 @@ class _Daemon:
         self._tally = Tally()
         self.agenda = RecrawlAgenda(
             around.database.reader, refresher, self._terms, around.rng,
-            audit_share=around.settings.daemon.audit_share,
             recheck_days=around.settings.crawl.permanent_recheck_days,
             # Threads end when they like: in virtual time the outcome must not depend on it.
             many=_MANY if isinstance(around.clock, SteadyClock) else inf,
         )  # fmt: skip
+        self._allot(order.budget)
         self._assembly = Assembly(around, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
         self.outbox = sender(around, network.resolver, self._importances)
         refresher.replan(order.budget, around.clock.now() / _DAY_S)
@@ -194,6 +195,14 @@ class _Daemon:
             around.clock.now(),
         )  # fmt: skip
         self._noting.follow(order.policy, refresher, order.budget)
+
+    def _allot(self, budget: float) -> None:
+        """Let the agenda share so many requests a day as the settings say."""
+        said = self._settings.daemon
+        self.agenda.audit_share, self.agenda.budget = said.audit_share, budget
+        self.agenda.sharing.terms = NewPages(
+            said.new_page_worth, said.least_discovery, said.most_discovery
+        )
 
     def _terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
@@ -320,7 +329,7 @@ class _Daemon:
         await outages.endure(partial(self._assembly.ask_schemes, seeding))
         self._pacer.change(order.budget, now)
         refresher.replan(order.budget, now / _DAY_S)
-        self.agenda.audit_share = settings.daemon.audit_share
+        self._allot(order.budget)
         await self.agenda.forget(refresher)
         self._noting.follow(order.policy, refresher, order.budget)
         self._order = order

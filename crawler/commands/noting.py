@@ -16,13 +16,14 @@ from crawler.commands.sources.limits import Limits, limits_of
 from crawler.commands.sources.spacing import Spacing
 from crawler.pacing import Pacer
 from scheduler import policy
+from scheduler.discovery.precedents import Revealing
 from scheduler.policy import IndexPolicy
 from scheduler.recrawl.agenda import RecrawlAgenda
 from scheduler.recrawl.demand import wanted
 from scheduler.recrawl.forecast import Census, Forecast, forecast, price, sources
 from scheduler.recrawl.refresher import Beliefs, Refresher
 from storage import hosts
-from storage.records import CappedLane, Outlook
+from storage.records import CappedLane, Discovered, Outlook
 
 _DAY_S: Final = 86_400.0
 _EVERY_S: Final = 3_600.0
@@ -111,7 +112,7 @@ class Noting:
         await self._agenda.at_rest()
         self._refresher.limits(limits.lane, limits.per_day)
         # At one moment: pages come and are looked at while the rest is worked out.
-        pages = Census.of(self._agenda.pages)
+        pages, revealing = Census.of(self._agenda.pages), self._agenda.revealing(now)
         beliefs = (
             self._refresher.beliefs(now / _DAY_S) if len(pages) else Beliefs(*(np.zeros(0),) * 3)
         )
@@ -124,9 +125,15 @@ class Noting:
             found.stale, found.harmonic,
             price(self._agenda.paid) if isinstance(self._policy, IndexPolicy) else None,
             found.changing, found.clocked, self._pacer.allows_at(now),
-            None if upcoming is None else upcoming.page_id, capped,
+            None if upcoming is None else upcoming.page_id, capped, self._discovered(revealing),
         )  # fmt: skip
         return self._last
+
+    def _discovered(self, revealing: Revealing) -> Discovered:
+        shares = self._agenda.sharing
+        return Discovered(
+            shares.found, shares.revealed, shares.refreshed, revealing.unknown, revealing.per_day
+        )
 
     def _expected(
         self, pages: Census, beliefs: Beliefs, limits: Limits, day: float

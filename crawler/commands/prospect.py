@@ -19,6 +19,7 @@ import numpy as np
 from config.settings import Daemon
 from crawler.commands.budget import parsed
 from crawler.commands.recollecting import hosts_of, order_of, rows_of, terms_of
+from crawler.commands.revelations import Revelations, revelations
 from crawler.commands.sources.importance import Importance
 from crawler.commands.sources.limits import key_of, limits_of
 from crawler.commands.sources.page_rules import ruling
@@ -87,8 +88,8 @@ class Prospect:
     by which the page is not asked for, ``not_before`` (Unix seconds) when it may be. Under an
     index policy ``worth`` is what a look is worth now, and ``price`` what looks are taken at (at
     its host's pages, if that is capped); under a rate policy ``planned`` are the looks a day.
-    ``due_in_days`` follows. All are None where they do not apply. ``capped`` is the page's host
-    if it is at its cap.
+    ``reveals`` is how many new pages a look is expected to reveal. ``due_in_days`` follows. All
+    are None where they do not apply. ``capped`` is the page's host if it is at its cap.
     """
 
     budget: str
@@ -106,6 +107,7 @@ class Prospect:
     excluded_by: str | None
     not_before: float | None
     worth: float | None
+    reveals: float
     price: float | None
     planned: float | None
     due_in_days: float | None
@@ -133,7 +135,7 @@ class _Records:
 async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -> Prospect | None:
     """What the last run's daemon thinks of a page; None if that was no daemon, or holds it back."""
     found = await _records(connection, page_id)
-    return None if found is None else _prospect(found, now)
+    return None if found is None else await _prospect(connection, found, now)
 
 
 async def _records(connection: aiosqlite.Connection, page_id: int) -> _Records | None:
@@ -155,13 +157,18 @@ async def _records(connection: aiosqlite.Connection, page_id: int) -> _Records |
     )  # fmt: skip
 
 
-def _prospect(it: _Records, now: float) -> Prospect:
+async def _prospect(connection: aiosqlite.Connection, it: _Records, now: float) -> Prospect:
     pages, row, day = it.pages, it.row, now / _DAY_S
     host_ids, codes, origins = hosts_of(pages, it.hosts)
     on_terms = terms_of(pages, codes, origins, it.weighing, it.order)
     looks, page = it.news.looks, _watched(it, on_terms)
     columns = Watched(codes, on_terms.area, on_terms.importance, pages.found_at / _DAY_S)
-    value = valuing(it.order.policy, parsed(it.order.budget), columns, it.news, row, page)
+    known = await revelations(connection, pages, codes, on_terms, looks)
+    reveals = Revelations(
+        *known, row, it.order.new_page_worth,
+        int(pages.captured.sum()) / parsed(it.order.budget), float(known[0].existing()[row]),
+    )  # fmt: skip
+    value = valuing(it.order.policy, parsed(it.order.budget), columns, it.news, page, reveals)
     limits = limits_of([it.hosts[host_id] for host_id in host_ids.tolist()], {}, it.spacing)
     capped = _capped(it)
     same_lane = limits.lane[codes] == limits.lane[codes[row]]
@@ -192,6 +199,7 @@ def _prospect(it: _Records, now: float) -> Prospect:
         excluded_by=excluding.match if excluding is not None and excluding.never else None,
         not_before=free_at * _DAY_S if free_at > day else None,
         worth=value.worth(day),
+        reveals=reveals.new_pages(day) if pages.captured[row] else 0.0,
         price=price,
         planned=planned,
         due_in_days=_due_in_days(value, day, free_at, price, planned),

@@ -12,6 +12,8 @@ from crawler.commands.prospect import LastVisit, Prospect
 from storage.records import Kind
 
 _DAY_S: Final = 86_400.0
+#: New pages from which on they are told of.
+_WORTH_TELLING: Final = 0.05
 _TIMES: Final = {1: "once", 2: "twice"}
 
 
@@ -131,7 +133,12 @@ def _value(it: Prospect) -> Iterator[str]:
         yield f"A rule wants it looked at every {_days(it.most_days)}: it goes before all others."
     elif it.worth is not None:
         if not it.captured:
-            yield "Without a copy a look is worth the importance times the days that it waits."
+            yield (
+                "Without a copy a look is worth the importance times the days that it waits, and "
+                "a turn of all pages, as far as it is likely to be there."
+            )
+        if it.reveals >= _WORTH_TELLING:
+            yield f"A look is expected to reveal {amount(it.reveals)} new pages."
         where = "looks" if it.capped is None else "looks at the pages of its host"
         price = f"; under {_budget(it)} {where} are taken at about {amount(it.price or 0.0)}"
         yield f"A look is worth {amount(it.worth)} now{'' if it.price is None else price}."

@@ -28,6 +28,10 @@ from storage.records import Host
 from storage.watched import WatchedPages
 
 _DAY_S: Final = 86_400.0
+#: What runs went by of before there was a choice.
+_BEFORE: Final = {
+    "importance": "list", "new_page_worth": 1.0, "least_discovery": 0.0, "most_discovery": 1.0
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +50,8 @@ def order_of(text: str | None) -> tuple[Daemon, Spacing, float] | None:
         return None
     polite = said["politeness"]
     spacing = Spacing(polite["delay_s"], polite["connections_per_host"])
-    # A run of before there was a choice followed the list.
     return (
-        Daemon.model_validate({"importance": "list"} | said["daemon"]),
+        Daemon.model_validate(_BEFORE | said["daemon"]),
         spacing,
         said["crawl"]["permanent_recheck_days"],
     )

@@ -45,6 +45,7 @@ class Standing:
         found["outlook"]["capped"] = [
             asdict(lane) | {"refused": lane.refused} for lane in self.outlook.capped
         ]
+        found["outlook"]["discovered"]["share"] = self.outlook.discovered.share
         return found
 
 

@@ -17,7 +17,7 @@ from crawler.commands.figures import amount, percent
 from crawler.commands.spending import Spent
 from crawler.commands.standing import AUDITED_S, Standing
 from scheduler.recrawl.freshness import Estimate
-from storage.records import Outlook
+from storage.records import Discovered, Outlook
 
 _DAY_S = 86_400.0
 _CLASSES = ("daily or more", "weekly", "monthly", "yearly", "less often")
@@ -37,7 +37,10 @@ def print_standing(it: Standing, now: float) -> None:
             "spent today": _spent(it.today, "since midnight UTC"),
             "spent in 24 h": _spent(it.day, None),
             "forgone": _forgone(outlook),
+            "discovery": _discovery(outlook.discovered),
+            "refresh": _refresh(outlook.discovered),
             "pages": _pages(outlook),
+            "new pages": _new_pages(outlook.discovered),
             "fresh": _fresh(it),
             "harmonic cost": _harmonic(it),
             "price": _price(outlook),
@@ -82,6 +85,31 @@ def _pages(outlook: Outlook) -> str | None:
     return (
         f"{outlook.watched:,}: {outlook.captured:,} captured, {outlook.waiting:,} new waiting, "
         f"{outlook.gone:,} gone"
+    )
+
+
+def _discovery(it: Discovered) -> str | None:
+    """The share of the looks, as it has come out, that went to finding pages."""
+    if it.share is None:
+        return None
+    return (
+        f"{percent(it.share)} of looks since the start: {counted(it.first_looks, 'first look')}, "
+        f"{it.revealing_looks:,} at pages that may reveal new ones"
+    )
+
+
+def _refresh(it: Discovered) -> str | None:
+    if it.share is None:
+        return None
+    return f"{percent(1 - it.share)} of looks: {it.refreshing_looks:,}"
+
+
+def _new_pages(it: Discovered) -> str | None:
+    if not it.new_per_day:
+        return None
+    return (
+        f"{amount(it.new_per_day)} a day expected; {amount(it.unknown_pages)} are thought to be "
+        "there that no look has revealed"
     )
 
 

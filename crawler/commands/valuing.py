@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from crawler.commands.refreshing import refresher_of
+from crawler.commands.revelations import Revelations
 from scheduler import policy
 from scheduler.arguments import Bools, Floats
 from scheduler.policy import IndexPolicy, Policy, RatePolicy
@@ -44,7 +45,8 @@ class Valuing:
     """A page's row in what was learnt, and alone in a watchlist of its own; days are Unix days.
 
     ``paid`` is what the last looks at any page were worth when they were taken, and the last one
-    at this page; ``paid_row`` and ``paid_look`` say at which page, and which look of all.
+    at this page, for what they kept fresh; ``paid_row`` and ``paid_look`` say at which page, and
+    which look of all.
     """
 
     policy: Policy
@@ -53,6 +55,7 @@ class Valuing:
     row: int
     site: int
     page: Watchlist
+    revelations: Revelations
     looks: Looks
     paid: Floats
     paid_row: Rows
@@ -63,7 +66,9 @@ class Valuing:
         if not isinstance(self.policy, IndexPolicy):
             return None
         own = self.refresher.worth(day)[self.row : self.row + 1]
-        return float(self.page.weighted(own, day)[0])
+        its = self.revelations
+        found = self.page.weighted(own + its.worth(day), day, its.turn, its.new_page)
+        return float(found[0]) * (1.0 if self.page["captured"][0] else its.exists)
 
     def worth_at_last_look(self) -> float | None:
         """What the last look was worth when it was taken, if there was one before."""
@@ -123,10 +128,10 @@ class Valuing:
 
 
 def valuing(
-    name: str, budget: float, pages: Watched, news: News, row: int, page: Watchlist
+    name: str, budget: float, pages: Watched, news: News, page: Watchlist, reveals: Revelations
 ) -> Valuing:
     """Learn what a daemon of this policy and budget has learnt from these news."""
-    looks = news.looks
+    looks, row = news.looks, reveals.row
     chosen, refresher, learning = policy.load(name), refresher_of(name), Learning()
     refresher.replan(budget, 0.0)
     refresher.add(pages.site, pages.area, pages.importance, pages.found)
@@ -140,7 +145,9 @@ def valuing(
         done = look
     news.teach(refresher, done)
     site = int(pages.site[row])
-    return Valuing(chosen, refresher, learning, row, site, page, looks, paid, looks.row[told], told)
+    return Valuing(
+        chosen, refresher, learning, row, site, page, reveals, looks, paid, looks.row[told], told
+    )
 
 
 def _told(chosen: Policy, looks: Looks, row: int) -> Rows:

@@ -257,6 +257,12 @@ def _expected(it: Outlook) -> Iterator[Metric]:
     yield _gauge("pages_waiting", "Pages that were found and never fetched.", it.waiting)
     yield _gauge("pages_gone", "Pages that are no longer there.", it.gone)
     yield _gauge("hosts_capped", "Hosts of which more is wanted than allowed.", len(it.capped))
+    found = it.discovered
+    says = "New pages that are thought to be there and were not found yet."
+    yield _gauge("pages_unknown_expected", says, found.unknown_pages)
+    if found.share is not None:
+        says = "Looks since the start that went to finding pages."
+        yield _gauge("discovery_looks_ratio", says, found.share)
     if it.stale is not None:
         fresh = 1 - it.stale
         yield _gauge("freshness_expected_ratio", "Importance whose copy is fresh, expected.", fresh)

@@ -38,16 +38,7 @@ class Sightings:
 
     def looked_before(self, page: Ints, at: Floats) -> Floats:
         """When each page was last looked at before a time; -inf where it never was."""
-        moments = self.look_at.size + 1
-        key = self.look_page * moments + np.searchsorted(self.look_at, self.look_at, "left")
-        order = np.argsort(key, kind="stable")
-        wanted = page * moments + np.searchsorted(self.look_at, at, "left")
-        last = np.searchsorted(key[order], wanted, "left") - 1
-        found = np.full(page.size, -np.inf)
-        is_one = np.zeros(page.size, np.bool_)
-        is_one[last >= 0] = key[order[last[last >= 0]]] // moments == page[last >= 0]
-        found[is_one] = self.look_at[order[last[is_one]]]
-        return found
+        return looked_before(self.look_page, self.look_at, page, at)
 
     def between(self, start: float, end: float) -> Reveals:
         """H_t of the pages that were found after ``start``, up to ``end``.
@@ -61,6 +52,23 @@ class Sightings:
         source, target, seen = self.source[known], self.target[known], self.seen_at[known]
         possible = (seen <= end) | (self.looked_before(source, seen) < end)
         return reveals_of(old, both - old, source[possible], target[possible])
+
+
+def looked_before(look_page: Ints, look_at: Floats, page: Ints, at: Floats) -> Floats:
+    """When each page was last looked at before a time, by looks in the order of time.
+
+    (m,) like ``page`` and ``at``; -inf where it never was.
+    """
+    moments = look_at.size + 1
+    key = look_page * moments + np.searchsorted(look_at, look_at, "left")
+    order = np.argsort(key, kind="stable")
+    wanted = page * moments + np.searchsorted(look_at, at, "left")
+    last = np.searchsorted(key[order], wanted, "left") - 1
+    found = np.full(page.size, -np.inf)
+    is_one = np.zeros(page.size, np.bool_)
+    is_one[last >= 0] = key[order[last[last >= 0]]] // moments == page[last >= 0]
+    found[is_one] = look_at[order[last[is_one]]]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

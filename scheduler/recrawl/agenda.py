@@ -20,7 +20,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from math import expm1, inf
+from math import inf
 from random import Random
 from typing import Final
 
@@ -28,17 +28,22 @@ import aiosqlite
 import numpy as np
 
 from scheduler.arguments import Floats
+from scheduler.discovery.precedents import Revealing
 from scheduler.recrawl import moves
 from scheduler.recrawl.appraisal import Appraisal, Inquiry, appraise
+from scheduler.recrawl.discovering import Discovering
+from scheduler.recrawl.drawing import Drawing
 from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.recalling import recall
 from scheduler.recrawl.refresher import Refresher
+from scheduler.recrawl.sharing import NewPages, Sharing
 from scheduler.recrawl.terms import TermsOf
 from scheduler.recrawl.unlearnt import Unlearnt
 from scheduler.recrawl.watchlist import Watchlist
 from scheduler.recrawl.window import Window
 from scheduler.sources import Rows
 from storage import hosts, watched
-from storage.records import Acknowledged, Audit, DueUrl, Host, Reason, Supply, Visit
+from storage.records import Acknowledged, DueUrl, Host, Reason, Supply, Visit
 from storage.watched import WatchedPages
 
 log = logging.getLogger(__name__)
@@ -46,8 +51,6 @@ log = logging.getLogger(__name__)
 _DAY_S: Final = 86_400.0
 #: Pages of a host in the window.
 _OF_A_HOST: Final = 2
-#: Of a host that is away no more audits pile up than some, which would take the window's room.
-_OF_AWAY_HOST: Final = 20
 _LEAST: Final = 4
 _MOST: Final = 4_096
 #: One page in so many stands in the window, so that the order in it is that of now.
@@ -72,7 +75,6 @@ class RecrawlAgenda:
         terms_of: TermsOf,
         rng: Random,
         *,
-        audit_share: float = 0.0,
         recheck_days: float = 30.0,
         many: float = inf,
     ) -> None:
@@ -81,6 +83,9 @@ class RecrawlAgenda:
         self._terms_of = terms_of
         self._recheck_days = recheck_days
         self.pages = Watchlist(recheck_days)
+        self._discovering = Discovering()
+        self.sharing = Sharing(NewPages())
+        self.budget = inf
         self._host_codes: dict[int, int] = {}
         self._host_ids: list[int] = []
         self._origins: dict[int, str] = {}
@@ -91,8 +96,8 @@ class RecrawlAgenda:
         self._found: list[int] = []
         self._withdrawn: list[int] = []
         self._unlearnt = Unlearnt(reader, self.pages)
-        self._rng = rng
-        self.audit_share = audit_share
+        self._drawing = Drawing(reader, rng)
+        self.audit_share = 0.0
         self._audits_due = 0.0
         self._looked_at = 0.0
         self._room = 0
@@ -106,7 +111,7 @@ class RecrawlAgenda:
         """Begin anew with another refresher; nothing may be in flight."""
         await self.rest()
         self._refresher = refresher
-        self.pages = Watchlist(self._recheck_days)
+        self.pages, self._discovering = Watchlist(self._recheck_days), Discovering()
         self._host_codes, self._host_ids, self._origins = {}, [], {}
         self._window, self._settled, self._found = Window(), [], []
         self._withdrawn, self._unlearnt = [], Unlearnt(self._reader, self.pages)
@@ -130,7 +135,9 @@ class RecrawlAgenda:
         if len(self.pages):
             return
         await self._watch(await watched.pages(self._reader))
-        self.pages.recall_gone(await self._learn_all())
+        looks = await self._learn_all()
+        self.pages.recall_gone(looks)
+        await recall(self._reader, self._discovering, self.pages, looks)
 
     async def relearn(self, refresher: Refresher) -> None:
         """Let another refresher learn of the same pages from the store, as they are judged now."""
@@ -161,14 +168,18 @@ class RecrawlAgenda:
 
     async def inherit(self, page_ids: Collection[int]) -> None:
         """These pages prove to have stood at other URLs before: take over what was learnt there."""
-        await moves.inherit(self._reader, self.pages, self._refresher, page_ids)
+        learners = (self._refresher, self._discovering)
+        await moves.inherit(self._reader, self.pages, learners, page_ids)
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
-        due = self._window.best(ready)
+        due = self._window.best(ready, favoured=self.sharing.favoured)
         if due is None:
             self._widen()
             return None
+        self.sharing.took(
+            discovers=due.reason is Reason.DISCOVERY, captured=due.digests is not None
+        )
         self._wanted = max(_LEAST, self._wanted - 1)
         self._audits_due += self.audit_share
         return due
@@ -236,6 +247,9 @@ class RecrawlAgenda:
             if moves.has_come(self.pages, visit):
                 self._unlearnt.news().teach(self._refresher)
                 await self.inherit([visit.due.page_id])
+            if visit.targets is not None:
+                at = visit.observation.at / _DAY_S
+                self._discovering.looked(self.pages, row, at, visit.targets.urls)
             self.pages.settle(row, visit)
             self._unlearnt.seen(row, visit.observation)
         await moves.follow(self._reader, self.pages, settled)
@@ -257,6 +271,10 @@ class RecrawlAgenda:
     def queued(self) -> int:
         """Pages that may be asked for next, as soon as their hosts are ready."""
         return len(self._window)
+
+    def revealing(self, now: float) -> Revealing:
+        """What looks are expected to reveal by now; to be asked at rest."""
+        return self._discovering.revealing(self.pages, now / _DAY_S)
 
     def upcoming(self) -> DueUrl | None:
         """The page that comes next if its host is ready."""
@@ -281,7 +299,7 @@ class RecrawlAgenda:
         if terms.never.any():
             await self._watch(found.take(~terms.never))
             return
-        self.pages.add(
+        rows = self.pages.add(
             found.page_id, host=codes, importance=terms.importance,
             least=terms.least_days, most=terms.most_days,
             since=found.since / _DAY_S, asked=found.asked / _DAY_S, captured=found.captured,
@@ -290,6 +308,7 @@ class RecrawlAgenda:
             sitemap=found.sitemap,
         )  # fmt: skip
         self._refresher.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
+        self._discovering.watch(rows, codes, found.url, found.found_at / _DAY_S)
 
     def _not_before(self, found: WatchedPages) -> Floats:
         asked, since = found.asked / _DAY_S, found.since / _DAY_S
@@ -304,10 +323,11 @@ class RecrawlAgenda:
         self._looked_at, self._wants_look = now, False
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
         asked = self._inquiry(now)
+        to_value = (self.pages, self._refresher, self._discovering, asked)
         if len(self.pages) < self._many:
-            return await self._fill(appraise(self.pages, self._refresher, asked), now)
+            return await self._fill(appraise(*to_value), now)
         loop = asyncio.get_running_loop()
-        self._work = loop.run_in_executor(None, appraise, self.pages, self._refresher, asked)
+        self._work = loop.run_in_executor(None, appraise, *to_value)
         self._work.add_done_callback(lambda _: self.wake())
         return set()
 
@@ -319,21 +339,25 @@ class RecrawlAgenda:
         taken = sum(count for host_id, count in counts if host_id not in away)
         self._room = max(0, self._wanted - taken)
         drawing = self._audits_due >= 1
-        return Inquiry(now / _DAY_S, self._unlearnt.news(), free, self._room, drawing)
+        return Inquiry(
+            now / _DAY_S, self._unlearnt.news(), free, self._room, drawing,
+            self.sharing.terms.worth, self.sharing.favoured, self.budget,
+        )  # fmt: skip
 
     async def _fill(self, found: Appraisal, now: float) -> set[int]:
         """Bring the chosen pages into the window, and those in it into their order."""
         self._window.revalue(lambda due: self._now_worth(due, found.worth))
         supplied: set[int] = set()
         for first in range(0, len(found.chosen), _READ):
-            rows = found.chosen[first : first + _READ]
-            supplied |= await self._supply(rows, found.worth[rows], now)
+            supplied |= await self._supply(found.chosen[first : first + _READ], found, now)
         if len(found.chosen) < self._room:
             # There is no more to be had: look again when some of it is used up.
             self._wanted = max(_LEAST, len(self._window))
         while len(found.hazard) and self._audits_due >= 1:
             self._audits_due -= 1
-            supplied |= await self._audit(found.hazard, now)
+            supplied |= await self._drawing.draw(
+                self.pages, self._window, self._host_ids, found.hazard, now
+            )
         return supplied
 
     def _now_worth(self, due: DueUrl, worth: Floats) -> float:
@@ -341,51 +365,19 @@ class RecrawlAgenda:
         # What was found since a thread began is not in its answer.
         return inf if due.audit or row is None or row >= len(worth) else float(worth[row])
 
-    async def _audit(self, hazard: Floats, now: float) -> set[int]:
-        """Draw a captured page, each as likely as the next; its host, which is asked first for it.
-
-        What is in the window is drawn as well: only a page in flight is passed over.
-        """
-        known = slice(len(hazard))
-        captured = np.flatnonzero(self.pages["captured"][known] & (self.pages["gone"][known] == 0))
-        if not len(captured):
-            return set()
-        row = int(captured[self._rng.randrange(len(captured))])
-        if self._window.count(self._host_ids[int(self.pages["host"][row])]) > _OF_AWAY_HOST:
-            return set()
-        due = await self._drawn(row, now)
-        if due is None:
-            return set()
-        x = float(hazard[row])
-        audit = Audit(
-            float(self.pages["importance"][row]),
-            float(self.pages["since"][row]) * _DAY_S,
-            -expm1(-x),
-            x,
-        )
-        self.pages["taken"][row] = True
-        self._window.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))
-        return {due.host_id}
-
-    async def _drawn(self, row: int, now: float) -> DueUrl | None:
-        """A page out of the window or the store; None while it is in flight."""
-        page_id = int(self.pages["page_id"][row])
-        if self.pages["taken"][row]:
-            return self._window.withdraw(self._host_ids[int(self.pages["host"][row])], page_id)
-        return next(iter(await watched.due_urls(self._reader, [page_id], now)), None)
-
-    async def _supply(self, rows: Rows, worth: Floats, now: float) -> set[int]:
+    async def _supply(self, rows: Rows, found: Appraisal, now: float) -> set[int]:
         page_ids = self.pages["page_id"][rows].tolist()
         self.pages["taken"][rows] = True
         loaded = await watched.due_urls(self._reader, page_ids, now)
         by_page = {due.page_id: due for due in loaded}
         supplied = set()
-        for row, page_id, value in zip(rows.tolist(), page_ids, worth.tolist(), strict=True):
+        for row, page_id in zip(rows.tolist(), page_ids, strict=True):
             due = by_page.get(page_id)
             if due is None:
                 self.pages.drop(np.array([row]))
                 continue
-            due = replace(due, attempt=int(self.pages["failures"][row]))
-            self._window.add(value, due)
+            reason = Reason.DISCOVERY if found.discovers[row] else Reason.REFRESH
+            due = replace(due, attempt=int(self.pages["failures"][row]), reason=reason)
+            self._window.add(float(found.worth[row]), due)
             supplied.add(due.host_id)
         return supplied

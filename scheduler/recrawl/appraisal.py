@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Floats, Ints
+from scheduler.arguments import Bools, Floats, Ints
 from scheduler.recrawl.choosing import worthiest
+from scheduler.recrawl.discovering import Discovering
 from scheduler.recrawl.news import News
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.watchlist import Watchlist
@@ -24,6 +26,9 @@ class Inquiry:
         free: (H,), how many pages of each host may come into the window.
         room: how many of all.
         drawing: whether pages will be drawn at random.
+        new_page: what a page costs that is missing, in stale copies.
+        favoured: whether looks for discovery come before all others, or after; None: neither.
+        budget: looks a day.
     """
 
     now: float
@@ -31,6 +36,9 @@ class Inquiry:
     free: Ints
     room: int
     drawing: bool
+    new_page: float
+    favoured: bool | None
+    budget: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +47,41 @@ class Appraisal:
 
     Attributes:
         worth: (n,), what a look at each page is worth.
+        discovers: (n,), whether most of that is for pages that are not captured yet.
         chosen: the rows that come into the window, the worthiest first.
         hazard: (n,), the changes expected since the last look, where pages are drawn; else empty.
     """
 
     worth: Floats
+    discovers: Bools
     chosen: Rows
     hazard: Floats
 
 
-def appraise(pages: Watchlist, refresher: Refresher, asked: Inquiry) -> Appraisal:
-    """Learn from looks, value all pages and choose the worthiest that may be asked for."""
+#: What is not favoured comes after all that is.
+_AFTER: Final = 1e-100
+
+
+def appraise(
+    pages: Watchlist, refresher: Refresher, discovering: Discovering, asked: Inquiry
+) -> Appraisal:
+    """Learn from looks, value all pages and choose the worthiest that may be asked for.
+
+    A look is worth what it keeps fresh and what it reveals together. A page that has never been
+    captured must be once, sooner or later, so that waiting saves nothing: it is worth a turn (the
+    days in which all captured pages could be looked at) more than one that has certainly changed.
+    """
     asked.news.teach(refresher)
-    worth = pages.weighted(refresher.worth(asked.now), asked.now)
+    fresh = refresher.worth(asked.now)
+    new = asked.new_page * discovering.revealing(pages, asked.now).worth
+    captured = pages["captured"].astype(np.bool_, copy=False)
+    turn = int(np.count_nonzero(captured)) / asked.budget
+    worth = pages.weighted(fresh + new, asked.now, turn, asked.new_page)
+    discovers: Bools = (new > fresh) | ~captured
     left = np.where(pages.may_be_asked(asked.now), worth, 0.0)
+    if asked.favoured is not None:
+        left[discovers != asked.favoured] *= _AFTER
     host = pages["host"].astype(np.intp, copy=False)
     hazard = refresher.beliefs(asked.now).hazard if asked.drawing else np.empty(0)
-    return Appraisal(worth, worthiest(left, host, asked.free, asked.room), hazard)
+    chosen = worthiest(left, host, asked.free, asked.room)
+    return Appraisal(worth, discovers, chosen, hazard)

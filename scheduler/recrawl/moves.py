@@ -7,16 +7,23 @@ been looked at, and its first copy was found to be that of the old URL.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Final, Protocol
 
 import aiosqlite
 
-from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.watchlist import Watchlist
 from storage import watched
 from storage.records import AliasKind, Kind, Visit
 
 _DAY_S: Final = 86_400.0
+
+
+class Heir(Protocol):
+    """Who has learnt something of pages, by their rows."""
+
+    def inherit(self, old: int, new: int) -> None:
+        """The page of one row stands at another one now."""
+        ...
 
 
 def has_come(pages: Watchlist, visit: Visit) -> bool:
@@ -30,7 +37,7 @@ def has_come(pages: Watchlist, visit: Visit) -> bool:
 async def inherit(
     reader: aiosqlite.Connection,
     pages: Watchlist,
-    refresher: Refresher,
+    learners: Collection[Heir],
     page_ids: Collection[int],
 ) -> None:
     """Let pages that stood at other URLs have what was learnt of them there."""
@@ -41,7 +48,8 @@ async def inherit(
         for old in await watched.moves(reader, page_id):
             before = pages.row(old)
             if before is not None:
-                refresher.inherit(before, row)
+                for each in learners:
+                    each.inherit(before, row)
 
 
 async def follow(reader: aiosqlite.Connection, pages: Watchlist, visits: Collection[Visit]) -> None:

@@ -3,9 +3,9 @@
 A page is *captured* once there is a copy. Until then it is worth its importance times the days
 since it was found, which is what the index of the harmonic and the binary cost come to for a page
 that has certainly changed since, times the probability that it exists: on a host of whose URLs c
-were captured and g were gone when they were first asked for, (c + 1)/(c + g + 1). Else dead links
-would eat a small budget. A sitemap names pages and tells when they changed: one that was never read
-is worth ten pages.
+were captured and g were gone when they were first asked for, p = (c + 1)/(c + g + 1), and likewise
+(c + 2p)/(c + g + 2) in an area of it. Else dead links would eat a small budget. A sitemap names
+pages and tells when they changed: one that was never read is worth ten pages.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scheduler.arguments import Bools, Floats, Ints
 from scheduler.columns import Column
 from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.site_clock import AREAS
 from scheduler.sources import Rows
 from storage.records import AliasKind, Kind, Visit
 
@@ -44,6 +45,8 @@ _MOST_TIMES: Final = 30
 _SILENT: Final = (Kind.FAILED, Kind.REFUSED)
 _MOMENT_DAYS: Final = 1e-6
 _SITEMAP: Final = 10.0
+#: What is known of a host weighs as much in each of its areas as so many pages there.
+_OF_THE_HOST: Final = 2.0
 #: What a day of an overdue page is worth: more than all else.
 _OVERDUE: Final = 1e200
 
@@ -137,11 +140,18 @@ class Watchlist:
         may &= (rows["since"] + rows["least"] <= now) | ~rows["captured"]
         return may
 
-    def weighted(self, worth: Floats, now: float) -> Floats:
-        """(n,), what a look is worth: ``worth`` (n,) where captured, less where gone."""
+    def weighted(
+        self, worth: Floats, now: float, turn: float = 0.0, new_page: float = 1.0
+    ) -> Floats:
+        """(n,), what a look is worth: ``worth`` (n,) where captured, less where gone.
+
+        A page that was never captured counts as if it had waited ``turn`` days more, times
+        ``new_page``.
+        """
         rows = self._rows
         # What was found this moment is worth more than nothing.
-        waited = np.maximum(now - rows["since"], _MOMENT_DAYS) * self._existing()[rows["host"]]
+        waited = np.maximum(now - rows["since"], _MOMENT_DAYS) + turn
+        waited *= new_page * self.existing()
         waited[rows["sitemap"]] *= _SITEMAP
         found: Floats = np.where(rows["captured"], worth, rows["importance"] * waited)
         gone = rows["gone"] > 0
@@ -151,14 +161,13 @@ class Watchlist:
         found[overdue] = _OVERDUE * (now - rows["since"][overdue])
         return found
 
-    def _existing(self) -> Floats:
-        """(H,), the probability that a page of each host exists that has not been asked for."""
-        host, captured = self._rows["host"], self._rows["captured"]
-        dead = ~captured & (self._rows["gone"] > 0)
-        hosts = int(host.max(initial=-1)) + 1
-        there = np.bincount(host[captured], minlength=hosts) + 1.0
-        share: Floats = there / (there + np.bincount(host[dead], minlength=hosts))
-        return share
+    def existing(self) -> Floats:
+        """(n,), the probability that a page exists, if it was not asked for yet."""
+        rows = self._rows
+        captured, host = rows["captured"], rows["host"]
+        dead = ~captured & (rows["gone"] > 0)
+        on_host = _share(captured, dead, host, 1.0, 1.0)
+        return _share(captured, dead, host * AREAS + rows["area"], _OF_THE_HOST, on_host)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """These pages weigh so much from now on, (m,) each."""
@@ -242,3 +251,14 @@ class Watchlist:
             return visit.retry_at / _DAY_S
         wait = min(_FAILED_DAYS * _FAILED_FACTOR ** (failures - 1), _ELSEWHERE_DAYS)
         return visit.observation.at / _DAY_S + wait
+
+
+def _share(
+    captured: Bools, dead: Bools, group: Rows, prior: float, expected: Floats | float
+) -> Floats:
+    """(n,), the share of the pages of its group that were there, with so many more as expected."""
+    groups = int(group.max(initial=-1)) + 1
+    there = np.bincount(group[captured], minlength=groups)[group]
+    tried = there + np.bincount(group[dead], minlength=groups)[group]
+    found: Floats = (there + prior * expected) / (tried + prior)
+    return found

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-from storage.records import DueUrl
+from storage.records import DueUrl, Reason
 
 #: Of the pages taken last it is remembered what they were worth.
 _REMEMBERED: Final = 200
@@ -51,17 +51,26 @@ class Window:
             valued = [(worth(due), due) for _, due in row]
             self._hosts[host_id] = sorted(valued, key=lambda page: -page[0])
 
-    def best(self, ready: Collection[int]) -> DueUrl | None:
-        """Take the worthiest page of the hosts that are ready."""
-        host_id = max(
-            (host_id for host_id in self._hosts if host_id in ready),
-            key=lambda host_id: self._hosts[host_id][0][0],
-            default=None,
-        )
-        if host_id is None:
+    def best(self, ready: Collection[int], *, favoured: bool | None = None) -> DueUrl | None:
+        """Take the worthiest page of the hosts that are ready.
+
+        ``favoured`` says whether pages that are due for discovery come before all others, or after.
+        """
+        candidates = [host_id for host_id in self._hosts if host_id in ready]
+        if not candidates:
             return None
-        self.paid.append(self._hosts[host_id][0][0])
-        return self._take(host_id, 0)
+        if favoured is None:
+            host_id, place = max(candidates, key=lambda each: self._hosts[each][0][0]), 0
+        else:
+            places = ((each, n) for each in candidates for n in range(len(self._hosts[each])))
+            host_id, place = max(places, key=lambda at: self._favour(*at, favoured=favoured))
+        self.paid.append(self._hosts[host_id][place][0])
+        return self._take(host_id, place)
+
+    def _favour(self, host_id: int, place: int, *, favoured: bool) -> tuple[bool, float]:
+        worth, due = self._hosts[host_id][place]
+        fits = due.reason is Reason.AUDIT or (due.reason is Reason.DISCOVERY) == favoured
+        return fits, worth
 
     def worthiest(self) -> DueUrl | None:
         """The page that comes next if its host is ready."""

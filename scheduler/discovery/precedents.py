@@ -1,0 +1,233 @@
+"""What looks reveal, by the new pages that came before: each may come again. Pure; days.
+
+A site's new page that was found is a *precedent*: the pages that linked to it when they were looked
+at next would reveal the next one like it. With S(y) the pages that reveal precedent y, one like it
+comes at the rate r(y), and is unknown until one of S(y) is looked at. So at page x, where τ(y) days
+ago any page of S(y) was looked at last, a look reveals
+
+    E(x) = Σ r(y) τ(y)  over the y that x reveals
+
+pages that nothing else has revealed, and, by the law by which the greedy index values changes
+(what delay has cost by now, less what it has cost on average), is worth
+
+    W(x) = Σ μ(y) r(y) τ(y)² / 2,
+
+importance times days. Overlaps are thereby paid once, as in GREEDY: a look at the front page takes
+from the feed what both reveal. What lies behind a new page, found at the first look at it, is
+revealed by what revealed that (the paths through new pages of Pandey 2008, section 3.2).
+
+    r(y)  e^{−age/A} / (Z + Z₀), where Z = ∫ e^{−u/A} du over the days that the site is watched
+    A     a year: what a page reveals is known by few cases, and rarely changes
+    Z₀    a week, so that the first days do not count for more than they say
+
+Of what a single look brings, no more than ten pages, or a twentieth of the site, count: when a site
+is rebuilt everything is new, once. A page that has not revealed anything yet does so at the rate
+½/(n/(2R) + days watched), for n pages of a site with R new ones a day: so that every corner is
+looked into now and then.
+
+Reference: ours, after Pandey 2008, sections 3.5 and 7.2 (joint discovery and refresh: future work).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from scheduler.arguments import Bools, Floats
+from scheduler.columns import Column
+from scheduler.sources import Rows
+
+#: Pages of a site that are remembered as new, the newest.
+NEWEST: Final = 200
+#: Pages that are remembered to reveal a precedent: one that more reveal is found anyway.
+MOST_REVEALERS: Final = 64
+_AGE: Final = 365.0
+_FIRST_DAYS: Final = 7.0
+_OF_A_LOOK: Final = 10.0
+_OF_THE_SITE: Final = 0.05
+#: Pages that each site is taken to have brought in its first so many days.
+_PRIOR_PAGES: Final = 1.0
+_PRIOR_DAYS: Final = 30.0
+
+_PRECEDENT: Final = np.dtype(
+    [("row", np.intp), ("site", np.intp), ("found_at", np.float64), ("batch", np.intp)]
+)
+_PAIR: Final = np.dtype([("precedent", np.intp), ("row", np.intp)])
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The n pages at one moment; all columns have length n, days are Unix days.
+
+    Attributes:
+        site: a code.
+        importance: μ.
+        found_at: when it was found.
+        since: when it was looked at last.
+        captured: whether it was ever.
+    """
+
+    site: Rows
+    importance: Floats
+    found_at: Floats
+    since: Floats
+    captured: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Revealing:
+    """What looks at n pages are taken to reveal; all columns have length n.
+
+    Attributes:
+        worth: W, importance times days.
+        pages: E, new pages.
+        unknown: new pages of all sites that are thought to be there and unknown.
+        per_day: new pages a day of all sites, of those that any page reveals.
+    """
+
+    worth: Floats
+    pages: Floats
+    unknown: float
+    per_day: float
+
+
+class Precedents:
+    """The newest pages of each site, and which pages reveal them. Rows as those of the pages.
+
+    *Law.* What it knows depends on what is revealed and on the order of the pages, not on how that
+    was divided into calls.
+    """
+
+    def __init__(self) -> None:
+        self._newest: dict[int, deque[int]] = {}
+        self._began = Column[np.float64](np.float64)
+        self._revealers: dict[int, list[int]] = {}
+        self._place: dict[int, int] = {}
+        self._precedents = Column[np.void](_PRECEDENT)
+        self._pairs = Column[np.void](_PAIR)
+        self._batches: dict[tuple[int, float], int] = {}
+        self._batch_size = Column[np.int64](np.int64)
+        self._forgotten = 0
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def admit(self, row: int, site: int, at: float) -> int | None:
+        """A page is found on a day; the row of that which it displaces, if any."""
+        while len(self._began) <= site:
+            self._began.extend([np.inf])
+        self._began.rows[site] = min(self._began.rows[site], at)
+        newest = self._newest.setdefault(site, deque())
+        newest.append(row)
+        self._place[row] = len(self._precedents)
+        batch = self._batches.setdefault((site, at), len(self._batch_size))
+        if batch == len(self._batch_size):
+            self._batch_size.extend([0])
+        self._batch_size.rows[batch] += 1
+        self._precedents.extend(np.array([(row, site, at, batch)], _PRECEDENT))
+        return self._displace(newest.popleft()) if len(newest) > NEWEST else None
+
+    def reveal(self, row: int, by: int) -> None:
+        """A look at page ``by`` showed a link to this one that was not there at the look before."""
+        revealers = self._revealers.setdefault(row, [])
+        if row in self._place and by not in revealers and len(revealers) < MOST_REVEALERS:
+            revealers.append(by)
+            self._pairs.extend(np.array([(self._place[row], by)], _PAIR))
+
+    def revealers(self, row: int) -> tuple[int, ...]:
+        """S(y) of the page in this row."""
+        return tuple(self._revealers.get(row, ()))
+
+    def move(self, old: int, new: int) -> None:
+        """What the page of one row reveals, that of another one does from now on."""
+        for revealers in self._revealers.values():
+            if old in revealers:
+                place = revealers.index(old)
+                revealers[place : place + 1] = [] if new in revealers else [new]
+        self._rebuild()
+
+    def value(self, pages: Standing, now: float) -> Revealing:
+        """What a look at each page is expected to reveal on this day."""
+        sites, n = int(pages.site.max(initial=-1)) + 1, len(pages.site)
+        days = self._days(sites, now)
+        rate = self._rates(pages, days, now)
+        pairs = self._pairs.rows[pages.captured[self._pairs.rows["row"]]]
+        row, place = pairs["row"], pairs["precedent"]
+        latest = np.full(len(rate), -np.inf)
+        np.maximum.at(latest, place, pages.since[row])
+        known = np.isfinite(latest)
+        waited = np.zeros(len(rate))
+        waited[known] = np.maximum(now - latest[known], 0.0)
+        unknown = rate * waited
+        cost = pages.importance[self._precedents.rows["row"]] * unknown * waited / 2
+        again, since = self._unexplored(pages, rate, days, now)
+        return Revealing(
+            np.bincount(row, cost[place], minlength=n) + pages.importance * again * since**2 / 2,
+            np.bincount(row, unknown[place], minlength=n) + again * since,
+            float(unknown.sum()),
+            float(rate[known].sum()),
+        )
+
+    def _unexplored(
+        self, pages: Standing, rate: Floats, days: Floats, now: float
+    ) -> tuple[Floats, Floats]:
+        """(n,) each: new pages a day that each may reveal beside what it has, and days since."""
+        held, sites = pages.captured, len(days)
+        count = np.maximum(np.bincount(pages.site[held], minlength=sites), 1)
+        new = np.bincount(self._precedents.rows["site"], rate, minlength=sites) * days
+        per_page = (new + _PRIOR_PAGES) / (days + _PRIOR_DAYS) / count
+        watched = np.maximum(pages.since - pages.found_at, 0.0)
+        found: Floats = np.where(held, 0.5 / (0.5 / per_page[pages.site] + watched), 0.0)
+        return found, np.maximum(now - pages.since, 0.0)
+
+    def _days(self, sites: int, now: float) -> Floats:
+        """(sites,), Z + Z₀ of each."""
+        watched = np.maximum(now - self._began.rows[:sites], 0.0)
+        days = np.full(sites, _FIRST_DAYS)
+        days[: len(watched)] -= _AGE * np.expm1(-watched / _AGE)
+        return days
+
+    def _rates(self, pages: Standing, days: Floats, now: float) -> Floats:
+        """(precedents,), r of each; 0 of those that are forgotten, or had no content."""
+        table = self._precedents.rows
+        rate = np.zeros(len(table))
+        if not len(table):
+            return rate
+        row, site = table["row"], table["site"]
+        counts = (row >= 0) & pages.captured[row]
+        table, site = table[counts], site[counts]
+        size = np.bincount(pages.site, minlength=len(days))[site]
+        most = np.maximum(_OF_A_LOOK, _OF_THE_SITE * size)
+        share = np.minimum(1.0, most / self._batch_size.rows[table["batch"]])
+        age = np.maximum(now - table["found_at"], 0.0)
+        rate[counts] = share * np.exp(-age / _AGE) / days[site]
+        return rate
+
+    def _displace(self, row: int) -> int:
+        place = self._place.pop(row)
+        self._revealers.pop(row, None)
+        self._precedents.rows["row"][place] = -1
+        self._forgotten += 1
+        if self._forgotten > max(len(self._place), NEWEST):
+            self._rebuild()
+        return row
+
+    def _rebuild(self) -> None:
+        """Write the columns anew, without what is forgotten."""
+        kept = self._precedents.rows[self._precedents.rows["row"] >= 0].copy()
+        self._precedents, self._forgotten = Column[np.void](_PRECEDENT), 0
+        self._precedents.extend(kept)
+        self._place = {row: place for place, row in enumerate(kept["row"].tolist())}
+        used, kept["batch"] = np.unique(kept["batch"], return_inverse=True)
+        self._precedents.rows["batch"] = kept["batch"]
+        sizes = self._batch_size.rows[used].copy()
+        self._batch_size = Column[np.int64](np.int64)
+        self._batch_size.extend(sizes)
+        keys = zip(kept["site"].tolist(), kept["found_at"].tolist(), strict=True)
+        self._batches = dict(zip(keys, kept["batch"].tolist(), strict=True))
+        pairs = [(self._place[y], x) for y, by in self._revealers.items() for x in by]
+        self._pairs = Column[np.void](_PAIR)
+        self._pairs.extend(np.array(pairs, _PAIR))

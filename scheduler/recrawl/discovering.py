@@ -1,0 +1,68 @@
+"""What looks of a daemon reveal: pages that were not known. Pure; days are Unix days.
+
+A look at a page reveals another one where it shows a link to it that was not there at the look
+before; what a first look reveals is revealed by what led there. Only the newest pages of each site
+are remembered by their URLs (:mod:`scheduler.discovery.precedents`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from scheduler.arguments import Floats
+from scheduler.discovery.precedents import Precedents, Revealing, Standing
+from scheduler.recrawl.watchlist import Watchlist
+from scheduler.sources import Rows
+
+
+class Discovering:
+    """Learns of all watched pages which of them reveal new ones."""
+
+    def __init__(self) -> None:
+        self._precedents = Precedents()
+        self._row_of: dict[str, int] = {}
+        self._url_of: dict[int, str] = {}
+
+    def watch(self, rows: Rows, site: Rows, urls: Sequence[str], found_at: Floats) -> None:
+        """Pages are found, in the order of their rows."""
+        for row, code, url, at in zip(
+            rows.tolist(), site.tolist(), urls, found_at.tolist(), strict=True
+        ):
+            self._row_of[url], self._url_of[row] = row, url
+            displaced = self._precedents.admit(row, code, at)
+            if displaced is not None:
+                self._row_of.pop(self._url_of.pop(displaced), None)
+
+    def looked(self, pages: Watchlist, by: int, at: float, urls: Iterable[str]) -> None:
+        """A look at the page of row ``by``, not yet settled, shows links to these URLs."""
+        before = float(pages["since"][by]) if pages["captured"][by] else None
+        found_at, row_of = pages["found_at"], self._row_of
+        for url in urls:
+            row = row_of.get(url)
+            if row is not None and row != by:
+                self.shown(by, before, at, row, float(found_at[row]))
+
+    def shown(self, by: int, before: float | None, at: float, row: int, found_at: float) -> None:
+        """A look shows a link to the page of a row; ``before`` is when it was looked at before."""
+        if before is None:
+            if found_at == at:
+                for each in self._precedents.revealers(by):
+                    self._precedents.reveal(row, each)
+        elif found_at > before:
+            self._precedents.reveal(row, by)
+
+    @property
+    def newest(self) -> list[int]:
+        """The rows of the pages that are remembered as new, in the order of their coming."""
+        return sorted(self._url_of)
+
+    def inherit(self, old: int, new: int) -> None:
+        """The page of one row stands at another one now."""
+        self._precedents.move(old, new)
+
+    def revealing(self, pages: Watchlist, now: float) -> Revealing:
+        """What a look at each page is expected to reveal on this day."""
+        names = ("host", "importance", "found_at", "since", "captured")
+        columns: Any = [pages[name] for name in names]
+        return self._precedents.value(Standing(*columns), now)

@@ -1,0 +1,63 @@
+"""What the looks of former runs revealed, from the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import aiosqlite
+import numpy as np
+
+from scheduler.arguments import Floats
+from scheduler.discovery.sightings import looked_before
+from scheduler.recrawl.discovering import Discovering
+from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.watchlist import Watchlist
+from scheduler.sources import Rows
+from storage import sightings, watched
+
+_DAY_S: Final = 86_400.0
+#: Pages that are asked for at once.
+_AT_ONCE: Final = 10_000
+
+
+async def recall(
+    reader: aiosqlite.Connection, discovering: Discovering, pages: Watchlist, looks: Looks
+) -> None:
+    """Learn which of these pages revealed new ones, by all looks at them."""
+    newest = np.array(discovering.newest, np.intp)
+    moved = await watched.moves(reader)
+    order = np.argsort(looks.at, kind="stable")
+    order = order[~looks.gone[order]]
+    for first in range(0, len(newest), _AT_ONCE):
+        ids = pages["page_id"][newest[first : first + _AT_ONCE]].tolist()
+        found = await sightings.leading_to(reader, ids)
+        by, is_watched = pages.rows(watched.where_now(found.source, moved))
+        row, _ = pages.rows(found.target[is_watched])
+        at = found.seen_at[is_watched] / _DAY_S
+        before = looked_before(looks.row[order], looks.at[order], by, at)
+        _tell(discovering, pages, Sighted(by, row, at, before))
+
+
+@dataclass(frozen=True, slots=True)
+class Sighted:
+    """m looks at the pages of rows ``by`` that first showed a link to those of ``row``.
+
+    Days; ``before`` is that of the look before, -inf where there was none.
+    """
+
+    by: Rows
+    row: Rows
+    at: Floats
+    before: Floats
+
+
+def _tell(discovering: Discovering, pages: Watchlist, it: Sighted) -> None:
+    found_at = pages["found_at"][it.row].astype(np.float64, copy=False)
+    is_first = np.isneginf(it.before)
+    tells = np.where(is_first, found_at == it.at, found_at > it.before) & (it.by != it.row)
+    for k in np.flatnonzero(tells)[np.argsort(it.at[tells], kind="stable")].tolist():
+        before = None if is_first[k] else float(it.before[k])
+        discovering.shown(
+            int(it.by[k]), before, float(it.at[k]), int(it.row[k]), float(found_at[k])
+        )

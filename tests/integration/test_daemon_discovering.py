@@ -1,0 +1,112 @@
+"""A daemon finds new pages and keeps old ones fresh under one price."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crawler.commands import keeping
+from crawler.commands.standing import read_standing
+from scheduler.policies.greedy_index import GreedyIndex
+from scheduler.recrawl.agenda import RecrawlAgenda
+from scheduler.recrawl.by_index import ByIndex
+from scheduler.recrawl.terms import Terms
+from storage.database import reading
+from tests.integration.test_daemon import DAY_S, Stage
+
+BUDGET, DAYS = 300.0, 12.0
+
+
+class Watched(RecrawlAgenda):
+    """The agenda of the last daemon, to be looked into."""
+
+    last: RecrawlAgenda
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        type(self).last = self
+
+
+def revealed(agenda: RecrawlAgenda) -> dict[int, set[int]]:
+    """Which pages (ids) reveal each of the newest ones; what is revealed by none is left out."""
+    ids = agenda.pages["page_id"].tolist()
+    discovering = agenda._discovering
+    found = {
+        ids[row]: {ids[by] for by in discovering._precedents.revealers(row)}
+        for row in discovering.newest
+    }
+    return {page: by for page, by in found.items() if by}
+
+
+def terms(page_id: Any, urls: Any, _origins: Any) -> Terms:
+    n = len(urls)
+    return Terms(
+        np.zeros(n, np.intp), np.ones(n), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf)
+    )
+
+
+async def test_after_a_start_it_knows_who_reveals_what_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "RecrawlAgenda", Watched)
+    stage = Stage(tmp_path / "crawl.db", audit_share=0.05)
+    await stage.keep(BUDGET, DAYS, ["news", "shop"])
+    before = revealed(Watched.last)
+    async with reading(stage.db) as connection:
+        again = RecrawlAgenda(connection, ByIndex(GreedyIndex()), terms, Random(0))
+        await again.open()
+    assert revealed(again) == before
+    ((front,),) = stage.rows("SELECT id FROM page WHERE url = 'http://news.localhost/'")
+    assert sum(front in by for by in before.values()) > 10
+
+
+async def test_status_tells_how_looks_were_shared(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    report = await stage.keep(BUDGET, DAYS, ["news"])
+    standing = await read_standing(stage.db, stage.clock.now())
+    assert standing is not None
+    it = standing.outlook.discovered
+    looks = it.first_looks + it.revealing_looks + it.refreshing_looks
+    assert 0.9 * report.fetches < looks <= report.fetches
+    assert it.first_looks >= report.new > 10
+    assert 0 < it.unknown_pages < 3 * it.new_per_day
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6])
+async def test_a_floor_that_is_the_ceiling_is_the_share(tmp_path: Path, share: float) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(BUDGET, 3.0, ["news"])
+    await stage.keep(
+        BUDGET, DAYS, ["news"],
+        daemon__least_discovery=share, daemon__most_discovery=share,
+    )  # fmt: skip
+    standing = await read_standing(stage.db, stage.clock.now())
+    assert standing is not None
+    found = standing.outlook.discovered.share
+    assert found == pytest.approx(share, abs=0.05)
+
+
+async def test_new_pages_are_found_before_a_turn_has_passed(tmp_path: Path) -> None:
+    """With one look at each page in eight days, most news are there within two."""
+    stage = Stage(tmp_path / "crawl.db", sitemaps=False)
+    await stage.keep(2_000.0, 1.0, ["news"])
+    ((pages,),) = stage.rows("SELECT count(*) FROM page WHERE version_id IS NOT NULL")
+    assert isinstance(pages, int)
+    began = stage.clock.now()
+    await stage.keep(pages / 8, 24.0, ["news"], signals__max_feeds=0)
+    born = {
+        f"http://news.localhost{target}": it.born_at
+        for target, it in stage.web.sites["news"].documents()
+        if began < it.born_at
+    }
+    first = stage.rows(
+        "SELECT p.url, min(o.at) FROM page p JOIN observation o ON o.page_id = p.id "
+        "WHERE o.kind = 'new' GROUP BY p.id"
+    )
+    delays = [(float(str(at)) - born[str(url)]) / DAY_S for url, at in first if url in born]
+    assert len(delays) > 10
+    assert np.median(delays) < 2

@@ -1,0 +1,162 @@
+"""What looks are expected to reveal, by the new pages that came before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import exp, inf
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.discovery import precedents
+from scheduler.discovery.precedents import Precedents, Standing
+
+NOW = 40.0
+
+
+def standing(since: list[float], **columns: list[float]) -> Standing:
+    """Pages of one site that were found on day 0 and are all captured, unless said otherwise."""
+    n = len(since)
+    plain = {"site": [0] * n, "importance": [1.0] * n, "found_at": [0.0] * n, "captured": [1] * n}
+    said = plain | columns
+    return Standing(
+        np.array(said["site"], np.intp), np.array(said["importance"]),
+        np.array(said["found_at"]), np.array(since), np.array(said["captured"], np.bool_),
+    )  # fmt: skip
+
+
+def known(pages: Standing, revealed: dict[int, list[int]]) -> Precedents:
+    """The pages in order, and which were revealed by which."""
+    found = Precedents()
+    columns = zip(pages.site.tolist(), pages.found_at.tolist(), strict=True)
+    for row, (site, at) in enumerate(columns):
+        found.admit(row, site, at)
+    for row, revealers in revealed.items():
+        for by in revealers:
+            found.reveal(row, by)
+    return found
+
+
+def test_a_look_takes_what_two_pages_reveal_from_both() -> None:
+    # Front page, feed, archive; two pages came on different days, one revealed by the first two.
+    pages = standing([30.0, 38.0, 30.0, 39.0, 39.0], found_at=[0.0, 0.0, 0.0, 10.0, 20.0])
+    found = known(pages, {3: [0, 1], 4: [2]}).value(pages, NOW)
+    none = known(pages, {}).value(pages, NOW)
+    days = 365 * (1 - exp(-NOW / 365)) + 7
+    both, archived = exp(-30 / 365) / days, exp(-20 / 365) / days
+    assert found.per_day == pytest.approx(both + archived)
+    assert found.unknown == pytest.approx(2 * both + 10 * archived)
+    # What every page may reveal beside that grows with what the site brings.
+    assert (found.pages >= none.pages).all()
+    assert found.pages[0] - found.pages[2] == pytest.approx(2 * both - 10 * archived)
+    assert found.worth[0] - found.worth[2] == pytest.approx((2**2 * both - 10**2 * archived) / 2)
+
+
+def test_a_page_that_never_revealed_anything_is_looked_into_now_and_then() -> None:
+    pages = standing([30.0, 20.0, 30.0], found_at=[0.0, 0.0, 29.0])
+    found = known(pages, {}).value(pages, NOW)
+    assert found.per_day == 0
+    assert 0 < found.worth[0] < found.worth[1]
+    # Of a page that was watched for thirty days in vain less is expected than of a new one.
+    assert found.pages[0] < found.pages[2]
+
+
+def test_what_has_no_content_is_no_precedent() -> None:
+    pages = standing([30.0, 39.0], found_at=[0.0, 10.0], captured=[1, 0])
+    found = known(pages, {1: [0]}).value(pages, NOW)
+    assert found.per_day == 0
+    assert found.worth[1] == 0
+
+
+def test_a_site_that_is_rebuilt_brings_as_much_as_ten_pages() -> None:
+    new = 200
+    pages = standing([30.0] + [39.0] * new, found_at=[0.0] + [10.0] * new)
+    rebuilt = known(pages, {row: [0] for row in range(1, new + 1)}).value(pages, NOW)
+    # The first page of the site was displaced, of the others a twentieth of the site counts.
+    days = 365 * (1 - exp(-NOW / 365)) + 7
+    most = max(10, (new + 1) / 20)
+    assert rebuilt.per_day == pytest.approx(most * exp(-30 / 365) / days)
+
+
+def test_a_page_that_moves_takes_along_what_it_reveals() -> None:
+    pages = standing([30.0, 30.0, 39.0], found_at=[0.0, 0.0, 10.0])
+    found = known(pages, {2: [0]})
+    found.move(0, 1)
+    assert found.revealers(2) == (1,)
+    value = found.value(pages, NOW)
+    assert value.pages[1] > value.pages[0]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[Standing, list[tuple[int, int]]]:
+    n = draw(st.integers(1, 12))
+    day = st.integers(0, 20).map(float)
+    found_at = sorted(draw(st.lists(day, min_size=n, max_size=n)))
+    waits = draw(st.lists(day, min_size=n, max_size=n))
+    site = draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
+    weight = draw(st.lists(st.integers(1, 5).map(float), min_size=n, max_size=n))
+    captured = draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
+    since = [at + wait for at, wait in zip(found_at, waits, strict=True)]
+    page = st.integers(0, n - 1)
+    pairs = draw(st.lists(st.tuples(page, page), max_size=30, unique=True))
+    pages = standing(
+        since, found_at=found_at, site=[float(s) for s in site], importance=weight,
+        captured=[float(c) for c in captured],
+    )  # fmt: skip
+    return pages, pairs
+
+
+@given(histories(), st.integers(1, 4))
+def test_as_the_definition_says_word_for_word(
+    history: tuple[Standing, list[tuple[int, int]]], newest: int
+) -> None:
+    pages, pairs = history
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(precedents, "NEWEST", newest)
+        found = known(pages, {})
+        for row, by in pairs:
+            found.reveal(row, by)
+    worth, expected, unknown, per_day = by_definition(pages, pairs, newest)
+    value = found.value(pages, NOW)
+    assert value.worth == pytest.approx(worth)
+    assert value.pages == pytest.approx(expected)
+    assert (value.unknown, value.per_day) == pytest.approx((unknown, per_day))
+
+
+def by_definition(
+    pages: Standing, pairs: list[tuple[int, int]], newest: int
+) -> tuple[list[float], list[float], float, float]:
+    n, site = len(pages.site), pages.site.tolist()
+    began = {s: pages.found_at[site.index(s)] for s in site}
+    days = {s: 365 * (1 - exp(-(NOW - began[s]) / 365)) + 7 for s in site}
+    batch = Counter(zip(site, pages.found_at.tolist(), strict=True))
+    rate = {}
+    for row in range(n):
+        mine = [other for other in range(row + 1, n) if site[other] == site[row]]
+        if len(mine) < newest and pages.captured[row]:
+            most = max(10.0, site.count(site[row]) / 20)
+            share = min(1.0, most / batch[site[row], pages.found_at[row]])
+            age = NOW - pages.found_at[row]
+            rate[row] = share * exp(-age / 365) / days[site[row]]
+    revealers = {y: {x for z, x in pairs if z == y and pages.captured[x]} for y in rate}
+    waits = {y: NOW - max((pages.since[x] for x in by), default=inf) for y, by in revealers.items()}
+    worth, expected = [0.0] * n, [0.0] * n
+    for x in range(n):
+        if not pages.captured[x]:
+            continue
+        held = sum(bool(c) and s == site[x] for c, s in zip(pages.captured, site, strict=True))
+        new = sum(r for y, r in rate.items() if site[y] == site[x]) * days[site[x]]
+        per_page = (new + 1) / (days[site[x]] + 30) / held
+        again = 0.5 / (0.5 / per_page + pages.since[x] - pages.found_at[x])
+        wait = NOW - pages.since[x]
+        worth[x] = pages.importance[x] * again * wait**2 / 2
+        expected[x] = again * wait
+        for y, by in revealers.items():
+            if x in by:
+                worth[x] += pages.importance[y] * rate[y] * waits[y] ** 2 / 2
+                expected[x] += rate[y] * waits[y]
+    known_rates = [(rate[y], waits[y]) for y, by in revealers.items() if by]
+    unknown = sum(r * wait for r, wait in known_rates)
+    return worth, expected, unknown, sum(r for r, _ in known_rates)

@@ -1,0 +1,57 @@
+"""Floors and ceilings of discovery."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.recrawl.sharing import NewPages, Sharing
+from scheduler.recrawl.window import Window
+from storage.records import DueUrl, Reason
+
+
+def test_without_bounds_nothing_is_favoured() -> None:
+    sharing = Sharing(NewPages())
+    for discovers in (True,) * 200 + (False,) * 200:
+        assert sharing.favoured is None
+        sharing.took(discovers=discovers, captured=True)
+    assert (sharing.found, sharing.revealed, sharing.refreshed) == (0, 200, 200)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.lists(st.booleans(), min_size=300, max_size=300))
+def test_the_share_stays_between_floor_and_ceiling(
+    one: float, other: float, would: list[bool]
+) -> None:
+    least, most = sorted((one, other))
+    sharing = Sharing(NewPages(1.0, least, most))
+    for worthier in would:
+        favoured = sharing.favoured
+        sharing.took(discovers=worthier if favoured is None else favoured, captured=False)
+    looks = len(would)
+    assert least * looks - 1 <= sharing.found <= most * looks + 1
+
+
+def due(number: int, reason: Reason, host: int = 1) -> DueUrl:
+    url = f"http://one.example/{number}"
+    return DueUrl(number, url, url, host, 0.0, reason=reason)
+
+
+def test_the_favoured_kind_leaves_the_window_first_and_audits_always() -> None:
+    window = Window()
+    window.add(5.0, due(1, Reason.REFRESH))
+    window.add(3.0, due(2, Reason.DISCOVERY))
+    window.add(1.0, due(3, Reason.REFRESH, host=2))
+    taken = window.best({1, 2}, favoured=True)
+    assert taken is not None
+    assert taken.page_id == 2
+    assert list(window.paid) == [3.0]
+    # There is nothing left to discover: the next best goes.
+    taken = window.best({1, 2}, favoured=True)
+    assert taken is not None
+    assert taken.page_id == 1
+    audit = due(4, Reason.AUDIT, host=2)
+    window.add(9.0, audit)
+    window.add(99.0, due(5, Reason.DISCOVERY))
+    taken = window.best({1, 2}, favoured=False)
+    assert taken is not None
+    assert taken.page_id == 4
