@@ -166,7 +166,7 @@ async def _prospect(connection: aiosqlite.Connection, it: _Records, now: float) 
     known = await revelations(connection, pages, codes, on_terms, looks)
     reveals = Revelations(
         *known, row, it.order.new_page_worth,
-        int(pages.captured.sum()) / parsed(it.order.budget), float(known[0].existing()[row]),
+        int(pages.captured.sum()) / parsed(it.order.budget), float(known[0].existing(day)[row]),
     )  # fmt: skip
     value = valuing(it.order.policy, parsed(it.order.budget), columns, it.news, page, reveals)
     limits = limits_of([it.hosts[host_id] for host_id in host_ids.tolist()], {}, it.spacing)

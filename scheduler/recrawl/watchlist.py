@@ -2,10 +2,13 @@
 
 A page is *captured* once there is a copy. Until then it is worth its importance times the days
 since it was found, which is what the index of the harmonic and the binary cost come to for a page
-that has certainly changed since, times the probability that it exists: on a host of whose URLs c
-were captured and g were gone when they were first asked for, p = (c + 1)/(c + g + 1), and likewise
-(c + 2p)/(c + g + 2) in an area of it. Else dead links would eat a small budget. A sitemap names
-pages and tells when they changed: one that was never read is worth ten pages.
+that has certainly changed since, times the probability that it exists. Else dead links would eat a
+small budget, and where pages come and go, those that have waited long what is there still. Of a
+host of whose URLs c were captured and g were gone when they were first asked for that is p = (c +
+1)/(c + g + 1), and likewise (c + 2p)/(c + g + 2) in an area of it, times e^{−δa}: a is how long
+ago the page was found, δ the rate at which the host's captured pages go; a page of g counts by as
+much as it could have been expected to be there. A sitemap names pages and tells when they changed:
+one that was never read is worth ten pages.
 """
 
 from __future__ import annotations
@@ -47,6 +50,8 @@ _MOMENT_DAYS: Final = 1e-6
 _SITEMAP: Final = 10.0
 #: What is known of a host weighs as much in each of its areas as so many pages there.
 _OF_THE_HOST: Final = 2.0
+#: Days that pages are taken to have lived on a host before one went.
+_LIVED_DAYS: Final = 30.0
 #: What a day of an overdue page is worth: more than all else.
 _OVERDUE: Final = 1e200
 
@@ -151,7 +156,7 @@ class Watchlist:
         rows = self._rows
         # What was found this moment is worth more than nothing.
         waited = np.maximum(now - rows["since"], _MOMENT_DAYS) + turn
-        waited *= new_page * self.existing()
+        waited *= new_page * self.existing(now)
         waited[rows["sitemap"]] *= _SITEMAP
         found: Floats = np.where(rows["captured"], worth, rows["importance"] * waited)
         gone = rows["gone"] > 0
@@ -161,13 +166,30 @@ class Watchlist:
         found[overdue] = _OVERDUE * (now - rows["since"][overdue])
         return found
 
-    def existing(self) -> Floats:
+    def existing(self, now: float) -> Floats:
         """(n,), the probability that a page exists, if it was not asked for yet."""
         rows = self._rows
-        captured, host = rows["captured"], rows["host"]
-        dead = ~captured & (rows["gone"] > 0)
+        captured, host = rows["captured"].astype(np.float64), rows["host"]
+        dying = self._dying()[host]
+        age = np.maximum(np.where(rows["gone"] > 0, rows["since"], now) - rows["found_at"], 0.0)
+        living = np.exp(-dying * age)
+        dead = np.where((captured == 0) & (rows["gone"] > 0), living, 0.0)
         on_host = _share(captured, dead, host, 1.0, 1.0)
-        return _share(captured, dead, host * AREAS + rows["area"], _OF_THE_HOST, on_host)
+        found: Floats = living * _share(
+            captured, dead, host * AREAS + rows["area"], _OF_THE_HOST, on_host
+        )
+        return found
+
+    def _dying(self) -> Floats:
+        """(H,), the rate at which pages of each host go, a day."""
+        rows = self._rows
+        captured = rows["captured"]
+        host, hosts = rows["host"][captured], int(rows["host"].max(initial=-1)) + 1
+        gone = np.bincount(host, rows["gone"][captured] > 0, minlength=hosts)
+        lived = np.maximum(rows["since"] - rows["found_at"], 0.0)[captured]
+        days = np.bincount(host, lived, minlength=hosts)
+        found: Floats = gone / (days + _LIVED_DAYS)
+        return found
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """These pages weigh so much from now on, (m,) each."""
@@ -254,11 +276,11 @@ class Watchlist:
 
 
 def _share(
-    captured: Bools, dead: Bools, group: Rows, prior: float, expected: Floats | float
+    captured: Floats, dead: Floats, group: Rows, prior: float, expected: Floats | float
 ) -> Floats:
     """(n,), the share of the pages of its group that were there, with so many more as expected."""
     groups = int(group.max(initial=-1)) + 1
-    there = np.bincount(group[captured], minlength=groups)[group]
-    tried = there + np.bincount(group[dead], minlength=groups)[group]
+    there = np.bincount(group, captured, minlength=groups)[group]
+    tried = there + np.bincount(group, dead, minlength=groups)[group]
     found: Floats = (there + prior * expected) / (tried + prior)
     return found

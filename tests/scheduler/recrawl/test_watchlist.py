@@ -53,3 +53,44 @@ def test_a_sitemap_that_was_never_read_is_worth_ten_pages() -> None:
     page, sitemap, read = pages.weighted(np.full(3, 0.5), 2.0).tolist()
     assert sitemap == pytest.approx(10 * page)
     assert read == 0.5
+
+
+def sites(**columns: list[float]) -> Watchlist:
+    """Pages of one host, found on day 0 and never captured, unless said otherwise."""
+    pages, n = Watchlist(), len(next(iter(columns.values())))
+    plain = {"importance": [1.0] * n, "most": [np.inf] * n}
+    given = {name: np.array(values) for name, values in (plain | columns).items()}
+    pages.add(np.arange(n), **given)
+    return pages
+
+
+def test_where_urls_prove_to_be_dead_the_next_one_is_likely_to_be() -> None:
+    # Three dead links in one area; in another, two pages. The last of each was not asked for.
+    pages = sites(
+        area=[1, 1, 1, 1, 2, 2, 2], gone=[1, 1, 1, 0, 0, 0, 0], captured=[0, 0, 0, 0, 1, 1, 0]
+    )
+    on_host = (2 + 1) / (2 + 3 + 1)
+    found = pages.existing(0.0)
+    assert found[3] == pytest.approx(2 * on_host / (3 + 2))
+    assert found[6] == pytest.approx((2 + 2 * on_host) / (2 + 2))
+    worth = pages.weighted(np.zeros(7), 4.0, turn=3.0, new_page=2.0)
+    assert worth[3] == pytest.approx(2 * (4 + 3) * found[3])
+
+
+def test_where_pages_come_and_go_those_that_wait_may_be_gone_by_then() -> None:
+    # Two pages lived for 10 days, one is there after 10; the others wait to be asked for.
+    pages = sites(
+        captured=[1, 1, 1, 0, 0], gone=[1, 1, 0, 0, 0], since=[10.0, 10.0, 10.0, 0.0, 20.0],
+        found_at=[0.0, 0.0, 0.0, 0.0, 20.0],
+    )  # fmt: skip
+    dying = 2 / (30 + 30)
+    old, new = pages.existing(20.0)[3:]
+    assert old == pytest.approx(new * np.exp(-20 * dying))
+    # A dead link on the same host that was asked for late says less of the others.
+    late = sites(
+        captured=[1, 1, 1, 0, 0], gone=[1, 1, 0, 1, 0], since=[10.0, 10.0, 10.0, 20.0, 20.0],
+        found_at=[0.0, 0.0, 0.0, 0.0, 20.0],
+    )  # fmt: skip
+    tried = 3 + np.exp(-20 * dying)
+    on_host = (3 + 1) / (tried + 1)
+    assert late.existing(20.0)[4] == pytest.approx((3 + 2 * on_host) / (tried + 2))
