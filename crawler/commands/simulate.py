@@ -82,7 +82,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         typer.Option(
             metavar="NAME[:OPTION=VALUE,…]",
             help="Run the whole daemon on a synthetic web instead: synthetic "
-            "(:hosts=4,pages=40) or showcase.",
+            "(:hosts=4,pages=40), showcase or endless (:pages=60).",
         ),
     ] = None,
     budget: Annotated[

@@ -25,9 +25,17 @@ def _showcase(seed: int, days: float) -> Callable[..., SyntheticWeb]:
     return showcase
 
 
+def _endless(seed: int, days: float) -> Callable[..., SyntheticWeb]:
+    def endless(pages: int = 60, traps: bool = True) -> SyntheticWeb:
+        return presets.endless(WebSpec(1, pages, seed, days), traps=traps)
+
+    return endless
+
+
 _WEBS: Final[Mapping[str, Callable[[int, float], Callable[..., SyntheticWeb]]]] = {
     "synthetic": _synthetic,
     "showcase": _showcase,
+    "endless": _endless,
 }
 
 
@@ -35,7 +43,8 @@ def load(specification: str, seed: int, days: float) -> SyntheticWeb:
     """A web by ``NAME`` or ``NAME:OPTION=VALUE,…`` that changes for so many days.
 
     ``synthetic`` (``hosts``, ``pages`` of each) is news, documentation, shops and wikis in turn;
-    ``showcase`` (``traps``) ten small hosts of every character.
+    ``showcase`` (``traps``) ten small hosts of every character; ``endless`` (``pages``, ``traps``)
+    a shop with calendars and filters that never end.
 
     Raises:
         ValueError: if the name, an option or a value is not accepted.

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from crawler.synthetic_web.chance import DAY_S
 from crawler.synthetic_web.site import Clutter, Site, Trap
+from crawler.synthetic_web.sites.bazaar import bazaar
 from crawler.synthetic_web.sites.board import board
 from crawler.synthetic_web.sites.documentation import documentation
-from crawler.synthetic_web.sites.events import events
+from crawler.synthetic_web.sites.events import EVENT_TRAPS, events
 from crawler.synthetic_web.sites.guarded import guarded
 from crawler.synthetic_web.sites.news import news
 from crawler.synthetic_web.sites.notes import notes
@@ -91,6 +92,14 @@ def plain(hosts: int, pages_per_host: int, seed: int = 1) -> SyntheticWeb:
     return spec.web([plain_site(spec.plot(f"h{n}")) for n in range(1, hosts + 1)])
 
 
+def endless(spec: WebSpec, *, traps: bool = True) -> SyntheticWeb:
+    """One shop, ``bazaar``, whose calendars, filters, sessions and depth never end.
+
+    Without ``traps`` it has its ordinary pages only.
+    """
+    return spec.web([bazaar(spec.plot("bazaar"), traps=tuple(Trap) if traps else ())])
+
+
 def showcase(seed: int = 1, *, traps: bool = True, span_days: float = 60.0) -> SyntheticWeb:
     """Ten hosts of every character with some 220 pages.
 
@@ -104,6 +113,6 @@ def showcase(seed: int = 1, *, traps: bool = True, span_days: float = 60.0) -> S
         guarded(spec.plot("guarded", pages=14)),
         notes(spec.plot("notes", pages=18)),
         zoo(spec.plot("zoo")),
-        events(spec.plot("events", pages=10), traps=tuple(Trap) if traps else ()),
+        events(spec.plot("events", pages=10), traps=EVENT_TRAPS if traps else ()),
     ]
     return spec.web(sites)

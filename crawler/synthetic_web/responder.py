@@ -133,7 +133,7 @@ class Responder:
             return plight(404, at)
         face = self._face(site, at)
         values = self._noise(site, ask, face, at)
-        content = trap_content(site, trap, ask.target, values[Slot.SESSION])
+        content = trap_content(site, trap, ask.target, values[Slot.SESSION], at)
         if content is None:
             return plight(404, at)
         page = self._renderers[site.name].page(Head(), UTF_8, content, face.look)

@@ -16,10 +16,18 @@ from crawler.synthetic_web.resources import Document, Fault, Manifest, Resource
 
 
 class Trap(StrEnum):
-    """Endless sets of pages, by the directory in which they lie."""
+    """Endless sets of pages, by what their targets begin with.
+
+    Months in the path and in the query, sessions, filters in the query and in the path, and
+    relative links that lead ever deeper.
+    """
 
     CALENDAR = "/calendar/"
     SESSION = "/rooms/"
+    DATES = "/dates?"
+    FILTERS = "/wares?"
+    FACETS = "/shelves/"
+    DEEPER = "/deeper/"
 
 
 class Skin(StrEnum):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from crawler.synthetic_web.resources import Document, Resource
 from crawler.synthetic_web.site import Site, Trap, Validation
 from crawler.synthetic_web.sites.plot import Plot
 from crawler.synthetic_web.traps import ENTRANCES
 
+#: The traps of such a site.
+EVENT_TRAPS: Final = (Trap.CALENDAR, Trap.SESSION)
 
-def events(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> Site:
+
+def events(plot: Plot, *, traps: tuple[Trap, ...] = EVENT_TRAPS) -> Site:
     """The start page leads into both traps; event pages are honest."""
     targets = [f"/event/{n}" for n in range(1, plot.pages)]
     resources: dict[str, Resource] = {}

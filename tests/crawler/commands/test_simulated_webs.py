@@ -20,7 +20,7 @@ def test_a_web_has_the_size_and_changes_for_the_days_asked_for() -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ("real", "web: 'real' is not known; accepted are showcase, synthetic"),
+        ("real", "web: 'real' is not known; accepted are endless, showcase, synthetic"),
         ("synthetic:host=3", "web synthetic: option 'host=3' is not known"),
         ("synthetic:hosts=0", "web synthetic: a web has at least one host"),
         ("showcase:traps=1", "web showcase: traps is '1'; accepted are true and false"),
