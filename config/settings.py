@@ -164,6 +164,8 @@ class Traps(Group):
     max_session_urls: Count
     max_calendar_urls: Count
     max_query_urls: Count
+    max_parameters: Positive
+    min_combined: Count
     min_copy_urls: Count
     copy_share: Share
 

@@ -1,9 +1,11 @@
 """Copies in table ``trap``: patterns whose URLs keep giving pages that are known already.
 
-A pattern gathers URLs that differ in the values of their parameters. ``page.copy_of`` says of
-each of its pages that was read whether it is a copy, and of which page (its own id: of none);
-``trap`` sums that up. Where nearly all are copies the pattern is *closed*: its URLs that nobody
-has asked for are held back, but for a sample that goes on being asked for.
+A pattern gathers URLs that differ in the values of their parameters, or are made of values that
+recur. ``page.copy_of`` says of each of its pages that was read whether it is a copy, and of which
+page (its own id: of none); ``trap`` sums that up. A *barren* page, which shows nothing but what
+others show, is a copy unless it led to new pages. Where nearly all are copies the pattern is
+*closed*: its URLs that nobody has asked for are held back, but for a sample that goes on being
+asked for.
 
 Invariant: in a row of kind :data:`KIND`, ``admitted`` counts the pages of the pattern with a
 ``copy_of``, ``copies`` those of them that are copies, and ``closed_at`` is set if and only if
@@ -17,7 +19,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import aiosqlite
 
@@ -28,6 +30,9 @@ from storage.records import CopyFinding, Reason, Visit
 KIND = "trap: copies"
 #: One in so many URLs of a closed pattern is asked for all the same: the evidence goes on.
 SAMPLED = 20
+#: Held back so many URLs, a pattern is sampled half as often, and again at twice as many: each page
+#: of filters leads to a hundred others, so that one in twenty of them had no end either.
+THINNED = 600
 #: A multiplier that scatters consecutive ids (D. Knuth's multiplicative hashing).
 _SCATTER = 2_654_435_761
 
@@ -84,20 +89,24 @@ class _Change:
     copies: int = 0
 
 
-def is_sampled(page_id: int) -> bool:
-    """Whether this URL is asked for although its pattern is closed."""
-    return (page_id * _SCATTER >> 16) % SAMPLED == 0
+def is_sampled(page_id: int, refused: int = 0) -> bool:
+    """Whether this URL is asked for although its pattern is closed, and has ``refused`` so many.
+
+    Of n URLs that come these are some 30 + 15 log2(n / 600), where n is above 600.
+    """
+    halved = (max(refused, 0) // THINNED).bit_length()
+    return (page_id * _SCATTER >> 16) % (SAMPLED << halved) == 0
 
 
-async def closed(connection: aiosqlite.Connection, keys: Iterable[_Key]) -> set[_Key]:
-    """Which of these patterns (host id and shape) are closed."""
+async def closed(connection: aiosqlite.Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
+    """Which of these patterns (host id and shape) are closed; how many URLs of each are held."""
     rows = await connection.execute_fetchall(
-        "SELECT host_id, shape FROM json_each(?) AS k CROSS JOIN trap "
+        "SELECT host_id, shape, refused FROM json_each(?) AS k CROSS JOIN trap "
         "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = ? "
         "WHERE closed_at IS NOT NULL",
         (json.dumps(list(keys)), KIND),
     )
-    return {(row[0], row[1]) for row in rows}
+    return {(row[0], row[1]): row[2] for row in rows}
 
 
 async def refuse(connection: aiosqlite.Connection, keys: Sequence[_Key]) -> None:
@@ -109,11 +118,19 @@ async def refuse(connection: aiosqlite.Connection, keys: Sequence[_Key]) -> None
 
 
 async def weigh(
-    connection: aiosqlite.Connection, visits: Sequence[Visit], run_id: int, rule: CopyRule
+    connection: aiosqlite.Connection,
+    visits: Sequence[Visit],
+    run_id: int,
+    rule: CopyRule,
+    revealed: Mapping[int, Sequence[int]],
 ) -> Weighed:
-    """Learn from these visits, which are recorded already and settled."""
+    """Learn from these visits, which are recorded already and settled.
+
+    ``revealed`` are the pages that each page visited led to and that have become due.
+    """
     await _let_pass(connection, [v.due.page_id for v in visits])
     findings = [finding for visit in visits for finding in visit.copies]
+    findings = await _without_leads(connection, findings, revealed)
     weighed = Weighed()
     if not findings:
         return weighed
@@ -183,6 +200,31 @@ async def _let_pass(connection: aiosqlite.Connection, page_ids: Collection[int])
     await _count_refused(connection, [(row[0], row[1], -1) for row in rows])
 
 
+async def _without_leads(
+    connection: aiosqlite.Connection,
+    findings: Sequence[CopyFinding],
+    revealed: Mapping[int, Sequence[int]],
+) -> list[CopyFinding]:
+    """The same; barren pages that led to pages worth finding are pages of their own.
+
+    Worth finding is what is in no pattern, or in another one most of whose pages are their own.
+    """
+    new = {f.page_id: revealed.get(f.page_id, ()) for f in findings if f.is_barren}
+    rows = await connection.execute_fetchall(
+        "SELECT p.id, p.pattern FROM json_each(?) AS k CROSS JOIN page AS p ON p.id = k.value "
+        "LEFT JOIN trap AS t ON t.host_id = p.host_id AND t.shape = p.pattern AND t.kind = ? "
+        "WHERE p.role = 'page' AND (p.pattern IS NULL OR 2 * t.copies < t.admitted)",
+        (json.dumps([page_id for pages in new.values() for page_id in pages]), KIND),
+    )
+    worth = {row[0]: row[1] for row in rows}
+    return [
+        replace(f, original_id=None, is_barren=False)
+        if any(n in worth and worth[n] != f.pattern for n in new.get(f.page_id, ()))
+        else f
+        for f in findings
+    ]
+
+
 async def _changes(
     connection: aiosqlite.Connection,
     findings: Sequence[CopyFinding],
@@ -192,38 +234,43 @@ async def _changes(
     """Record of each page whether it is a copy; what that adds to the counts of its pattern."""
     known = await _known(connection, {f.page_id for f in findings}, run_id)
     changes: defaultdict[_Key, _Change] = defaultdict(_Change)
+    shapes = {}
     for finding in findings:
-        host_id, before, may_have_changed = known[finding.page_id]
+        host_id, before, may_have_changed, stored = known[finding.page_id]
+        # What recurs shows as URLs come: a page stays in the pattern in which it was counted.
+        shape = shapes[finding.page_id] = (
+            stored if before is not None else None
+        ) or finding.pattern
         now = finding.original_id or finding.page_id
         was_copy, is_copy = before not in {None, finding.page_id}, now != finding.page_id
         if was_copy and not is_copy and may_have_changed and before not in visited:
             continue
-        change = changes[host_id, finding.pattern]
+        change = changes[host_id, shape]
         change.read += before is None
         change.copies += is_copy - was_copy
-        known[finding.page_id] = host_id, now, may_have_changed
+        known[finding.page_id] = host_id, now, may_have_changed, shape
     await connection.executemany(
         "UPDATE page SET copy_of = ?, pattern = ? WHERE id = ?",
-        [(known[f.page_id][1], f.pattern, f.page_id) for f in findings],
+        [(known[page_id][1], shape, page_id) for page_id, shape in shapes.items()],
     )
     return changes
 
 
 async def _known(
     connection: aiosqlite.Connection, page_ids: Collection[int], run_id: int
-) -> dict[int, tuple[int, int | None, bool]]:
-    """Of these pages: the host, ``copy_of``, and whether that one was not asked in this run.
+) -> dict[int, tuple[int, int | None, bool, str | None]]:
+    """Of these pages: host, ``copy_of``, whether that one was not asked in this run, and pattern.
 
     Then it may have changed in the same way, and a page that has left it may be a copy still.
     """
     rows = await connection.execute_fetchall(
         "SELECT p.id, p.host_id, p.copy_of, "
-        "coalesce(o.last_at < (SELECT started_at FROM crawl_run WHERE id = ?), 0) "
+        "coalesce(o.last_at < (SELECT started_at FROM crawl_run WHERE id = ?), 0), p.pattern "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.id = k.value "
         "LEFT JOIN page AS o ON o.id = p.copy_of",
         (run_id, json.dumps(list(page_ids))),
     )
-    return {row[0]: (row[1], row[2], bool(row[3])) for row in rows}
+    return {row[0]: (row[1], row[2], bool(row[3]), row[4]) for row in rows}
 
 
 async def _decide(
@@ -258,7 +305,10 @@ async def _withdraw(connection: aiosqlite.Connection, host_id: int, shape: str) 
         "AND held_back IS NULL AND depth > 0 AND id IN (SELECT page_id FROM frontier)",
         (host_id, shape),
     )
-    page_ids = [row[0] for row in rows if not is_sampled(row[0])]
+    page_ids: list[int] = []
+    for (page_id,) in rows:
+        if not is_sampled(page_id, len(page_ids)):
+            page_ids.append(page_id)
     chosen = json.dumps(page_ids)
     await connection.execute(
         "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))", (KIND, chosen)

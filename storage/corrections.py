@@ -32,8 +32,13 @@ class Retraction:
 
 @dataclass(frozen=True, slots=True)
 class CopyFinding:
-    """A page of a ``pattern`` says what another one says; ``original_id`` is None if none does."""
+    """A page of a ``pattern`` says what another one says; ``original_id`` is None if none does.
+
+    One that ``is_barren`` shows nothing but what others show, that one most of it: it counts for a
+    page of its own if it leads to pages that were not known.
+    """
 
     page_id: int
     pattern: str
     original_id: int | None
+    is_barren: bool = False

@@ -52,13 +52,17 @@ async def _copies(
         "UPDATE page SET pattern = ? WHERE id = ?", [(shape, p.page_id) for p, shape, _ in found]
     )
     closed = await copies.closed(connection, {(page.host_id, shape) for page, shape, _ in found})
-    held = [
-        (page, shape)
-        for page, shape, depth in found
-        if depth and (page.host_id, shape) in closed and not copies.is_sampled(page.page_id)
-    ]
-    await copies.refuse(connection, [(page.host_id, shape) for page, shape in held])
-    return {page.page_id: copies.KIND for page, _ in held}
+    held: list[tuple[int, str]] = []
+    refused: dict[int, str] = {}
+    for page, shape, depth in found:
+        key = page.host_id, shape
+        if not depth or key not in closed or copies.is_sampled(page.page_id, closed[key]):
+            continue
+        closed[key] += 1
+        held.append(key)
+        refused[page.page_id] = copies.KIND
+    await copies.refuse(connection, held)
+    return refused
 
 
 async def _beyond_caps(

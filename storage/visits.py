@@ -94,7 +94,12 @@ class VisitTables:
         kept = await claims.append(connection, entries)
         await host_signals.count(connection, visits)
         await frontier.settle(connection, visits)
-        weighed = await copies.weigh(connection, visits, self._run_id, self._rule)
+        revealed = {
+            each.entry.due.page_id: each.pages
+            for each in acknowledged
+            if isinstance(each.entry, Visit)
+        }
+        weighed = await copies.weigh(connection, visits, self._run_id, self._rule, revealed)
         await self._record_hosts(connection, entries)
         await self._record_seeds(connection, entries)
         await runs.count_fetches(connection, self._run_id, sum(e.fetches for e in entries))

@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from crawler.admission.combinations import Combinations, Parts
 from crawler.admission.scope import Scope
-from crawler.admission.traps import TrapLimits, TrapSign, classify, pattern_of
+from crawler.admission.traps import Proof, TrapKind, TrapLimits, TrapSign, classify, pattern_of
 from crawler.urls import origin
 from storage.records import Links, Role, Targets
 
@@ -31,12 +32,16 @@ class AdmissionRules:
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """What a URL by itself says: its origin, and which rule or pattern it falls under."""
+    """What a URL by itself says: its origin, and which rule or pattern it falls under.
+
+    ``parts`` are None where it can be no combination of values that recur.
+    """
 
     origin: str
     is_excluded: bool
     sign: TrapSign | None
     pattern: str | None
+    parts: Parts | None
 
 
 class Admission:
@@ -46,6 +51,7 @@ class Admission:
         self.scope = scope
         self._rules = rules
         self._traps = traps
+        self._combinations = Combinations(traps.min_combined)
         self._judged = lru_cache(_REMEMBERED)(self._judge)
 
     def links(self, links: Links, depth: int, *, nofollow: bool) -> tuple[Targets, frozenset[int]]:
@@ -92,7 +98,7 @@ class Admission:
         judgement = self._judged(url)
         if role is Role.PAGE and held_back is None:
             held_back = self._held_back(judgement, depth)
-            pattern = judgement.pattern
+            pattern = self._pattern(judgement)
             if sign := judgement.sign:
                 shape, kind, cap = sign.shape, f"trap: {sign.kind}", sign.cap
         targets.urls.append(url)
@@ -109,7 +115,18 @@ class Admission:
 
     def pattern(self, url: str) -> str | None:
         """The pattern of bounded URLs to which a canonical URL belongs, None for none."""
-        return self._judged(url).pattern
+        return self._pattern(self._judged(url))
+
+    def proof(self, url: str) -> Proof | None:
+        """Why the page at a canonical URL has to show something new; None: it has not."""
+        judgement = self._judged(url)
+        if judgement.sign is not None and judgement.sign.kind is TrapKind.CALENDAR:
+            return Proof.DATED
+        return Proof.COMBINED if self._combinations.is_combined(judgement.parts) else None
+
+    def _pattern(self, judgement: _Judgement) -> str | None:
+        """That of combinations gathers what the names of parameters would keep apart."""
+        return self._combinations.pattern(judgement.parts) or judgement.pattern
 
     def _held_back(self, judgement: _Judgement, depth: int) -> str | None:
         if self._rules.max_depth and depth > self._rules.max_depth:
@@ -118,11 +135,13 @@ class Admission:
 
     def _judge(self, url: str) -> _Judgement:
         sign = classify(url, self._traps)
+        combines = sign is None or sign.kind is TrapKind.QUERY
         return _Judgement(
             str(origin(url)),
             _extension(url) in self._rules.excluded_extensions,
             sign,
             pattern_of(sign) if sign is not None else None,
+            self._combinations.note(url) if combines else None,
         )
 
 

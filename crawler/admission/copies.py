@@ -9,6 +9,12 @@ To be wrong here costs pages. Hence a copy is one of *equal* text, or of equal b
 order; one that is nearly the same counts only where its URL is the other's with parameters
 added, and only a few of each original: products that differ in a line are all alike, and like
 the page without a product. Texts of few words are alike by chance and never copies.
+
+Of calendars and of combinations of values that recur there is no end, so their pages have to prove
+what they are worth: a page of theirs that shows one block at most that no other page has shown (its
+heading) is *barren*. It counts as a copy of the page that showed most of it, unless it leads to
+pages that were not known, which the store sees. Combinations of few words are left in peace: the
+pages of an album show pictures.
 """
 
 from __future__ import annotations
@@ -21,6 +27,8 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from crawler.admission.shown import Shown
+from crawler.admission.traps import Proof
 from crawler.detection.near_duplicates import LEAST_SHINGLES, THRESHOLD, same
 from crawler.detection.sketch import Sketch
 from storage.records import CopyFinding, DueUrl
@@ -33,6 +41,8 @@ _PATHS: Final = 8_192
 _OF_PATH: Final = 4
 #: Near copies that count of one original: three orders, up and down, and a printer version.
 _NEAR_COPIES: Final = 8
+#: Blocks of a barren page that no other page has shown: its heading.
+_HEADING: Final = 1
 #: Pages of a host that are read again after a restart.
 _RECALLED: Final = 2_048
 
@@ -69,16 +79,20 @@ class _Original:
 class Copies:
     """Says of the pages of one run which are copies of which; memory is bounded.
 
-    ``pattern_of`` gives a URL's pattern, ``recall`` the first so many pages of a host. What is
-    forgotten makes a copy look like an original, never the other way round.
+    ``pattern_of`` gives a URL's pattern, ``recall`` the first so many pages of a host, and
+    ``proof`` says of which URLs barren pages count. What is forgotten makes a copy look like
+    an original, never the other way round.
     """
 
     def __init__(
         self,
         pattern_of: Callable[[str], str | None],
         recall: Callable[[int, int], Awaitable[Sequence[Known]]],
+        proof: Callable[[str], Proof | None] = lambda _url: None,
     ) -> None:
         self._pattern_of = pattern_of
+        self._proof = proof
+        self._shown = Shown()
         self._recall = recall
         self._recalled: set[int] = set()
         self._digests: OrderedDict[tuple[int, bytes], _Page] = OrderedDict()
@@ -100,8 +114,9 @@ class Copies:
     def _compare(
         self, host_id: int, url: str, page: _Page, text: Sketch
     ) -> tuple[CopyFinding, ...]:
+        barren = self._barren(host_id, url, page, text)
         if text.shingle_count < LEAST_SHINGLES:
-            return tuple(_findings(page, None))
+            return tuple(_findings(page, None, barren))
         equal = self._equal(host_id, page, text)
         if equal is not None and len(equal.parameters) <= len(page.parameters):
             return tuple(_findings(page, equal))
@@ -111,7 +126,15 @@ class Copies:
             self._learn(place, page, text)
         # A copy that came before its original: the one with the fewest parameters is that.
         demoted = _findings(equal, page) if equal is not None else ()
-        return (*_findings(page, near), *demoted)
+        return (*_findings(page, near, barren if equal is None else None), *demoted)
+
+    def _barren(self, host_id: int, url: str, page: _Page, text: Sketch) -> int | None:
+        """The page that showed most of a page that has to prove its worth and does not."""
+        new, source = self._shown.take(host_id, page.page_id, text)
+        proof = self._proof(url) if page.pattern is not None and new <= _HEADING else None
+        if proof is Proof.COMBINED and text.shingle_count < LEAST_SHINGLES:
+            return None
+        return source if proof is not None else None
 
     def _equal(self, host_id: int, page: _Page, text: Sketch) -> _Page | None:
         """Another page with this text, or with these blocks in another order."""
@@ -148,9 +171,16 @@ class Copies:
             self._paths.popitem(last=False)
 
 
-def _findings(page: _Page, original: _Page | None) -> Iterator[CopyFinding]:
-    if page.pattern is not None:
-        yield CopyFinding(page.page_id, page.pattern, original.page_id if original else None)
+def _findings(
+    page: _Page, original: _Page | None, barren: int | None = None
+) -> Iterator[CopyFinding]:
+    """What is found of a page that may be in no pattern; ``barren``: what showed most of it."""
+    if page.pattern is None:
+        return
+    if original is not None:
+        yield CopyFinding(page.page_id, page.pattern, original.page_id)
+    else:
+        yield CopyFinding(page.page_id, page.pattern, barren, is_barren=barren is not None)
 
 
 def _parameters(url: str) -> frozenset[str]:

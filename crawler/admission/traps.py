@@ -30,13 +30,22 @@ class TrapKind(StrEnum):
     PATH = "path"
 
 
+class Proof(StrEnum):
+    """Why a page has to show something new to count: there is no end of its kind."""
+
+    DATED = "dated"
+    COMBINED = "combined"
+
+
 @dataclass(frozen=True, slots=True)
 class TrapLimits:
     """What is endless, and how many URLs of a bounded shape are crawled on one host.
 
     ``max_url_length`` is in characters; a sequence of segments that stands ``max_repeats``
-    times in a row, or a segment that occurs more often than that, is endless depth. The
-    other numbers are URLs of one shape.
+    times in a row, or a segment that occurs more often than that, is endless depth. URLs of
+    one path with more than ``max_parameters`` share a shape; from ``min_combined`` values that
+    recur a URL is one of many combinations (:mod:`crawler.admission.combinations`). The other
+    numbers are URLs of one shape.
     """
 
     max_url_length: int = 2048
@@ -45,6 +54,8 @@ class TrapLimits:
     max_session_urls: int = 50
     max_calendar_urls: int = 400
     max_query_urls: int = 5000
+    max_parameters: int = 8
+    min_combined: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +261,16 @@ def _is_part(name: str, value: str) -> bool:
 
 
 def _query(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSign | None:
-    """A sign for any query: the set of its names, with the numbers in them left out."""
+    """A sign for any query: the set of its names, with the numbers in them left out.
+
+    Of many parameters there are too many sets: those of one path are one shape.
+    """
     if not parameters:
         return None
     names = {re.sub(r"\d+", "#", name) for name, _ in parameters}
+    if len(names) > limits.max_parameters:
+        shape = f"{path}?… (more than {limits.max_parameters} parameters)"
+        return TrapSign(TrapKind.QUERY, shape, limits.max_query_urls)
     return TrapSign(TrapKind.QUERY, _shape(path, names), limits.max_query_urls)
 
 

@@ -203,7 +203,7 @@ class Assembly:
         return Judges(
             Detector(recall, significant_below=change.significant_below),
             vetting,
-            Copies(self.admission.pattern, partial(copies.texts, reader)),
+            Copies(self.admission.pattern, partial(copies.texts, reader), self.admission.proof),
         )
 
     def obey(self, rules: PolitenessRules) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -59,6 +60,16 @@ def test_what_is_asked_for_all_the_same_is_one_in_twenty() -> None:
     sampled = [n for n in range(20_000) if is_sampled(n)]
     assert len(sampled) == pytest.approx(1_000, rel=0.05)
     assert len({n % 7 for n in sampled}) == 7
+
+
+def test_of_what_has_no_end_ever_fewer_are_asked_for() -> None:
+    refused = asked = 0
+    for n in range(100_000):
+        if is_sampled(n, refused):
+            asked += 1
+        else:
+            refused += 1
+    assert asked == pytest.approx(30 + 15 * math.log2(100_000 / 600), rel=0.15)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +145,54 @@ async def test_a_copy_that_changes_before_its_original_is_asked_stays_one(tmp_pa
         await store.apply(visit(original, at=START + 11))
         await read(store, PATHS[0], None)
         assert await pattern(store) == CopyPattern(PATTERN, 1, 0, None)
+
+
+async def read_barren(store: CrawlStore, path: str, *found: str, pattern: str | None) -> None:
+    page_id = await store.page_id(path)
+    finding = CopyFinding(page_id, PATTERN, await store.page_id("/list"), is_barren=True)
+    due = DueUrl(page_id, path, path, 1, START)
+    led_to = targets(*found, depth=2, pattern=pattern)
+    await store.apply(replace(visit(due), copies=(finding,), targets=led_to))
+
+
+async def test_a_barren_page_is_a_copy_unless_it_leads_to_new_pages(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store)
+        await read_barren(store, PATHS[0], pattern=None)
+        assert await pattern(store) == CopyPattern(PATTERN, 1, 1, None)
+        await read_barren(store, PATHS[1], "/ware/1", pattern=None)
+        assert await pattern(store) == CopyPattern(PATTERN, 2, 1, None)
+        # It is known by now, and says no more for a page that leads there, too.
+        await read_barren(store, PATHS[2], "/ware/1", pattern=None)
+        assert await pattern(store) == CopyPattern(PATTERN, 3, 2, None)
+        await read_barren(store, PATHS[3], "/list?sort=more", pattern=PATTERN)
+        await read_barren(store, PATHS[4], "/list?sort=more&size=1", pattern="/list?size&sort")
+        assert (await pattern(store)) == CopyPattern(PATTERN, 5, 4, START)
+
+
+async def test_new_pages_of_a_pattern_that_gave_pages_are_worth_leading_to(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store)
+        product = "/product?id"
+        await store.apply(SeedsSettled((), START, targets("/product?id=1", pattern=product)))
+        page_id = await store.page_id("/product?id=1")
+        own = CopyFinding(page_id, product, None)
+        due = DueUrl(page_id, "/product?id=1", "/product?id=1", 1, START)
+        await store.apply(replace(visit(due), copies=(own,)))
+        await read_barren(store, PATHS[0], "/product?id=2", pattern=product)
+        assert await pattern(store) == CopyPattern(PATTERN, 1, 0, None)
+
+
+async def test_a_page_stays_in_the_pattern_in_which_it_was_counted(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store)
+        await read(store, PATHS[0], "/list")
+        page_id = await store.page_id(PATHS[0])
+        due = DueUrl(page_id, PATHS[0], PATHS[0], 1, START)
+        elsewhere = CopyFinding(page_id, "/… (recurring values)", None)
+        await store.apply(replace(visit(due), copies=(elsewhere,)))
+        rows = await store.rows("SELECT shape, admitted, copies FROM trap")
+        assert [tuple(row) for row in rows] == [(PATTERN, 1, 0)]
 
 
 async def test_what_was_learnt_survives_a_restart(tmp_path: Path) -> None:

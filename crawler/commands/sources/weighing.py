@@ -2,8 +2,9 @@
 
 The site list (``daemon.importance = "list"``) says what a page of a site is worth. ``pagerank``
 and ``depth`` divide that among the pages of the site, so that it is their mean; a page that was
-found since counts as the least of its site. Near-duplicates share the importance of one page. What
-a rule (``daemon.rules``) says holds as it is said.
+found since counts as the least of its site. Near-duplicates share the importance of one page, and
+so do all copies of a pattern of URLs that was closed, for it gives nothing but copies. What a rule
+(``daemon.rules``) says holds as it is said.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from crawler.commands.sources.pagerank import pagerank
 from crawler.urls import site_key
 from scheduler.arguments import Floats, Ints
 from scheduler.sources import Rows
-from storage import duplicates, hosts, link_graph, seeds
+from storage import duplicates, hosts, link_graph, seeds, yields
 from storage.link_graph import LinkedPages
 from storage.records import StoredSeed
 
@@ -126,6 +127,9 @@ async def weigh(connection: aiosqlite.Connection, by: str) -> Weighing:
     """Weigh the pages of a store by what is known of them now; PageRank in a thread."""
     stored = await seeds.load(connection)
     same = await duplicates.one_of_group(connection)
+    endless = await yields.representatives(connection)
+    # Whoever follows a page that has come to follow another one follows that.
+    same = {page: endless.get(leader, leader) for page, leader in same.items()} | endless
     return Weighing(by, stored, await _shares(connection, by), same)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from crawler.admission.admitting import Admission, AdmissionRules, sitemap_links
 from crawler.admission.scope import Scope, ScopeKind
-from crawler.admission.traps import TrapLimits
+from crawler.admission.traps import Proof, TrapLimits
 from storage.records import Links, Role, Targets
 
 SITE = "https://a.example"
@@ -135,3 +135,22 @@ def test_columns_have_equal_length_whatever_was_added() -> None:
 def test_sitemap_entries_as_links_say_that_they_are() -> None:
     found = sitemap_links([(f"{SITE}/1", f"{SITE}/1?utm_source=x")])
     assert found == Links((f"{SITE}/1",), (f"{SITE}/1?utm_source=x",), ("sitemap",), ("",))
+
+
+def test_combinations_of_values_that_recur_are_one_pattern_and_have_to_prove_themselves() -> None:
+    judge = admission()
+    paths = [f"/shop/{a}/{b}" for a in "rgb" for b in "rgb"] + [f"/shop/{a}" for a in "rgb"]
+    judge.links(links(*(SITE + path for path in paths)), 0, nofollow=False)
+    targets, _ = judge.links(links(f"{SITE}/shop/r/g", f"{SITE}/shop/r/new"), 0, nofollow=False)
+    assert targets.patterns == ["/shop/… (recurring values)", None]
+    assert judge.proof(f"{SITE}/shop/r/g") is Proof.COMBINED
+    assert judge.proof(f"{SITE}/shop/r/new") is None
+    assert judge.proof(f"{SITE}/calendar/2026/11") is Proof.DATED
+
+
+def test_queries_with_too_many_parameters_are_one_shape_of_their_path() -> None:
+    names = "abcdefghij"
+    found = links(*(f"{SITE}/list?{'&'.join(f'{n}=1' for n in names[i:])}" for i in range(3)))
+    targets, _ = admission().links(found, 0, nofollow=False)
+    many = "/list?… (more than 8 parameters)"
+    assert targets.trap_shapes == [many, many, "/list?c&d&e&f&g&h&i&j"]

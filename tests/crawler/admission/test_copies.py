@@ -19,7 +19,10 @@ from crawler.detection.sketch import Sketch, sketch
 from storage.records import CopyFinding, DueUrl
 
 SITE = "https://a.example"
-ADMISSION = Admission(Scope(ScopeKind.HOST, [f"{SITE}/"]), AdmissionRules(), TrapLimits())
+
+
+def admission() -> Admission:
+    return Admission(Scope(ScopeKind.HOST, [f"{SITE}/"]), AdmissionRules(), TrapLimits())
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ class Site:
         self.recalled: list[int] = []
         self._store = store
         self._ids: dict[str, int] = {}
-        self._copies = Copies(ADMISSION.pattern, self._recall)
+        self.admission = admission()
+        self._copies = Copies(self.admission.pattern, self._recall, self.admission.proof)
 
     async def _recall(self, host_id: int, limit: int) -> Sequence[Stored]:
         self.recalled.append(host_id)
@@ -170,3 +174,55 @@ async def test_in_any_order_each_text_has_one_original_that_is_simplest(
         assert len(alone) == 1
         assert alone[0].count("&") == min(path.count("&") for path in own)
         assert {original[path] for path in own} - {None} <= set(own)
+
+
+WARES = [" ".join(f"ware{n} has words of its own".split()) for n in range(40)]
+
+
+def listing(title: str, *numbers: int) -> Sketch:
+    return sketch([title, *(WARES[n] for n in numbers)])
+
+
+async def barren(site: Site, path: str, text: Sketch) -> bool:
+    return any(f.is_barren for f in await site.visit(path, text) if f.page_id == site.id_of(path))
+
+
+async def test_lists_of_known_wares_are_barren_where_their_urls_are_combinations() -> None:
+    site = Site()
+    for path in ("/shop/red/wool", "/shop/wool/red", "/shop/red", "/shop/wool"):
+        site.admission.pattern(SITE + path)
+    await site.visit("/shop", listing("Shop", *range(20)))
+    assert not await barren(site, "/shop/red", listing("Red", 1, 2, 3, 4, 5))
+    assert await barren(site, "/shop/red/wool", listing("Red and wool", 2, 4, 5, 7, 9))
+    # With wares that no other list shows.
+    assert not await barren(site, "/shop/wool/red", listing("Wool and red", 2, 4, 5, 30))
+
+
+async def test_months_without_events_are_barren_and_others_are_not() -> None:
+    site = Site()
+    turn = ["Previous month", "Next month"]
+    assert not await barren(site, "/calendar/2026/01", sketch(["January 2026", *turn]))
+    assert await barren(site, "/calendar/2026/02", sketch(["February 2026", *turn]))
+    concert = "A concert in the old hall"
+    assert not await barren(site, "/calendar/2026/03", sketch(["March 2026", concert, *turn]))
+    assert await barren(site, "/calendar?month=2026-04", sketch(["April 2026", *turn]))
+
+
+async def test_pictures_with_few_words_are_not_barren() -> None:
+    site = Site()
+    paths = [f"/photo?album={a}&number={n}" for a in range(4) for n in range(4)]
+    for path in (*paths, *paths):
+        site.admission.pattern(SITE + path)
+        assert not await barren(site, path, sketch(["Previous picture", "Next picture"]))
+
+
+async def test_articles_with_a_template_are_never_barren() -> None:
+    site = Site()
+    common = [f"Sentence {n} of what stands on all pages of this site" for n in range(6)]
+    paths = [f"/{a}/{b}/{c}" for a in "xyz" for b in "uvw" for c in "rst"]
+    for path in (*paths, *paths):
+        site.admission.pattern(SITE + path)
+    assert site.admission.pattern(SITE + paths[0]) is not None
+    for path in paths:
+        text = sketch([f"Title of {path}", *common, f"The only line of {path} of its own"])
+        assert not await barren(site, path, text)

@@ -1,0 +1,100 @@
+"""Combinations are told by values that recur, whatever the site calls them."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.admission import combinations as combinations_module
+from crawler.admission.combinations import Combinations
+
+SITE = "https://a.example"
+
+
+def seen(*targets: str, least: int = 2) -> Combinations:
+    found = Combinations(least)
+    for target in targets:
+        found.note(SITE + target)
+    return found
+
+
+def pattern(found: Combinations, target: str) -> str | None:
+    return found.pattern(found.note(SITE + target))
+
+
+FACETS = [f"/shop/{'/'.join(p)}" for p in permutations(("red", "large", "wool"))]
+FILTERS = [
+    f"/list?colour={c}&size={s}&sort={o}" for c in "rgb" for s in "sml" for o in ("up", "down")
+]
+
+
+def test_filters_in_a_path_are_one_pattern_however_deep() -> None:
+    found = seen(*FACETS)
+    for target in ("/shop/red/large", "/shop/wool/red/large", "/shop/large/wool/red/wool"):
+        assert pattern(found, target) == "/shop/… (recurring values)"
+
+
+def test_many_parameters_that_recur_are_one_pattern_and_few_keep_their_names() -> None:
+    found = seen(*FILTERS)
+    assert pattern(found, "/list?colour=r&size=m&sort=up") == "/list?… (recurring values)"
+    few = found.note(f"{SITE}/list?colour=r&size=m")
+    assert found.is_combined(few)
+    assert found.pattern(few) is None
+
+
+def test_filters_in_both_are_one_pattern() -> None:
+    found = seen(*FACETS, *(f"{f}?sort={o}" for f in FACETS for o in ("up", "down")))
+    assert pattern(found, "/shop/wool/red?sort=up") == "/shop/…?… (recurring values)"
+
+
+@pytest.mark.parametrize(
+    "new", ["/shop/red/large/shirt-17", "/shop/red/shirt-17", "/list?colour=r&size=s&id=17"]
+)
+def test_what_no_other_url_has_makes_no_combination(new: str) -> None:
+    found = seen(*FACETS, *FILTERS)
+    assert pattern(found, new) is None
+    assert pattern(found, new) is None
+    assert not found.is_combined(found.note(SITE + new))
+
+
+def test_ordinary_paths_are_no_combinations() -> None:
+    articles = [f"/20{y}/{m:02}/{m + 9}/title-{y}-{m}" for y in range(20, 26) for m in range(1, 12)]
+    people = [f"/people/name-{n}/{part}" for n in range(50) for part in ("", "books", "talks")]
+    products = [f"/product?id={n}" for n in range(50)]
+    found = seen(*articles, *people, *products)
+    assert {pattern(found, t) for t in (*articles, *people, *products)} == {None}
+
+
+def test_a_number_in_what_does_not_recur_is_left_out() -> None:
+    found = seen(*(f"/user/{n}/{p}" for n in (17, 18) for p in ("a/b", "b/a", "b", "a")))
+    assert pattern(found, "/user/17/a/b") == "/user/#/… (recurring values)"
+
+
+def test_hosts_are_apart() -> None:
+    found = seen(*FACETS)
+    assert found.pattern(found.note("https://b.example/shop/red/large")) is None
+
+
+def test_nothing_is_a_combination_where_it_is_turned_off() -> None:
+    found = seen(*FACETS, *FILTERS, least=0)
+    assert found.note(SITE + FACETS[0]) is None
+    assert found.pattern(None) is None
+
+
+def test_memory_is_bounded_and_what_is_forgotten_is_ordinary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(combinations_module, "_VALUES", 8)
+    found = seen(*FACETS, *(f"/page-{n}" for n in range(8)))
+    assert len(found._rests) == 8
+    assert pattern(found, FACETS[0]) is None
+
+
+@given(st.text(max_size=30), st.lists(st.text(max_size=30), max_size=3))
+def test_any_url_can_be_taken_in(target: str, others: list[str]) -> None:
+    found = seen(*(f"/{each}" for each in others))
+    parts = found.note(f"{SITE}/{target}")
+    assert (found.pattern(parts) is None) or found.is_combined(parts)

@@ -1,0 +1,70 @@
+"""What patterns of URLs yield, and who stands for those that yield nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from storage.copies import CopyRule
+from storage.records import CopyFinding, DueUrl, Kind, Observation, SeedsSettled
+from storage.visits import VisitTables
+from storage.yields import STRENGTH, Yield, representatives, yields
+from tests.storage.crawl_store import START, CrawlStore, crawl_store, targets, visit
+
+PATTERN = "/list?sort"
+
+
+async def read(store: CrawlStore, path: str, original: str | None, kind: Kind = Kind.NEW) -> None:
+    page_id = await store.page_id(path)
+    due = DueUrl(page_id, path, path, 1, START)
+    original_id = await store.page_id(original) if original else None
+    found = (CopyFinding(page_id, PATTERN, original_id),) if "?" in path else ()
+    done = replace(visit(due), copies=found if kind is Kind.NEW else ())
+    await store.apply(replace(done, observation=Observation(page_id, START, kind)))
+
+
+async def shop(store: CrawlStore, least: int) -> None:
+    store.tables = VisitTables(store.run_id, CopyRule(least, 0.7))
+    await store.admit("/list", "/other", "/moved")
+    paths = [f"/list?sort={n}" for n in range(6)]
+    await store.apply(SeedsSettled((), START, targets(*paths, depth=1, pattern=PATTERN)))
+    await read(store, "/list", None)
+    await read(store, "/other", None, Kind.FAILED)
+    await read(store, "/moved", None, Kind.REDIRECTED)
+    for n in range(3):
+        await read(store, f"/list?sort={n}", "/list")
+    await read(store, "/list?sort=3", None)
+    await read(store, "/list?sort=4", None, Kind.GONE)
+
+
+async def test_copies_failures_and_what_is_gone_are_read_and_no_pages_of_their_own(
+    tmp_path: Path,
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store, 30)
+        found = await yields(store.database.reader, [1, 99])
+        assert found == [Yield(1, None, 2, 1, 2 / 7), Yield(1, PATTERN, 5, 1, 2 / 7)]
+        assert await yields(store.database.reader, []) == []
+
+
+def test_a_yield_is_drawn_to_that_of_its_host_the_more_the_less_was_read() -> None:
+    assert Yield(1, PATTERN, 0, 0, 0.9).shrunk == pytest.approx(0.9)
+    few, many = Yield(1, PATTERN, 3, 0, 0.9).shrunk, Yield(1, PATTERN, 300, 0, 0.9).shrunk
+    assert 0.9 > few > 0.5
+    assert 0.1 > many > 0
+    assert Yield(1, PATTERN, int(STRENGTH), 0, 0.8).shrunk == pytest.approx(0.4)
+
+
+async def test_for_the_copies_of_a_closed_pattern_the_first_one_stands(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store, 4)
+        ids = [await store.page_id(f"/list?sort={n}") for n in range(3)]
+        assert await representatives(store.database.reader) == dict.fromkeys(ids, ids[0])
+
+
+async def test_in_an_open_pattern_every_page_stands_for_itself(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await shop(store, 30)
+        assert await representatives(store.database.reader) == {}
