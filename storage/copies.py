@@ -94,8 +94,12 @@ def is_sampled(page_id: int, refused: int = 0) -> bool:
 
     Of n URLs that come these are some 30 + 15 log2(n / 600), where n is above 600.
     """
-    halved = (max(refused, 0) // THINNED).bit_length()
-    return (page_id * _SCATTER >> 16) % (SAMPLED << halved) == 0
+    return (page_id * _SCATTER >> 16) % sampling(refused) == 0
+
+
+def sampling(refused: int) -> int:
+    """Of how many URLs one is asked for, where a closed pattern has ``refused`` so many."""
+    return SAMPLED << (max(refused, 0) // THINNED).bit_length()
 
 
 async def closed(connection: aiosqlite.Connection, keys: Iterable[_Key]) -> dict[_Key, int]:

@@ -13,6 +13,9 @@ from crawler.commands.covering import Cover, cover_of
 from crawler.commands.discover_view import as_json, print_cover
 from crawler.commands.options import DEFAULT_DB, Db, Json
 from crawler.commands.sources.site_history import read_site
+from crawler.commands.throttled import throttled
+from crawler.commands.throttled_view import as_json as throttled_as_json
+from crawler.commands.throttled_view import print_throttled
 from scheduler.discovery.algorithms import ALGORITHMS
 
 
@@ -33,6 +36,10 @@ def discover_command(
             help="The steps of the past (default: a week, or a tenth of the past).",
         ),
     ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Instead: which URLs were throttled (traps), and why."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show which pages of a site reveal its new ones, and what they would have found before.
@@ -42,12 +49,24 @@ def discover_command(
     """
     if algorithm not in ALGORITHMS:
         fail(f"--algorithm {algorithm}: there are {', '.join(ALGORITHMS)}", 2)
+    if explain:
+        _explain(db, site, json=json)
+        return
     with running.told_in_one_line():
         found = running.run(_cover(db, site, step, algorithm, budget))
     if json:
         print_json(as_json(found))
     else:
         print_cover(found)
+
+
+def _explain(db: Path, site: str, *, json: bool) -> None:
+    with running.told_in_one_line():
+        found = running.run(throttled(db, site))
+    if json:
+        print_json(throttled_as_json(found))
+    else:
+        print_throttled(found)
 
 
 async def _cover(db: Path, site: str, step: float | None, algorithm: str, budget: int) -> Cover:

@@ -215,8 +215,8 @@ def _because(known: KnownUrl, pattern: CopyPattern | None) -> str:
     if known.held_back != copies.KIND or pattern is None:
         return ""
     return (
-        f": {pattern.copies:,} of {pattern.read:,} pages like {pattern.shape} said what another "
-        f"one says; one in {copies.SAMPLED} is asked for to see if that changes"
+        f": {pattern.copies:,} of {pattern.read:,} pages like {pattern.shape} said what others "
+        "say; a sample is asked for to see if that changes"
     )
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import copies
-from storage.copies import KIND, CopyPattern, CopyRule, is_sampled
+from storage.copies import KIND, CopyPattern, CopyRule, is_sampled, sampling
 from storage.records import Acknowledged, CopyFinding, DueUrl, SeedsSettled
 from storage.visits import VisitTables
 from tests.storage.crawl_store import START, CrawlStore, crawl_store, digest, targets, visit
@@ -60,6 +60,11 @@ def test_what_is_asked_for_all_the_same_is_one_in_twenty() -> None:
     sampled = [n for n in range(20_000) if is_sampled(n)]
     assert len(sampled) == pytest.approx(1_000, rel=0.05)
     assert len({n % 7 for n in sampled}) == 7
+
+
+def test_the_more_is_held_back_the_fewer_are_sampled() -> None:
+    counts = (0, 599, 600, 1_199, 1_200, 5_000)
+    assert [sampling(n) for n in counts] == [20, 20, 40, 40, 80, 320]
 
 
 def test_of_what_has_no_end_ever_fewer_are_asked_for() -> None:

@@ -56,7 +56,7 @@ async def read_site(db: Path, site: str, step: float | None) -> SiteHistory:
     """
     async with inquiries.snapshot(db) as connection:
         await require_readable(connection, db)
-        pages = await sightings.read(connection, await _hosts(connection, db, site))
+        pages = await sightings.read(connection, await hosts_of(connection, db, site))
     history = Sightings(
         pages.found_at / _DAY_S, pages.source, pages.target, pages.seen_at / _DAY_S,
         pages.look_page, pages.look_at / _DAY_S,
@@ -68,7 +68,12 @@ async def read_site(db: Path, site: str, step: float | None) -> SiteHistory:
     return SiteHistory(site, pages, history, times[first:], windows[first:])
 
 
-async def _hosts(connection: aiosqlite.Connection, db: Path, site: str) -> list[int]:
+async def hosts_of(connection: aiosqlite.Connection, db: Path, site: str) -> list[int]:
+    """The ids of the hosts of a site (a host or URL).
+
+    Raises:
+        CrawlError: the store knows no such site.
+    """
     keys = {site_key(url) for url in spellings(site)}
     known = await hosts.origins(connection)
     found = [number for number, origin in known.items() if site_key(f"{origin}/") in keys]

@@ -204,8 +204,8 @@ async def test_a_url_of_a_closed_pattern_says_what_it_was_closed_for(store: Smal
     )  # fmt: skip
     found = await explained(store)
     assert found.outlook == (
-        "not crawled: trap: copies: 30 of 31 pages like /list?sort said what another one says; "
-        "one in 20 is asked for to see if that changes"
+        "not crawled: trap: copies: 30 of 31 pages like /list?sort said what others say; "
+        "a sample is asked for to see if that changes"
     )
     store.page("/copy", pattern="/list?sort", copy_of=one)
     assert (await explained(store, f"{HOST}/copy")).copy_of == f"{HOST}/"
