@@ -188,6 +188,9 @@ class Reduction:
             nofollow=directives.nofollow,
         )
         visit = await self._compared(due, result, capture, new, now, vetted.history)
+        if parsed.links_truncated:
+            taken = f"only its first {len(parsed.links):,} links were taken (parse.max_links)"
+            visit = replace(visit, observation=replace(visit.observation, detail=taken))
         return replace(
             visit, links=parsed.links, offsite=offsite, targets=targets, walls=vetted.walls,
             retractions=vetted.retractions,
