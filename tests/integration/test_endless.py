@@ -1,8 +1,8 @@
 """A shop with calendars, filters, sessions and depth that never end: crawled, and kept fresh.
 
 How many requests its traps get is bounded. A pattern is closed by the 30th page that shows nothing
-of its own; then one in twenty of its other URLs is asked for, and ever fewer. Each trap here has one
-pattern that never ends, the filters of the query have ten (by the names of their parameters, of
+of its own; then one in twenty of its other URLs is asked for, and ever fewer. Each trap here has
+one pattern that never ends, the filters of the query have ten (by the names of their parameters, of
 which those of three and more share one), most of them with fewer URLs than 30: 450 requests are
 more than all of them need, however long the crawl goes on.
 """
@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from crawler.admission.sites import seeds_from_arguments
 from crawler.clock import VirtualClock
 from crawler.commands.crawling import CrawlOrder, Mode, crawl
@@ -25,12 +27,14 @@ from crawler.commands.keeping import keep
 from crawler.commands.throttled import throttled
 from crawler.network.fetch import Request
 from crawler.synthetic_web.fetcher import SyntheticFetcher
-from crawler.synthetic_web.presets import WebSpec, endless
+from crawler.synthetic_web.presets import WebSpec, endless, mixed
 from crawler.synthetic_web.site import Trap
 from crawler.synthetic_web.web import SyntheticWeb
+from crawler.urls import canonical
 from storage.records import FetchResult
 from tests.integration.quick import answered, assert_consistent, quick, unwatched, urls
 from tests.integration.scripted import Page, scripted
+from tests.integration.timeserver import FOLDER, NO_FOLDER, served
 
 DAY_S = 86_400.0
 DAYS = 10.0
@@ -134,6 +138,35 @@ async def test_ordinary_pages_are_never_held_back(tmp_path: Path) -> None:
     held = urls(db, "SELECT url FROM page WHERE held_back IS NOT NULL")
     assert held
     assert not {url for url in held if "/ware/" in url or "/all/" in url}
+
+
+async def test_news_documentation_shop_and_wiki_lose_nothing_but_copies(tmp_path: Path) -> None:
+    web, db = mixed(WebSpec(4, 200, span_days=DAYS)), tmp_path / "crawl.db"
+    clock = VirtualClock(web.end_at)
+    fetcher = SyntheticFetcher(web, clock)
+    roots = [f"{fetcher.addresses.origin(name)}/" for name in web.sites]
+    named = CrawlOrder(db, seeds_from_arguments(roots).seeds, Mode.AUTOMATIC)
+    settings = quick(politeness__delay_s=1.0, traps__min_copy_urls=10)
+    await crawl(settings, named, watch=unwatched, fetcher=fetcher, clock=clock)
+    held = urls(db, "SELECT url FROM page WHERE held_back IS NOT NULL AND role = 'page'")
+    # The products of a category in another order.
+    assert held
+    assert {url for url in held if not url.endswith("&sort=name")} == set()
+    there = {canonical(fetcher.addresses.url(place)) for place in web.crawlable(clock.now())}
+    assert there - held == answered(db)
+
+
+@pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)
+@pytest.mark.parametrize("site", ["flink", "lean"])
+async def test_of_recorded_sites_nothing_is_held_back(tmp_path: Path, site: str) -> None:
+    db = tmp_path / "crawl.db"
+    with served([site], tmp_path, "--sitemap", "none") as history:
+        (origin,) = history.hosts
+        history.set_clock(history.begins[origin] + 200 * DAY_S)
+        named = CrawlOrder(db, seeds_from_arguments([f"{origin}/"]).seeds, Mode.AUTOMATIC)
+        await crawl(quick(traps__min_copy_urls=10), named, watch=unwatched)
+    assert len(answered(db)) > 50
+    assert urls(db, "SELECT url FROM page WHERE held_back LIKE 'trap: %'") == set()
 
 
 async def test_where_nothing_is_learnt_the_shop_has_no_end(tmp_path: Path) -> None:
