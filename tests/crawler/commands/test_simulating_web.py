@@ -69,7 +69,7 @@ def test_rules_of_the_settings_hold_and_its_budget_and_policy_are_the_defaults(
         (["--web", "synthetic"], "how many requests may be sent? --budget"),
         (
             ["--web", "nothing", "--budget", "9/day"],
-            "--web: 'nothing' is not known; accepted are showcase",
+            "--web: 'nothing' is not known; accepted are endless",
         ),
         (["--web", "synthetic", "--budget", "9"], "--budget 9: accepted is a number"),
         (["--web", "synthetic", "--sources", "10"], "--sources: means nothing with --web"),
