@@ -1,4 +1,7 @@
-"""CLIQ-1: CLIQ by the last recrawl alone (section 3.6.4). Pure."""
+"""CLIQ-1: CLIQ by the last recrawl alone (section 3.6.4). Pure.
+
+After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""COV: the greedy cover of the last recrawl, once more (section 3.6.3). Pure."""
+"""COV: the greedy cover of the last recrawl, once more (section 3.6.3). Pure.
+
+After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
+"""
 
 from __future__ import annotations
 

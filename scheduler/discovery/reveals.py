@@ -80,6 +80,16 @@ class Reveals:
             mask[self.members_of(number)] = True
         return mask
 
+    def by(self, kept: Bools) -> Reveals:
+        """What some of the old pages reveal, as if the others revealed nothing."""
+        set_of = np.where(kept, self.set_of, _NONE)
+        is_used = np.zeros(self.sizes.size, np.bool_)
+        is_used[set_of[set_of != _NONE]] = True
+        number = np.append(np.cumsum(is_used) - 1, _NONE)
+        offsets = np.concatenate(([0], np.cumsum(self.sizes[is_used])))
+        members = self.members[np.repeat(is_used, self.sizes)]
+        return Reveals(self.old, self.new, number[set_of], offsets, members)
+
     @property
     def orphans(self) -> int:
         """New pages that no old one reveals."""
