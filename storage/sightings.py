@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import aiosqlite
 import numpy as np
@@ -13,10 +13,21 @@ from numpy.typing import NDArray
 
 from storage.records import Kind, Role
 
+#: When a page is gone that is not.
+STAYS: Final = 1e308
+_CONTENT = f"'{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}'"
+
 #: Pages that had content, and that are none of those that count for another. What only lists
 #: pages is there from the beginning: it is no page that anybody wants to find.
 _PAGES = f"""
-SELECT id, CASE role WHEN '{Role.PAGE}' THEN found_at ELSE -1e308 END AS found, url, role
+SELECT id, CASE role WHEN '{Role.PAGE}' THEN found_at ELSE -1e308 END AS found, url, role,
+    CASE last_kind WHEN '{Kind.GONE}' THEN coalesce((
+        SELECT min(at) FROM observation
+        WHERE page_id = page.id AND kind = '{Kind.GONE}' AND at > coalesce((
+            SELECT max(at) FROM observation
+            WHERE page_id = page.id AND kind IN ({_CONTENT})
+        ), -1e308)
+    ), checked_at, -1e308) ELSE {STAYS} END
 FROM page
 WHERE host_id IN (SELECT value FROM json_each(?)) AND alias_kind IS NULL AND held_back IS NULL
     AND copy_of IS NULL AND version_id IS NOT NULL
@@ -31,7 +42,7 @@ _LOOKS = f"""
 SELECT o.page_id, o.at
 FROM observation AS o JOIN page AS p ON p.id = o.page_id
 WHERE p.host_id IN (SELECT value FROM json_each(?))
-    AND o.kind IN ('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}')
+    AND o.kind IN ({_CONTENT})
 ORDER BY o.at
 """
 
@@ -54,6 +65,7 @@ class SitePages:
     Attributes:
         url, role: n of each; canonical URLs.
         found_at: (n,), Unix seconds; -1e308 for sitemaps and feeds.
+        gone_at: (n,), when it was first found gone since it last had content; STAYS: it is there.
         source, target, seen_at: a row for each link between them, and when it was first seen.
         look_page, look_at: a row for each look at one of them, in the order of time.
     """
@@ -61,6 +73,7 @@ class SitePages:
     url: list[str]
     role: list[Role]
     found_at: NDArray[np.float64]
+    gone_at: NDArray[np.float64]
     source: NDArray[np.int64]
     target: NDArray[np.int64]
     seen_at: NDArray[np.float64]
@@ -83,6 +96,7 @@ async def read(connection: aiosqlite.Connection, host_ids: Sequence[int]) -> Sit
         [row[2] for row in pages],
         [Role(row[3]) for row in pages],
         np.array([row[1] for row in pages], np.float64),
+        np.array([row[4] for row in pages], np.float64),
         source[is_known], target[is_known], links[2][is_known],
         page[has_page], looks[1][has_page],
     )  # fmt: skip

@@ -68,7 +68,9 @@ def cover_of(history: SiteHistory, algorithm: str, budget: int) -> Cover:
     """Choose a cover of at most ``budget`` pages for the next step."""
     recrawls = history.recrawls
     pages = history.sightings.found_at.size
-    past = Past(pages, float(len(recrawls)), list(map(float, range(len(recrawls)))), recrawls)
+    past = Past(
+        pages, float(len(recrawls)), list(map(float, range(len(recrawls)))), recrawls
+    ).of_living(history.alive_now)
     cover = ALGORITHMS[algorithm](past, budget)
     told = yields(history.sightings)
     return Cover(
@@ -81,10 +83,12 @@ def _judged(history: SiteHistory, budget: int) -> Mapping[str, Record]:
     recrawls = history.recrawls
     if not any(each.new for each in recrawls[1:]):
         return {}
+    alive = [history.alive(step) for step in range(len(recrawls))]
     found = {
-        name: judged(recrawls, _choosing(choose, budget)) for name, choose in ALGORITHMS.items()
+        name: judged(recrawls, _choosing(choose, budget), alive)
+        for name, choose in ALGORITHMS.items()
     }
-    found[EVER] = judged(recrawls, lambda past, _now: historical_limit(past))
+    found[EVER] = judged(recrawls, lambda past, _now: historical_limit(past), alive)
     found[KNEW] = judged(recrawls, lambda _past, now: greedy(now, budget=budget))
     return found
 

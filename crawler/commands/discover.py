@@ -16,7 +16,7 @@ from crawler.commands.sources.site_history import read_site
 from crawler.commands.throttled import throttled
 from crawler.commands.throttled_view import as_json as throttled_as_json
 from crawler.commands.throttled_view import print_throttled
-from scheduler.discovery.algorithms import ALGORITHMS
+from scheduler.discovery.algorithms import ALGORITHMS, BEST
 
 
 def discover_command(
@@ -24,7 +24,7 @@ def discover_command(
     db: Db = DEFAULT_DB,
     algorithm: Annotated[
         str, typer.Option(metavar="NAME", help=f"What chooses: {', '.join(ALGORITHMS)}.")
-    ] = "od_win",
+    ] = BEST,
     budget: Annotated[
         int, typer.Option(metavar="K", min=1, help="Old pages that may be looked at again.")
     ] = 10,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
+from datetime import UTC, datetime
 from math import isfinite
 from typing import Final
 
 from crawler.commands.covering import Cover
-from crawler.commands.display import counted, relative, show_line, show_list
+from crawler.commands.display import counted, show_line, show_list
 from crawler.commands.figures import amount, percent
+from scheduler.discovery.algorithms import BEST
 from scheduler.discovery.hindsight import Record
 
 _DAY_S: Final = 86_400.0
@@ -30,18 +31,10 @@ def print_cover(cover: Cover) -> None:
         f"{cover.orphans:,}",
         "bold",
     )
-    now = time.time()
-    show_list(
-        f"{cover.algorithm}: the {counted(len(cover.pages), 'page')} to look at next",
-        _HEADER,
-        [
-            (
-                each.url, percent(each.share), amount(each.expected), each.revealed, each.looks,
-                relative(each.looked_at * _DAY_S, now), each.cluster,
-            )
-            for each in cover.pages
-        ],
-    )  # fmt: skip
+    if cover.pages:
+        _show_pages(cover)
+    else:
+        show_line(_no_cover(cover))
     if cover.past:
         show_list(
             f"With {counted(cover.budget, 'page')} in each step of the past",
@@ -54,6 +47,25 @@ def print_cover(cover: Cover) -> None:
         "found.",
         "dim",
     )
+
+
+def _show_pages(cover: Cover) -> None:
+    show_list(
+        f"{cover.algorithm}: the {counted(len(cover.pages), 'page')} to look at next",
+        _HEADER,
+        [
+            (
+                each.url, percent(each.share), amount(each.expected), each.revealed, each.looks,
+                _date(each.looked_at * _DAY_S), each.cluster,
+            )
+            for each in cover.pages
+        ],
+    )  # fmt: skip
+
+
+def _date(at: float) -> str:
+    """A time that means the same in a store that was not written just now."""
+    return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M}"
 
 
 def as_json(cover: Cover) -> dict[str, object]:
@@ -85,6 +97,19 @@ def _no_history(cover: Cover) -> str:
     return (
         f"{site}: {pages}, and nothing new since they were first looked at: what reveals new "
         "pages shows when there have been some"
+    )
+
+
+def _no_cover(cover: Cover) -> str:
+    """Why nothing is chosen of a site that had new pages."""
+    recrawls = cover.history.recrawls
+    if cover.orphans == cover.new:
+        return "No page that was known before led to any of them: there is none to look at for more"
+    if not any(each.by(cover.history.alive_now[: each.old]).members.size for each in recrawls):
+        return "Every page that revealed any is gone"
+    return (
+        f"{cover.algorithm} goes by the last step alone, which brought nothing that a page "
+        f"revealed; {BEST} goes by all"
     )
 
 

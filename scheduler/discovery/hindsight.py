@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan
 
-from scheduler.arguments import Ints
+from scheduler.arguments import Bools, Ints
 from scheduler.discovery.cover import Outcome, outcome
 from scheduler.discovery.past import Past
 from scheduler.discovery.reveals import Reveals
@@ -39,12 +39,16 @@ class Record:
 
 
 def judged(
-    recrawls: Sequence[Reveals], choose: Callable[[Past, Reveals], Ints], first: int = 1
+    recrawls: Sequence[Reveals],
+    choose: Callable[[Past, Reveals], Ints],
+    alive: Sequence[Bools] | None = None,
+    first: int = 1,
 ) -> Record:
     """Let an algorithm choose before each recrawl from ``first`` on, and see what came.
 
-    ``choose`` is given the past, and the recrawl itself, which only a bound may look at. Steps in
-    which nothing was new are left out: no cover can be judged by them.
+    ``choose`` is given the past, and the recrawl itself, which only a bound may look at. ``alive``
+    are the old pages that were there when a step began, for each recrawl; without it, all. Steps
+    in which nothing was new are left out: no cover can be judged by them.
     """
     outcomes = []
     for number in range(first, len(recrawls)):
@@ -52,5 +56,7 @@ def judged(
         if not now.new:
             continue
         past = Past(now.old, float(number), list(map(float, range(number))), recrawls[:number])
+        if alive is not None:
+            past = past.of_living(alive[number])
         outcomes.append(outcome(now, choose(past, now)))
     return Record(outcomes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Ints
+from scheduler.arguments import Bools, Ints
 from scheduler.discovery.reveals import Reveals, reveals_of
 
 
@@ -20,6 +20,7 @@ class LinkHistory:
         born: the step at which each page was first there, ascending; of shape (pages,).
         source, target: the pages that a link leads from and to; of shape (links,), as the next.
         begin, end: the first step at which the link was there, and the first at which it was not.
+        gone: the first step at which each page was not there any more; None: all stay.
     """
 
     name: str
@@ -29,12 +30,20 @@ class LinkHistory:
     target: Ints
     begin: Ints
     end: Ints
+    gone: Ints | None = None
 
     def __post_init__(self) -> None:
         if np.any(np.diff(self.born) < 0):
             raise ValueError("pages must be in the order of their first steps")
         if not self.source.shape == self.target.shape == self.begin.shape == self.end.shape:
             raise ValueError("each link needs a source, a target, a begin and an end")
+        if self.gone is not None and self.gone.shape != self.born.shape:
+            raise ValueError("each page is gone at one step")
+
+    def alive(self, step: int) -> Bools:
+        """Which of the pages that were there by a step still were then; those of H_t+1 are old."""
+        known = int(np.searchsorted(self.born, step, "right"))
+        return np.ones(known, np.bool_) if self.gone is None else self.gone[:known] > step
 
     def at(self, step: int) -> Reveals:
         """H_t of one step: the pages that are new since the step before, and who links to them."""

@@ -57,7 +57,7 @@ def weekly(name: str, connection: sqlite3.Connection) -> LinkHistory:
     known = has_source & has_target & (first < last) & (source != target)
     return LinkHistory(
         name, steps, born[was_seen][order],
-        source[known], target[known], first[known], last[known],
+        source[known], target[known], first[known], last[known], gone[was_seen][order],
     )  # fmt: skip
 
 

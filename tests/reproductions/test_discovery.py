@@ -194,9 +194,9 @@ def test_one_cover_of_everything_ends_with_all_pages(sites: list[list[Reveals]])
 def test_a_bandit_that_is_told_begins_with_what_a_full_recrawl_shows() -> None:
     week = reveals([frozenset()] * 20 + [frozenset(range(4))], 4)
     site = [week] * (FIRST + 2)
-    told = list(measures.bandit(site, 1, 0.01, is_told=True))
+    told = list(measures.bandit(site, 1, is_told=True))
     assert [each.found[-1] for each in told] == [4, 4]
-    assert sum(each.found[-1] for each in measures.bandit(site, 1, 0.5)) == 0
+    assert sum(each.found[-1] for each in measures.bandit(site, 1)) == 0
 
 
 def recording(path: Path) -> sqlite3.Connection:

@@ -14,11 +14,11 @@ from crawler.commands.formats import require_readable
 from crawler.commands.lookup import spellings
 from crawler.errors import CrawlError
 from crawler.urls import site_key
-from scheduler.arguments import Floats
+from scheduler.arguments import Bools, Floats
 from scheduler.discovery.reveals import Reveals
 from scheduler.discovery.sightings import Sightings
 from storage import hosts, inquiries, sightings
-from storage.sightings import SitePages
+from storage.sightings import STAYS, SitePages
 
 _DAY_S: Final = 86_400.0
 #: A step where nothing else is said, in days, from so many weeks on; before there are ten.
@@ -39,6 +39,17 @@ class SiteHistory:
     sightings: Sightings
     times: Floats
     recrawls: list[Reveals]
+
+    def alive(self, step: int) -> Bools:
+        """Which of the pages found by then were there when a step began."""
+        begin = float(self.times[step])
+        known = int(np.searchsorted(self.sightings.found_at, begin, "right"))
+        return self.pages.gone_at[:known] > begin * _DAY_S
+
+    @property
+    def alive_now(self) -> Bools:
+        """Which of the pages were there when last looked at."""
+        return np.asarray(self.pages.gone_at == STAYS, np.bool_)
 
     @property
     def new_per_day(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from crawler.commands.main import app
+from scheduler.discovery.algorithms import ALGORITHMS
 from tests.storage.small_store import SmallStore, small_store
 
 DAY_S = 86_400.0
@@ -95,6 +97,95 @@ def test_the_tables_say_what_was_found_and_at_what_price(store: SmallStore) -> N
         assert words in result.stdout
 
 
+def test_a_date_is_shown_not_how_long_ago(store: SmallStore) -> None:
+    fill(store)
+    shown = discover("one.example", "--db", store.path).stdout
+    assert f"{datetime.fromtimestamp(WEEKS * 7 * DAY_S, UTC).astimezone():%Y-%m-%d %H:%M}" in shown
+    assert "ago" not in shown
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_can_be_asked(store: SmallStore, algorithm: str) -> None:
+    fill(store)
+    result = discover("one.example", "--db", store.path, "--json", "--algorithm", algorithm)
+    found = json.loads(result.stdout)
+    assert found["cover"][0]["url"] == "http://one.example/news"
+    assert found["past"][algorithm]["coverage"] > 0
+
+
+def test_without_an_algorithm_overlaps_come_last(store: SmallStore) -> None:
+    fill(store)
+    other = store.page("/other", found_at=0.0, version_id=1)
+    store.observe(other, 0.0, "new")
+    store.link(other, add(store, "/late", 6 * 7 * DAY_S), 6 * 7 * DAY_S)
+    found = json.loads(discover("one.example", "--db", store.path, "--json").stdout)
+    assert found["algorithm"] == "cov_win"
+    assert [page["url"][18:] for page in found["cover"]] == ["/news", "/other", "/mirror"]
+
+
+def gone(store: SmallStore, path: str, at: float) -> None:
+    store.execute("UPDATE page SET last_kind = 'gone' WHERE url LIKE ?", f"%{path}")
+    store.execute(
+        "INSERT INTO observation (page_id, run_id, at, kind, duration_s) "
+        "SELECT id, 1, ?, 'gone', 0.1 FROM page WHERE url LIKE ?", at, f"%{path}",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_page_that_is_gone_is_not_chosen(store: SmallStore, algorithm: str) -> None:
+    fill(store)
+    gone(store, "/news", (WEEKS * 7 + 1) * DAY_S)
+    found = json.loads(
+        discover("one.example", "--db", store.path, "--json", "--algorithm", algorithm).stdout
+    )
+    assert found["cover"][0]["url"] == "http://one.example/mirror"
+    assert "http://one.example/news" not in {page["url"] for page in found["cover"]}
+    assert found["past"]["od_win"]["coverage"] == 1.0
+
+
+def test_where_all_that_revealed_is_gone_it_is_said(store: SmallStore) -> None:
+    fill(store)
+    for path in ("/news", "/mirror"):
+        gone(store, path, (WEEKS * 7 + 1) * DAY_S)
+    result = discover("one.example", "--db", store.path)
+    assert result.exit_code == 0
+    assert "Every page that revealed any is gone" in result.stdout
+
+
+def test_where_nothing_led_to_what_is_new_it_is_said(store: SmallStore) -> None:
+    store.run(0.0)
+    store.host()
+    pages = [add(store, "/", 0.0), add(store, "/about", 0.0)]
+    for week in range(1, 5):
+        for page in pages[:2]:
+            store.observe(page, week * 7 * DAY_S, "unchanged")
+    add(store, "/orphan", 7 * DAY_S)
+    result = discover("one.example", "--db", store.path)
+    assert result.exit_code == 0
+    assert "No page that was known before led to any" in result.stdout
+
+
+def test_an_algorithm_that_knows_the_last_step_only_says_so_after_a_quiet_one(
+    store: SmallStore,
+) -> None:
+    fill(store)
+    for page in (1, 2, 3):
+        store.observe(page, (WEEKS + 1) * 7 * DAY_S, "unchanged")
+    result = discover("one.example", "--db", store.path, "--algorithm", "cov")
+    assert "cov goes by the last step alone" in result.stdout
+    assert "/news" in discover("one.example", "--db", store.path, "--algorithm", "greedy").stdout
+
+
+def test_a_site_of_one_page_is_no_error(store: SmallStore) -> None:
+    store.run(0.0)
+    store.host()
+    page = add(store, "/", 0.0)
+    assert "1 page, and no step" in discover("one.example", "--db", store.path).stdout
+    for day in range(1, 40):
+        store.observe(page, day * DAY_S, "unchanged")
+    assert "1 page, and nothing new" in discover("one.example", "--db", store.path).stdout
+
+
 def test_a_site_without_a_history_is_no_error(store: SmallStore) -> None:
     fill(store, weeks=0)
     result = discover("one.example", "--db", store.path)
@@ -114,7 +205,7 @@ def test_a_site_with_no_page_that_had_content_is_no_error(store: SmallStore) -> 
 def test_what_is_not_known_is_said_in_one_line(store: SmallStore) -> None:
     for arguments, code, words in (
         (("two.example",), 1, "knows no site two.example"),
-        (("one.example", "--algorithm", "best"), 2, "there are od_win"),
+        (("one.example", "--algorithm", "best"), 2, "there are cov_win, greedy, od,"),
         (("http://[",), 2, "http://["),
     ):
         result = discover(*arguments, "--db", store.path)
