@@ -31,6 +31,7 @@ TABLE: Final[Mapping[str, tuple[str, Sequence[int]]]] = {
     "OD-1": ("od_1", (1,)),
     "OD-WIN": ("od_win", FREQUENCIES),
     "OD-ALL-1": ("od_win", (1,)),
+    "COV-WIN": ("cov_win", FREQUENCIES),
     "CLIQ-1": ("cliq_1", (1,)),
     "CLIQ-WIN": ("cliq_win", FREQUENCIES),
     "COV": ("cov", (1,)),

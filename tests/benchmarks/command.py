@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
+import select
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 
 _ROOT = Path(__file__).parents[2]
 
@@ -17,8 +20,11 @@ _ROOT = Path(__file__).parents[2]
 def enter_environment() -> None:
     """Go on in the project's own environment, ``.venv``, where there is one.
 
-    As in the command numpy starts no thread for each core.
+    As in the command numpy starts no thread for each core, and a reader of the output that has
+    gone (``| head``) is no traceback.
     """
+    sys.excepthook = _tell
+    atexit.register(_close_output)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     environment = _ROOT / ".venv"
     python = environment / "bin" / "python"
@@ -26,6 +32,25 @@ def enter_environment() -> None:
         os.execv(python, [str(python), *sys.argv])
     if not Path(sys.executable).with_name("freshet").exists():
         sys.exit("freshet is not installed here; scripts/setup does it")
+
+
+def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print a traceback, but where nobody reads our output any more.
+
+    A broken pipe to anybody else, say of a server that serves on, is told as any error.
+    """
+    if not (issubclass(kind, BrokenPipeError) and _close_output()):
+        sys.__excepthook__(kind, error, trace)
+
+
+def _close_output() -> bool:
+    """Whether the reader of our output has gone; what is left of it goes nowhere then."""
+    output = select.poll()
+    output.register(sys.stdout.fileno(), 0)
+    has_gone = any(event & select.POLLERR for _, event in output.poll(0))
+    if has_gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return has_gone
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:

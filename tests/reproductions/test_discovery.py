@@ -23,6 +23,7 @@ from scheduler.discovery.reveals import Reveals
 from scheduler.simulate.growing_site import growing_sites
 from scripts.reproductions import discovery
 from scripts.reproductions import discovery_measures as measures
+from scripts.reproductions import discovery_weekly as within
 from scripts.reproductions.discovery_measures import BUDGETS, FIRST, OPTIMAL
 from scripts.reproductions.discovery_recorded import recorded, weekly
 from tests.scheduler.discovery.graphs import Sets, graphs, reveals
@@ -51,6 +52,8 @@ def test_one_command_writes_five_figures_and_its_numbers(
     assert shown.startswith("Not the sites of the thesis")
     assert "Table 3.2 on synthetic sites" in shown
     assert "Appendix 9.1" in shown
+    assert "New pages found within seven days" in shown
+    assert "10 a week: above on" in shown
     assert "Recorded sites" not in shown
 
 
@@ -60,6 +63,9 @@ def test_json_has_the_table_of_all_algorithms_and_budgets(
     run(monkeypatch, "--quick", "--json", "--output", tmp_path)
     found: Any = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert found == json.loads((tmp_path / "discovery.json").read_text("utf-8"))
+    rows = found["within_seven_days"]["synthetic sites"]
+    assert set(rows) == {*within.NAMES, within.UNIFORM, within.BOUND, OPTIMAL}
+    assert all(list(by_budget) == ["1", "3", "10", "30"] for by_budget in rows.values())
     (synthetic,) = found["collections"]
     assert set(synthetic["table"]) == {*measures.TABLE, *measures.BANDITS, OPTIMAL}
     for rows in synthetic["table"].values():
