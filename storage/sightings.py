@@ -63,6 +63,7 @@ class SitePages:
     """The pages of a site, numbered in the order in which they were found.
 
     Attributes:
+        page_id: (n,), as stored.
         url, role: n of each; canonical URLs.
         found_at: (n,), Unix seconds; -1e308 for sitemaps and feeds.
         gone_at: (n,), when it was first found gone since it last had content; STAYS: it is there.
@@ -70,6 +71,7 @@ class SitePages:
         look_page, look_at: a row for each look at one of them, in the order of time.
     """
 
+    page_id: NDArray[np.int64]
     url: list[str]
     role: list[Role]
     found_at: NDArray[np.float64]
@@ -93,6 +95,7 @@ async def read(connection: aiosqlite.Connection, host_ids: Sequence[int]) -> Sit
     is_known = has_source & has_target
     page, has_page = _places(ids, looks[0])
     return SitePages(
+        ids,
         [row[2] for row in pages],
         [Role(row[3]) for row in pages],
         np.array([row[1] for row in pages], np.float64),

@@ -17,7 +17,7 @@ from scheduler.discovery.hindsight import Record, judged
 from scheduler.discovery.limits import historical_limit
 from scheduler.discovery.past import Past
 from scheduler.discovery.reveals import Reveals
-from scheduler.discovery.sightings import Yields, yields
+from scheduler.discovery.sightings import yields
 
 #: What the algorithms are set beside: who knew, and whoever looks at all that ever revealed any.
 KNEW: Final = "greedy, knowing"
@@ -72,9 +72,8 @@ def cover_of(history: SiteHistory, algorithm: str, budget: int) -> Cover:
         pages, float(len(recrawls)), list(map(float, range(len(recrawls)))), recrawls
     ).of_living(history.alive_now)
     cover = ALGORITHMS[algorithm](past, budget)
-    told = yields(history.sightings)
     return Cover(
-        history, algorithm, budget, _chosen(history, cover, past.fractions(), told),
+        history, algorithm, budget, _chosen(history, cover, past.fractions()),
         _judged(history, budget),
     )  # fmt: skip
 
@@ -97,7 +96,9 @@ def _choosing(choose: Algorithm, budget: int) -> Callable[[Past, Reveals], Ints]
     return lambda past, _now: choose(past, budget)
 
 
-def _chosen(history: SiteHistory, cover: Ints, share: Floats, told: Yields) -> list[Chosen]:
+def _chosen(history: SiteHistory, cover: Ints, share: Floats) -> list[Chosen]:
+    told = yields(history.sightings)
+    revealed = told.revealed if history.new_sites is None else _revealed(history)
     pages, now = history.pages, float(history.times[-1]) if history.times.size else 0.0
     looked_at = history.sightings.looked_before(cover, np.full(cover.size, np.inf))
     cluster_of = _clusters(history, cover)
@@ -105,10 +106,18 @@ def _chosen(history: SiteHistory, cover: Ints, share: Floats, told: Yields) -> l
         Chosen(
             pages.url[page], pages.role[page], float(share[page]),
             float(share[page]) * history.new_per_day * max(now - float(at), 0.0),
-            int(told.revealed[page]), int(told.looks[page]) + 1, float(at), cluster,
+            int(revealed[page]), int(told.looks[page]) + 1, float(at), cluster,
         )
         for page, at, cluster in zip(cover.tolist(), looked_at, cluster_of, strict=True)
     ]  # fmt: skip
+
+
+def _revealed(history: SiteHistory) -> Ints:
+    """How many new things each page led to, in all steps."""
+    found = np.zeros(history.sightings.found_at.size, np.int64)
+    for each in history.recrawls:
+        found[: each.old] += each.degrees
+    return found
 
 
 def _clusters(history: SiteHistory, cover: Ints) -> list[int | None]:

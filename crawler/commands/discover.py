@@ -40,6 +40,9 @@ def discover_command(
         bool,
         typer.Option("--explain", help="Instead: which URLs were throttled (traps), and why."),
     ] = False,
+    new_sites: Annotated[
+        bool, typer.Option("--new-sites", help="Find other sites that no page led to, not pages.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show which pages of a site reveal its new ones, and what they would have found before.
@@ -53,7 +56,7 @@ def discover_command(
         _explain(db, site, json=json)
         return
     with running.told_in_one_line():
-        found = running.run(_cover(db, site, step, algorithm, budget))
+        found = running.run(_cover(db, site, step, algorithm, budget, new_sites))
     if json:
         print_json(as_json(found))
     else:
@@ -69,5 +72,8 @@ def _explain(db: Path, site: str, *, json: bool) -> None:
         print_throttled(found)
 
 
-async def _cover(db: Path, site: str, step: float | None, algorithm: str, budget: int) -> Cover:
-    return cover_of(await read_site(db, site, step), algorithm, budget)
+async def _cover(
+    db: Path, site: str, step: float | None, algorithm: str, budget: int, new_sites: bool
+) -> Cover:
+    history = await read_site(db, site, step, is_of_sites=new_sites)
+    return cover_of(history, algorithm, budget)

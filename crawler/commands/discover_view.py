@@ -14,6 +14,8 @@ from scheduler.discovery.algorithms import BEST
 from scheduler.discovery.hindsight import Record
 
 _DAY_S: Final = 86_400.0
+#: New sites that are shown; JSON has all.
+_SITES: Final = 10
 _HEADER = ("page", "reveals", "now", "revealed", "looks", "last look", "alike")
 _PAST = ("algorithm", "coverage", "overhead", "depth")
 
@@ -24,29 +26,49 @@ def print_cover(cover: Cover) -> None:
     if not history.recrawls or not cover.new:
         show_line(_no_history(cover))
         return
-    step = float(history.times[1] - history.times[0])
-    show_line(
-        f"{history.site}: {counted(len(history.pages.url), 'page')}, {cover.new:,} of them found "
-        f"in {counted(len(history.recrawls), 'step')} of {amount(step)} days; no link led to "
-        f"{cover.orphans:,}",
-        "bold",
-    )
+    show_line(_headline(cover), "bold")
     if cover.pages:
         _show_pages(cover)
     else:
         show_line(_no_cover(cover))
+    if history.new_sites:
+        _show_sites(history.new_sites)
     if cover.past:
         show_list(
             f"With {counted(cover.budget, 'page')} in each step of the past",
             _PAST,
             [_row(name, record) for name, record in cover.past.items()],
         )
+    things, thing = ("pages", "page") if history.new_sites is None else ("sites", "site")
     show_line(
-        "Reveals: the share of the site's new pages. Now: how many it is expected to reveal. "
-        "Alike: pages with the same number revealed nearly the same. Overhead: looks for each page "
+        f"Reveals: the share of the new {things}. Now: how many it is expected to reveal. Alike: "
+        f"pages with the same number revealed nearly the same. Overhead: looks for each {thing} "
         "found.",
         "dim",
     )
+
+
+def _headline(cover: Cover) -> str:
+    history = cover.history
+    pages = counted(len(history.pages.url), "page")
+    days = amount(float(history.times[1] - history.times[0]))
+    steps = f"in {counted(len(history.recrawls), 'step')} of {days} days"
+    if history.new_sites is None:
+        return (
+            f"{history.site}: {pages}, {cover.new:,} of them found {steps}; no link led to "
+            f"{cover.orphans:,}"
+        )
+    return (
+        f"{history.site}: {pages}, which first led to {counted(cover.new, 'other site')} {steps}; "
+        f"no page that was known before led to {cover.orphans:,}"
+    )
+
+
+def _show_sites(sites: dict[str, float]) -> None:
+    """The sites that were new, the last one first."""
+    rows = [(site, _date(at * _DAY_S)) for site, at in reversed(sites.items())]
+    more = f", the last {_SITES} of {len(rows):,}" if len(rows) > _SITES else ""
+    show_list(f"Sites that were new{more}", ("site", "first seen"), rows[:_SITES])
 
 
 def _show_pages(cover: Cover) -> None:
@@ -81,6 +103,9 @@ def as_json(cover: Cover) -> dict[str, object]:
         "algorithm": cover.algorithm,
         "budget": cover.budget,
         "cover": [asdict(each) | {"looked_at": each.looked_at * _DAY_S} for each in cover.pages],
+        "new_sites": None
+        if history.new_sites is None
+        else [{"site": site, "seen_at": at * _DAY_S} for site, at in history.new_sites.items()],
         "past": {name: _figures(record) for name, record in cover.past.items()},
     }
 
@@ -93,6 +118,11 @@ def _no_history(cover: Cover) -> str:
         return (
             f"{site}: {pages}, and no step behind the first crawl to judge by: it was looked at "
             "for too short a time yet, or --step is too long"
+        )
+    if cover.history.new_sites is not None:
+        return (
+            f"{site}: {pages}, and none led to a new site since they were first looked at: what "
+            "leads to others shows when one has"
         )
     return (
         f"{site}: {pages}, and nothing new since they were first looked at: what reveals new "

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Floats, Ints
+from scheduler.arguments import Bools, Floats, Ints
 from scheduler.discovery.reveals import Reveals, reveals_of
 
 
@@ -46,12 +46,21 @@ class Sightings:
         A link counts that may have been there at the end: the page that has it had not been looked
         at in vain. Where all pages were looked at at both times, those are the links that were.
         """
+        source, target, old, both = self.links_between(start, end)
+        return reveals_of(old, both - old, source, target)
+
+    def links_between(self, start: float, end: float) -> tuple[Ints, Ints, int, int]:
+        """The links to pages found in that time, and how many pages there were before and after."""
         old = int(np.searchsorted(self.found_at, start, "right"))
         both = int(np.searchsorted(self.found_at, end, "right"))
         known = (self.source < both) & (self.target < both) & (self.target >= old)
-        source, target, seen = self.source[known], self.target[known], self.seen_at[known]
-        possible = (seen <= end) | (self.looked_before(source, seen) < end)
-        return reveals_of(old, both - old, source[possible], target[possible])
+        known[known] = self.may_be_there(self.source[known], self.seen_at[known], end)
+        return self.source[known], self.target[known], old, both
+
+    def may_be_there(self, source: Ints, seen_at: Floats, end: float) -> Bools:
+        """Which links on these pages may have been there at the end, by when they were seen."""
+        possible = (seen_at <= end) | (self.looked_before(source, seen_at) < end)
+        return np.asarray(possible, np.bool_)
 
 
 def looked_before(look_page: Ints, look_at: Floats, page: Ints, at: Floats) -> Floats:

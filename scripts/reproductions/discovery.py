@@ -178,6 +178,19 @@ def show_weekly(found: Mapping[str, weekly.Rows]) -> None:
         )
 
 
+def show_singly(found: Sequence[weekly.Rows]) -> None:
+    """On how many of the synthetic sites, each for itself, COV-WIN is ahead and behind."""
+    for budget in weekly.BUDGETS:
+        leads = [weekly.lead(each, budget) for each in found]
+        above, below = sum(each > 0 for each in leads), sum(each < 0 for each in leads)
+        show_line(
+            f"Each of {len(found)} synthetic sites for itself, {budget} a week: above the best of "
+            f"them on {above}, below on {below}; by {100 * float(np.median(leads)):.1f} points in "
+            "the median",
+            "dim",
+        )
+
+
 def _named(sites: Iterable[str]) -> str:
     return ", ".join(sites) or "none"
 
@@ -290,6 +303,7 @@ def main() -> None:
     drawn = growing_sites(given.sites, _SMALLEST, given.largest, given.weeks, given.seed)
     found = [measured(SYNTHETIC, drawn)]
     by_site = {SYNTHETIC: weekly.compared(drawn)}
+    singly = [weekly.compared([each]) for each in drawn]
     single: list[Collection] = []
     if given.recorded is not None:
         histories = list(recorded(given.recorded))
@@ -302,17 +316,17 @@ def main() -> None:
     if given.json:
         print(text, end="")
     else:
-        show(found, single, by_site, printed, given.output)
+        show(found, single, printed)
+        show_weekly(by_site)
+        show_singly(singly)
+        show_words(has_recorded=bool(single))
+        show_line(f"Figures and discovery.json are in {given.output}/")
 
 
 def show(
-    found: Sequence[Collection],
-    single: Sequence[Collection],
-    by_site: Mapping[str, weekly.Rows],
-    printed: dict[str, Any],
-    folder: Path,
+    found: Sequence[Collection], single: Sequence[Collection], printed: dict[str, Any]
 ) -> None:
-    """Tables and words."""
+    """The thesis's tables."""
     show_line("Not the sites of the thesis; its numbers beside ours.")
     for each in found:
         show_facts(each, printed)
@@ -326,13 +340,15 @@ def show(
     show_limits(found, printed)
     if single:
         show_sites(single)
-    show_weekly(by_site)
+
+
+def show_words(*, has_recorded: bool) -> None:
+    """What differs from the thesis."""
     show_line("What differs, and why (with the default sites and seed)", "bold")
     words = tomllib.loads(WORDS.read_text("utf-8"))
     for sentence in (
         *words["synthetic"],
-        *(words["recorded"] if single else ()),
+        *(words["recorded"] if has_recorded else ()),
         words["new_sites"],
     ):
         show_line(f"- {sentence}")
-    show_line(f"Figures and discovery.json are in {folder}/")

@@ -12,6 +12,7 @@ import numpy as np
 
 from crawler.commands.formats import require_readable
 from crawler.commands.lookup import spellings
+from crawler.commands.sources.other_sites import other_sites
 from crawler.errors import CrawlError
 from crawler.urls import site_key
 from scheduler.arguments import Bools, Floats
@@ -32,6 +33,8 @@ class SiteHistory:
     """The pages of a site, and its history in steps; times in Unix days.
 
     ``recrawls`` are what each step between two ``times`` brought: one less than there are times.
+    ``new_sites`` are the other sites that were new in these steps, where those are looked for in
+    the place of pages, with the day on which each was first seen.
     """
 
     site: str
@@ -39,6 +42,7 @@ class SiteHistory:
     sightings: Sightings
     times: Floats
     recrawls: list[Reveals]
+    new_sites: dict[str, float] | None = None
 
     def alive(self, step: int) -> Bools:
         """Which of the pages found by then were there when a step began."""
@@ -53,13 +57,17 @@ class SiteHistory:
 
     @property
     def new_per_day(self) -> float:
-        """Pages that were found since the first step began, for each day."""
+        """What was new since the first step began, for each day."""
         span = float(self.times[-1] - self.times[0]) if self.times.size else 0.0
         return sum(each.new for each in self.recrawls) / span if span else 0.0
 
 
-async def read_site(db: Path, site: str, step: float | None) -> SiteHistory:
+async def read_site(
+    db: Path, site: str, step: float | None, *, is_of_sites: bool = False
+) -> SiteHistory:
     """What a store knows of a site (a host or URL); a ``step`` in days, or what suits it.
+
+    ``is_of_sites``: what its steps brought are sites that no page had led to, not pages.
 
     Raises:
         CrawlError: the store knows no such site.
@@ -67,7 +75,9 @@ async def read_site(db: Path, site: str, step: float | None) -> SiteHistory:
     """
     async with inquiries.snapshot(db) as connection:
         await require_readable(connection, db)
-        pages = await sightings.read(connection, await hosts_of(connection, db, site))
+        host_ids = await hosts_of(connection, db, site)
+        pages = await sightings.read(connection, host_ids)
+        others = await other_sites(connection, host_ids, pages) if is_of_sites else None
     history = Sightings(
         pages.found_at / _DAY_S, pages.source, pages.target, pages.seen_at / _DAY_S,
         pages.look_page, pages.look_at / _DAY_S,
@@ -76,7 +86,12 @@ async def read_site(db: Path, site: str, step: float | None) -> SiteHistory:
     windows = [history.between(a, b) for a, b in pairwise(times.tolist())]
     # A site that more than doubles in a step is crawled for the first time.
     first = next((n for n, each in enumerate(windows) if each.new <= each.old), len(windows))
-    return SiteHistory(site, pages, history, times[first:], windows[first:])
+    times, windows = times[first:], windows[first:]
+    if others is None:
+        return SiteHistory(site, pages, history, times, windows)
+    return SiteHistory(
+        site, pages, history, times, others.windows(history, times), others.since(times)
+    )
 
 
 async def hosts_of(connection: aiosqlite.Connection, db: Path, site: str) -> list[int]:
