@@ -75,8 +75,8 @@ class Bandit:
         return np.asarray(mean + self._width * doubt, np.float64)
 
     def _mean(self) -> float:
-        trials = float(self._trials.sum())
-        return float(self._paid.sum()) / trials if trials else 0.0
+        """What pages pay in the mean: a half at first, never nothing, or none would be tried."""
+        return (float(self._paid.sum()) + 1.0) / (float(self._trials.sum()) + 2.0)
 
     def _grow(self, pages: int) -> None:
         more = pages - self._trials.size

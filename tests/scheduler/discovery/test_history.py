@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
 
-from scheduler.discovery.bandit import Bandit
+from scheduler.arguments import Ints
+from scheduler.discovery.algorithms import ALGORITHMS
+from scheduler.discovery.bandit import Bandit, told_bandit
 from scheduler.discovery.cliq_1 import cliq_1
 from scheduler.discovery.cliq_win import cliq_win
 from scheduler.discovery.cov import cov
+from scheduler.discovery.hindsight import judged
 from scheduler.discovery.limits import historical_limit
 from scheduler.discovery.od_1 import od_1
 from scheduler.discovery.od_win import od_win
 from scheduler.discovery.past import Past
-from tests.scheduler.discovery.graphs import reveals
+from scheduler.discovery.reveals import Reveals
+from tests.scheduler.discovery.graphs import Sets, pasts, reveals
 
 
 def past() -> Past:
@@ -68,6 +73,62 @@ def test_the_bandit_finds_the_pages_that_reveal_most() -> None:
     assert set(np.argsort(-pulls)[:2].tolist()) == {0, 1}
     assert pulls[:2].min() > 200
     assert pulls.min() >= 1
+
+
+@given(pasts())
+def test_a_full_recrawl_is_a_batch_of_all_pages(drawn: tuple[Past, list[Sets]]) -> None:
+    past, _ = drawn
+    told, batch = Bandit(), Bandit()
+    for recrawl in past.recrawls:
+        told.learn_all(recrawl)
+        if recrawl.members.size:
+            batch.learn({page: recrawl.of(page) for page in range(recrawl.old)})
+    if all(each.members.size and not each.orphans for each in past.recrawls):
+        assert told.bounds().tolist() == batch.bounds().tolist()
+        assert told_bandit(past, 3).tolist() == batch.choose(past.pages, 3).tolist()
+
+
+def test_arms_that_pay_nothing_do_not_bury_one_that_pays() -> None:
+    """Of 500 pages one reveals a third of what is new; 10 are looked at in a step."""
+    bandit, pulls = Bandit(), np.zeros(500)
+    for _ in range(100):
+        arms = bandit.choose(500, 10)
+        bandit.learn({int(arm): np.arange(3 if arm == 250 else 0) for arm in arms})
+        pulls[arms] += 1
+    assert pulls[250] > 50
+    assert pulls.min() >= 1
+
+
+def test_pages_that_are_gone_are_nobodys_choice() -> None:
+    known = past().of_living(np.array([False, False, True, True, True, True]))
+    for name, algorithm in ALGORITHMS.items():
+        cover = algorithm(known, 3).tolist()
+        assert not {0, 1} & set(cover), name
+        assert 2 in cover, name
+    assert historical_limit(known).tolist() == [2, 3]
+
+
+def test_who_is_asked_for_the_last_news_skips_steps_without_any() -> None:
+    known = past()
+    quiet = reveals([frozenset()] * 5, 0)
+    later = Past(6, 4.0, [1.0, 2.0, 3.0], [*known.recrawls, quiet])
+    for name in ("greedy", "od", "cliq"):
+        assert ALGORITHMS[name](later, 3).tolist() == ALGORITHMS[name](known, 3).tolist() != []
+    for name in ("cov", "od_1", "cliq_1"):
+        assert ALGORITHMS[name](later, 3).tolist() == []
+
+
+def test_a_judge_shows_nobody_what_was_gone_before_a_step() -> None:
+    week = reveals([frozenset({0}), frozenset({0})], 1)
+    seen = []
+
+    def choose(past: Past, _now: Reveals) -> Ints:
+        seen.append(od_win(past, 1).tolist())
+        return od_win(past, 1)
+
+    alive = [np.ones(2, np.bool_), np.ones(2, np.bool_), np.array([False, True])]
+    assert judged([week] * 3, choose, alive).coverage == 1.0
+    assert seen == [[0], [1]]
 
 
 def test_pages_that_are_new_to_the_bandit_are_tried() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -28,6 +30,17 @@ def test_orphans_and_direct_links_are_counted() -> None:
     site = history([0, 1, 1, 1], [(0, 1, 1, 9), (1, 2, 1, 9), (0, 3, 2, 9)])
     assert site.at(1).orphans == 1
     assert site.linked_directly() == 1
+
+
+def test_a_page_is_there_until_the_step_at_which_it_is_gone() -> None:
+    plain = history([0, 0, 1], [])
+    assert plain.alive(0).tolist() == [True, True]
+    site = replace(plain, gone=np.array([1, 9, 2]))
+    assert [site.alive(step).tolist() for step in (0, 1, 2)] == [
+        [True, True], [False, True, True], [False, True, False],
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="gone at one step"):
+        replace(plain, gone=np.array([1]))
 
 
 @st.composite
