@@ -24,6 +24,8 @@ from storage.sightings import STAYS, SitePages
 _DAY_S: Final = 86_400.0
 #: A step where nothing else is said, in days, from so many weeks on; before there are ten.
 _WEEK, _WEEKS, _STEPS = 7.0, 4, 10
+#: Before each of them every algorithm looks at all the others.
+MOST_STEPS: Final = 1_000
 #: An hour.
 _SHORTEST: Final = 1 / 24
 
@@ -70,7 +72,7 @@ async def read_site(
     ``is_of_sites``: what its steps brought are sites that no page had led to, not pages.
 
     Raises:
-        CrawlError: the store knows no such site.
+        CrawlError: the store knows no such site, or its past has too many steps of this length.
         StoreError: there is no such file, or it is not a store of this schema.
     """
     async with inquiries.snapshot(db) as connection:
@@ -116,4 +118,10 @@ def _times(history: Sightings, step: float | None) -> Floats:
     suits = _WEEK if end - begin >= _WEEKS * _WEEK else max((end - begin) / _STEPS, _SHORTEST)
     length = step or suits
     steps = int((end - begin) / length + 1e-9)
+    if steps > MOST_STEPS:
+        raise CrawlError(
+            f"--step {length:g}: {steps:,} steps in {end - begin:,.0f} days; at most {MOST_STEPS:,}"
+        )
+    if not steps:
+        return np.array([end])
     return np.asarray(end - length * np.arange(steps, -1, -1), np.float64)

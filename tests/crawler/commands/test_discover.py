@@ -202,6 +202,21 @@ def test_a_site_with_no_page_that_had_content_is_no_error(store: SmallStore) -> 
     assert "no page of it has had content yet" in result.stdout
 
 
+@pytest.mark.parametrize("step", [1e9, float("inf")])
+def test_a_step_longer_than_the_past_is_no_error(store: SmallStore, step: float) -> None:
+    fill(store)
+    result = discover("one.example", "--db", store.path, "--step", step)
+    assert result.exit_code == 0
+    assert "--step is too long" in result.stdout
+
+
+def test_a_step_too_short_is_refused_in_one_line(store: SmallStore) -> None:
+    fill(store)
+    result = discover("one.example", "--db", store.path, "--step", 0.002)
+    assert result.exit_code == 1
+    assert result.stderr == "freshet: --step 0.002: 21,000 steps in 42 days; at most 1,000\n"
+
+
 def test_what_is_not_known_is_said_in_one_line(store: SmallStore) -> None:
     for arguments, code, words in (
         (("two.example",), 1, "knows no site two.example"),
