@@ -93,8 +93,8 @@ def _discovery(it: Discovered) -> str | None:
     if it.share is None:
         return None
     return (
-        f"{percent(it.share)} of looks since the start: {counted(it.first_looks, 'first look')}, "
-        f"{it.revealing_looks:,} at pages that may reveal new ones"
+        f"{percent(it.share)} of looks: {it.first_looks:,} first ones, "
+        f"{it.revealing_looks:,} where new pages may show"
     )
 
 
@@ -107,10 +107,7 @@ def _refresh(it: Discovered) -> str | None:
 def _new_pages(it: Discovered) -> str | None:
     if not it.new_per_day:
         return None
-    return (
-        f"{amount(it.new_per_day)} a day expected; {amount(it.unknown_pages)} are thought to be "
-        "there that no look has revealed"
-    )
+    return f"{amount(it.new_per_day)} a day expected, {amount(it.unknown_pages)} unknown by now"
 
 
 def _fresh(it: Standing) -> str | None:
