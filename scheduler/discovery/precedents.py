@@ -19,6 +19,7 @@ revealed by what revealed that (the paths through new pages of Pandey 2008, sect
     r(y)  e^{−age/A} / (Z + Z₀), where Z = ∫ e^{−u/A} du over the days that the site is watched
     A     a year: what a page reveals is known by few cases, and rarely changes
     Z₀    a week, so that the first days do not count for more than they say
+    Of a site the 200 newest pages are remembered; Z begins when the last of the others was found.
 
 Of what a single look brings, no more than ten pages, or a twentieth of the site, count: when a site
 is rebuilt everything is new, once. A page that has not revealed anything yet does so at the rate
@@ -44,6 +45,7 @@ from scheduler.sources import Rows
 NEWEST: Final = 200
 #: Pages that are remembered to reveal a precedent: one that more reveal is found anyway.
 MOST_REVEALERS: Final = 64
+_AT_ONCE: Final = 1_000
 _AGE: Final = 365.0
 _FIRST_DAYS: Final = 7.0
 _OF_A_LOOK: Final = 10.0
@@ -107,6 +109,8 @@ class Precedents:
         self._revealers: dict[int, list[int]] = {}
         self._place: dict[int, int] = {}
         self._precedents = Column[np.void](_PRECEDENT)
+        #: Those that are not in the column yet: many at once cost a tenth.
+        self._admitted: list[tuple[int, int, float, int]] = []
         self._pairs = Column[np.void](_PAIR)
         self._batches: dict[tuple[int, float], int] = {}
         self._batch_size = Column[np.int64](np.int64)
@@ -117,25 +121,32 @@ class Precedents:
 
     def admit(self, row: int, site: int, at: float) -> int | None:
         """A page is found on a day; the row of that which it displaces, if any."""
-        while len(self._began) <= site:
-            self._began.extend([np.inf])
-        self._began.rows[site] = min(self._began.rows[site], at)
-        newest = self._newest.setdefault(site, deque())
+        newest = self._newest.get(site)
+        if newest is None:
+            newest = self._newest[site] = deque()
+            while len(self._began) <= site:
+                self._began.extend([np.inf])
+            self._began.rows[site] = at
         newest.append(row)
-        self._place[row] = len(self._precedents)
+        self._place[row] = len(self._precedents) + len(self._admitted)
         batch = self._batches.setdefault((site, at), len(self._batch_size))
         if batch == len(self._batch_size):
-            self._batch_size.extend([0])
+            self._batch_size.append(1)
         self._batch_size.rows[batch] += 1
-        self._precedents.extend(np.array([(row, site, at, batch)], _PRECEDENT))
+        self._admitted.append((row, site, at, batch))
+        if len(self._admitted) == _AT_ONCE:
+            self._take_in()
         return self._displace(newest.popleft()) if len(newest) > NEWEST else None
 
     def reveal(self, row: int, by: int) -> None:
         """A look at page ``by`` showed a link to this one that was not there at the look before."""
+        place = self._place.get(row)
+        if place is None:
+            return
         revealers = self._revealers.setdefault(row, [])
-        if row in self._place and by not in revealers and len(revealers) < MOST_REVEALERS:
+        if by not in revealers and len(revealers) < MOST_REVEALERS:
             revealers.append(by)
-            self._pairs.extend(np.array([(self._place[row], by)], _PAIR))
+            self._pairs.extend(np.array([(place, by)], _PAIR))
 
     def revealers(self, row: int) -> tuple[int, ...]:
         """S(y) of the page in this row."""
@@ -151,6 +162,7 @@ class Precedents:
 
     def value(self, pages: Standing, now: float) -> Revealing:
         """What a look at each page is expected to reveal on this day."""
+        self._take_in()
         sites, n = int(pages.site.max(initial=-1)) + 1, len(pages.site)
         days = self._days(sites, now)
         rate = self._rates(pages, days, now)
@@ -206,10 +218,19 @@ class Precedents:
         rate[counts] = share * np.exp(-age / _AGE) / days[site]
         return rate
 
+    def _take_in(self) -> None:
+        """Write what was admitted into the column."""
+        self._precedents.extend(np.array(self._admitted, _PRECEDENT))
+        self._admitted = []
+
     def _displace(self, row: int) -> int:
+        """Forget the oldest page of a site, of which no more is known than came after it."""
         place = self._place.pop(row)
         self._revealers.pop(row, None)
-        self._precedents.rows["row"][place] = -1
+        if place >= len(self._precedents):
+            self._take_in()
+        it = self._precedents.rows[place]
+        it["row"], self._began.rows[it["site"]] = -1, it["found_at"]
         self._forgotten += 1
         if self._forgotten > max(len(self._place), NEWEST):
             self._rebuild()
@@ -217,6 +238,7 @@ class Precedents:
 
     def _rebuild(self) -> None:
         """Write the columns anew, without what is forgotten."""
+        self._take_in()
         kept = self._precedents.rows[self._precedents.rows["row"] >= 0].copy()
         self._precedents, self._forgotten = Column[np.void](_PRECEDENT), 0
         self._precedents.extend(kept)

@@ -63,6 +63,16 @@ def test_a_page_that_never_revealed_anything_is_looked_into_now_and_then() -> No
     assert found.pages[0] < found.pages[2]
 
 
+def test_a_site_with_more_news_than_are_remembered_brings_as_many_a_day() -> None:
+    a_day, days = 50, 20
+    new = a_day * days
+    found_at = [0.0] + [NOW - days + n / a_day for n in range(new)]
+    pages = standing([NOW - 1] + [NOW] * new, found_at=found_at)
+    found = known(pages, {row: [0] for row in range(1, new + 1)}).value(pages, NOW)
+    # The newest 200 came in four days; beside them a week without any is taken to have been.
+    assert found.per_day == pytest.approx(200 / (4 + 7), rel=0.01)
+
+
 def test_what_has_no_content_is_no_precedent() -> None:
     pages = standing([30.0, 39.0], found_at=[0.0, 10.0], captured=[1, 0])
     found = known(pages, {1: [0]}).value(pages, NOW)
@@ -129,7 +139,10 @@ def by_definition(
     pages: Standing, pairs: list[tuple[int, int]], newest: int
 ) -> tuple[list[float], list[float], float, float]:
     n, site = len(pages.site), pages.site.tolist()
-    began = {s: pages.found_at[site.index(s)] for s in site}
+    began = {}
+    for s in site:
+        rows = [row for row in range(n) if site[row] == s]
+        began[s] = pages.found_at[rows[max(0, len(rows) - newest - 1)]]
     days = {s: 365 * (1 - exp(-(NOW - began[s]) / 365)) + 7 for s in site}
     batch = Counter(zip(site, pages.found_at.tolist(), strict=True))
     rate = {}
