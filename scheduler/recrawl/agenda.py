@@ -244,12 +244,16 @@ class RecrawlAgenda:
             row = self.pages.row(visit.due.page_id)
             if row is None:
                 continue
-            if moves.has_come(self.pages, visit):
+            has_come = moves.has_come(self.pages, visit)
+            if has_come:
                 self._unlearnt.news().teach(self._refresher)
                 await self.inherit([visit.due.page_id])
             if visit.targets is not None:
-                at = visit.observation.at / _DAY_S
-                self._discovering.looked(self.pages, row, at, visit.targets.urls)
+                is_known = has_come or visit.due.digests is not None
+                self._discovering.looked(
+                    row, float(self.pages["since"][row]) if is_known else None,
+                    visit.observation.at / _DAY_S, visit.targets.urls, self.pages["found_at"],
+                )  # fmt: skip
             self.pages.settle(row, visit)
             self._unlearnt.seen(row, visit.observation)
         await moves.follow(self._reader, self.pages, settled)

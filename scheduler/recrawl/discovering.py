@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scheduler.arguments import Floats
 from scheduler.discovery.precedents import Precedents, Revealing, Standing
 from scheduler.recrawl.watchlist import Watchlist
@@ -37,12 +40,21 @@ class Discovering:
             if displaced is not None:
                 self._row_of.pop(self._key_of.pop(displaced), None)
 
-    def looked(self, pages: Watchlist, by: int, at: float, urls: Iterable[str]) -> None:
-        """A look at the page of row ``by``, not yet settled, shows links to these URLs."""
-        before = float(pages["since"][by]) if pages["captured"][by] else None
-        found_at, row_of = pages["found_at"], self._row_of
+    def looked(
+        self,
+        by: int,
+        before: float | None,
+        at: float,
+        urls: Iterable[str],
+        found_at: NDArray[np.generic],
+    ) -> None:
+        """A look at the page of row ``by`` shows links to these URLs.
+
+        ``before`` is when it was looked at before, None for the first time; ``found_at`` (n,) when
+        each page was found.
+        """
         for url in urls:
-            row = row_of.get(hash(url))
+            row = self._row_of.get(hash(url))
             if row is not None and row != by:
                 self.shown(by, before, at, row, float(found_at[row]))
 

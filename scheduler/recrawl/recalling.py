@@ -28,7 +28,7 @@ async def recall(
     newest = np.array(discovering.newest, np.intp)
     moved = await watched.moves(reader)
     order = np.argsort(looks.at, kind="stable")
-    order = order[~looks.gone[order]]
+    shown = order[~looks.gone[order]]
     for first in range(0, len(newest), _AT_ONCE):
         ids = pages["page_id"][newest[first : first + _AT_ONCE]].tolist()
         found = await sightings.leading_to(reader, ids)
@@ -36,6 +36,9 @@ async def recall(
         row, _ = pages.rows(found.target[is_watched])
         at = found.seen_at[is_watched] / _DAY_S
         before = looked_before(looks.row[order], looks.at[order], by, at)
+        # A page that was never more than gone was not looked at before.
+        ever = looked_before(looks.row[shown], looks.at[shown], by, at)
+        before[np.isneginf(ever)] = -np.inf
         _tell(discovering, pages, Sighted(by, row, at, before))
 
 

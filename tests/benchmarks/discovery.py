@@ -90,7 +90,7 @@ def updated(count: int) -> dict[str, object]:
             links[-1] = url
             _found(pages, discovering, [url], len(pages), day)
         began = process_time()
-        discovering.looked(pages, rng.randrange(count), day, links)
+        discovering.looked(rng.randrange(count), 0.0, day, links, pages["found_at"])
         took += process_time() - began
     began = process_time()
     revealing = discovering.revealing(pages, 3.0)
