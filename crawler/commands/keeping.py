@@ -201,8 +201,9 @@ class _Daemon:
         said = self._settings.daemon
         self.agenda.audit_share, self.agenda.budget = said.audit_share, budget
         self.agenda.sharing.terms = NewPages(
-            said.new_page_worth, said.least_discovery, said.most_discovery
-        )
+            said.new_page_worth, said.least_discovery, said.most_discovery,
+            come=self._settings.crawl.scope != "list",
+        )  # fmt: skip
 
     def _terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}

@@ -121,6 +121,7 @@ class _Records:
     order: Daemon
     spacing: Spacing
     recheck_days: float
+    takes_in: bool
     pages: WatchedPages
     row: int
     hosts: dict[int, Host]
@@ -165,7 +166,7 @@ async def _prospect(connection: aiosqlite.Connection, it: _Records, now: float) 
     columns = Watched(codes, on_terms.area, on_terms.importance, pages.found_at / _DAY_S)
     known = await revelations(connection, pages, codes, on_terms, looks)
     reveals = Revelations(
-        *known, row, it.order.new_page_worth,
+        *known, row, it.order.new_page_worth, it.takes_in,
         int(pages.captured.sum()) / parsed(it.order.budget), float(known[0].existing(day)[row]),
     )  # fmt: skip
     value = valuing(it.order.policy, parsed(it.order.budget), columns, it.news, page, reveals)
@@ -199,7 +200,7 @@ async def _prospect(connection: aiosqlite.Connection, it: _Records, now: float) 
         excluded_by=excluding.match if excluding is not None and excluding.never else None,
         not_before=free_at * _DAY_S if free_at > day else None,
         worth=value.worth(day),
-        reveals=reveals.new_pages(day) if pages.captured[row] else 0.0,
+        reveals=reveals.new_pages(day) if pages.captured[row] and it.takes_in else 0.0,
         price=price,
         planned=planned,
         due_in_days=_due_in_days(value, day, free_at, price, planned),

@@ -43,8 +43,11 @@ class Learnt:
     sites: Mapping[str, int]
 
 
-def order_of(text: str | None) -> tuple[Daemon, Spacing, float] | None:
-    """The daemon's settings in the last run, if it was one's, how it spares hosts and old URLs."""
+def order_of(text: str | None) -> tuple[Daemon, Spacing, float, bool] | None:
+    """The daemon's settings in the last run, if it was one's, how it spares hosts and old URLs.
+
+    And whether it takes in pages that nobody named.
+    """
     said = json.loads(text) if text else {}
     if not said.get("daemon", {}).get("budget"):
         return None
@@ -54,6 +57,7 @@ def order_of(text: str | None) -> tuple[Daemon, Spacing, float] | None:
         Daemon.model_validate(_BEFORE | said["daemon"]),
         spacing,
         said["crawl"]["permanent_recheck_days"],
+        said["crawl"].get("scope") != "list",
     )
 
 

@@ -22,19 +22,23 @@ _DAY_S: Final = 86_400.0
 class Revelations:
     """What is known of one page, the one in ``row``; ``new_page`` is what a missing page costs.
 
-    ``turn`` are the days in which all captured pages could be looked at, ``exists`` is how likely
-    the page is there, if it was not asked for yet.
+    ``takes_in`` says whether there can be others than those that are known, ``turn`` are the
+    days in which all captured pages could be looked at, ``exists`` is how likely the page is
+    there, if it was not asked for yet.
     """
 
     pages: Watchlist
     discovering: Discovering
     row: int
     new_page: float
+    takes_in: bool
     turn: float
     exists: float
 
     def worth(self, day: float) -> float:
         """What a look on a day is worth for the new pages that it may reveal."""
+        if not self.takes_in:
+            return 0.0
         return self.new_page * float(self.discovering.revealing(self.pages, day).worth[self.row])
 
     def new_pages(self, day: float) -> float:

@@ -345,7 +345,8 @@ class RecrawlAgenda:
         drawing = self._audits_due >= 1
         return Inquiry(
             now / _DAY_S, self._unlearnt.news(), free, self._room, drawing,
-            self.sharing.terms.worth, self.sharing.favoured, self.budget,
+            self.sharing.terms.worth, self.sharing.terms.revealed, self.sharing.favoured,
+            self.budget,
         )  # fmt: skip
 
     async def _fill(self, found: Appraisal, now: float) -> set[int]:

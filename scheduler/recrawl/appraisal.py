@@ -26,7 +26,8 @@ class Inquiry:
         free: (H,), how many pages of each host may come into the window.
         room: how many of all.
         drawing: whether pages will be drawn at random.
-        new_page: what a page costs that is missing, in stale copies.
+        new_page: what a page costs that is missing, in stale copies; ``revealed`` one that is not
+            known yet.
         favoured: whether looks for discovery come before all others, or after; None: neither.
         budget: looks a day.
     """
@@ -37,6 +38,7 @@ class Inquiry:
     room: int
     drawing: bool
     new_page: float
+    revealed: float
     favoured: bool | None
     budget: float
 
@@ -73,7 +75,7 @@ def appraise(
     """
     asked.news.teach(refresher)
     fresh = refresher.worth(asked.now)
-    new = asked.new_page * discovering.revealing(pages, asked.now).worth
+    new = asked.revealed * discovering.revealing(pages, asked.now).worth
     captured = pages["captured"].astype(np.bool_, copy=False)
     turn = int(np.count_nonzero(captured)) / asked.budget
     worth = pages.weighted(fresh + new, asked.now, turn, asked.new_page)

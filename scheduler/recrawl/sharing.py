@@ -20,11 +20,18 @@ class NewPages:
     Attributes:
         worth: what a page costs that is missing, in copies that are stale.
         least, most: shares of the looks, 0 to 1.
+        come: whether there can be others than those that are known.
     """
 
     worth: float = 1.0
     least: float = 0.0
     most: float = 1.0
+    come: bool = True
+
+    @property
+    def revealed(self) -> float:
+        """What a page costs that is not known yet."""
+        return self.worth if self.come else 0.0
 
 
 class Sharing:

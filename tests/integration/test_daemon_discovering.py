@@ -18,7 +18,7 @@ from scheduler.recrawl.terms import Terms
 from storage.database import reading
 from tests.integration.test_daemon import DAY_S, Stage
 
-BUDGET, DAYS = 300.0, 12.0
+BUDGET, DAYS = 200.0, 8.0
 
 
 class Watched(RecrawlAgenda):
@@ -110,3 +110,15 @@ async def test_new_pages_are_found_before_a_turn_has_passed(tmp_path: Path) -> N
     delays = [(float(str(at)) - born[str(url)]) / DAY_S for url, at in first if url in born]
     assert len(delays) > 10
     assert np.median(delays) < 2
+
+
+async def test_where_only_listed_pages_are_kept_none_is_looked_at_for_new_ones(
+    tmp_path: Path,
+) -> None:
+    stage = Stage(tmp_path / "crawl.db", sitemaps=False)
+    await stage.keep(BUDGET, 3.0, ["news"], crawl__scope="list", signals__max_feeds=0)
+    standing = await read_standing(stage.db, stage.clock.now())
+    assert standing is not None
+    it = standing.outlook.discovered
+    assert it.revealing_looks == 0
+    assert it.refreshing_looks > 100
