@@ -17,18 +17,18 @@ def draw(found: Mapping[str, Mapping[str, Mapping[str, Judged]]], path: Path) ->
     """One panel for each site (columns) and budget (rows)."""
     sites = list(next(iter(found.values())))
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(2.9 * len(sites), 2.9 * len(found)), layout="constrained")
+        figure = Figure(figsize=(2.9 * len(sites), 3.1 * len(found)), layout="constrained")
         grid = figure.subplots(len(found), len(sites), squeeze=False)
         for row, (when, of_sites) in zip(grid, found.items(), strict=True):
             for axes, site in zip(row, sites, strict=True):
                 _panel(axes, of_sites[site])
                 axes.set_title(f"{site}, a look per page and {when}", fontsize=9)
-            row[0].set_ylabel("cost of copies: mean H(missed changes)")
+            row[0].set_ylabel("mean H(missed changes)")
         for axes in grid[-1]:
             axes.set_xlabel("days that a new page is missing")
         figure.suptitle(
-            "One price for finding and refreshing (star), beside fixed shares of the same budget; "
-            "left and low is better",
+            "What copies cost, and how long new pages are missing: one price (star) beside fixed "
+            "shares (discovery/refresh) of the same budget",
             x=0.01, ha="left", fontsize=11,
         )  # fmt: skip
         figure.savefig(path, dpi=110)
