@@ -12,7 +12,16 @@ pages that nothing else has revealed, and, by the law by which the greedy index 
 
     W(x) = Σ μ(y) r(y) τ(y)² / 2,
 
-importance times days. Overlaps are thereby paid once, as in GREEDY: a look at the front page takes
+importance times days. Where pages are to be found within D days, a wait costs as much for each day
+up to D, and 4 D more when it is over: by the same law
+
+    W(x) = Σ μ(y) r(y) (min(τ(y), D)² / 2 + 4 D² [τ(y) ≥ D]).
+
+The first term alone is what is lost of pages that go after a time that lies anywhere up to D (in
+the measure of days), the second what is lost of those that stay: so it counts on one in five to go.
+A guess. Without a limit, D = ∞, there is the first law.
+
+Overlaps are thereby paid once, as in GREEDY: a look at the front page takes
 from the feed what both reveal. What lies behind a new page, found at the first look at it, is
 revealed by what revealed that (the paths through new pages of Pandey 2008, section 3.2).
 
@@ -48,6 +57,9 @@ MOST_REVEALERS: Final = 64
 _AT_ONCE: Final = 1_000
 _AGE: Final = 365.0
 _FIRST_DAYS: Final = 7.0
+#: What it costs to find a page too late, in times the limit, and what is as long: days add up.
+_TOO_LATE: Final = 4.0
+_SAME_DAYS: Final = 1e-6
 _OF_A_LOOK: Final = 10.0
 _OF_THE_SITE: Final = 0.05
 #: Pages that each site is taken to have brought in its first so many days.
@@ -103,7 +115,9 @@ class Precedents:
     was divided into calls.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, newest: int = NEWEST) -> None:
+        """``newest`` pages of each site are remembered."""
+        self._remembered = newest
         self._newest: dict[int, deque[int]] = {}
         self._began = Column[np.float64](np.float64)
         self._revealers: dict[int, list[int]] = {}
@@ -136,7 +150,7 @@ class Precedents:
         self._admitted.append((row, site, at, batch))
         if len(self._admitted) == _AT_ONCE:
             self._take_in()
-        return self._displace(newest.popleft()) if len(newest) > NEWEST else None
+        return self._displace(newest.popleft()) if len(newest) > self._remembered else None
 
     def reveal(self, row: int, by: int) -> None:
         """A look at page ``by`` showed a link to this one that was not there at the look before."""
@@ -160,8 +174,11 @@ class Precedents:
                 revealers[place : place + 1] = [] if new in revealers else [new]
         self._rebuild()
 
-    def value(self, pages: Standing, now: float) -> Revealing:
-        """What a look at each page is expected to reveal on this day."""
+    def value(self, pages: Standing, now: float, limit: float = np.inf) -> Revealing:
+        """What a look at each page is expected to reveal on this day.
+
+        ``limit``: D, in days. Of the answer it concerns the worth alone.
+        """
         self._take_in()
         sites, n = int(pages.site.max(initial=-1)) + 1, len(pages.site)
         days = self._days(sites, now)
@@ -174,10 +191,11 @@ class Precedents:
         waited = np.zeros(len(rate))
         waited[known] = np.maximum(now - latest[known], 0.0)
         unknown = rate * waited
-        cost = pages.importance[self._precedents.rows["row"]] * unknown * waited / 2
+        cost = pages.importance[self._precedents.rows["row"]] * rate * _delay(waited, limit)
         again, since = self._unexplored(pages, rate, days, now)
         return Revealing(
-            np.bincount(row, cost[place], minlength=n) + pages.importance * again * since**2 / 2,
+            np.bincount(row, cost[place], minlength=n)
+            + pages.importance * again * _delay(since, limit),
             np.bincount(row, unknown[place], minlength=n) + again * since,
             float(unknown.sum()),
             float(rate[known].sum()),
@@ -232,7 +250,7 @@ class Precedents:
         it = self._precedents.rows[place]
         it["row"], self._began.rows[it["site"]] = -1, it["found_at"]
         self._forgotten += 1
-        if self._forgotten > max(len(self._place), NEWEST):
+        if self._forgotten > max(len(self._place), self._remembered):
             self._rebuild()
         return row
 
@@ -253,3 +271,11 @@ class Precedents:
         pairs = [(self._place[y], x) for y, by in self._revealers.items() for x in by]
         self._pairs = Column[np.void](_PAIR)
         self._pairs.extend(np.array(pairs, _PAIR))
+
+
+def _delay(waited: Floats, limit: float) -> Floats:
+    """What a page a day is worth that would be found now, after a wait of so many days."""
+    worth: Floats = np.minimum(waited, limit) ** 2 / 2
+    if np.isfinite(limit):
+        worth += _TOO_LATE * limit**2 * (waited >= limit - _SAME_DAYS)
+    return worth

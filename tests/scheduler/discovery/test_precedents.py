@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.discovery import precedents
-from scheduler.discovery.precedents import Precedents, Standing
+from scheduler.discovery.precedents import NEWEST, Precedents, Standing
 
 NOW = 40.0
 
@@ -27,9 +26,11 @@ def standing(since: list[float], **columns: list[float]) -> Standing:
     )  # fmt: skip
 
 
-def known(pages: Standing, revealed: dict[int, list[int]]) -> Precedents:
+def known(
+    pages: Standing, revealed: dict[int, list[int]], newest: int = NEWEST
+) -> Precedents:  # fmt: skip
     """The pages in order, and which were revealed by which."""
-    found = Precedents()
+    found = Precedents(newest)
     columns = zip(pages.site.tolist(), pages.found_at.tolist(), strict=True)
     for row, (site, at) in enumerate(columns):
         found.admit(row, site, at)
@@ -118,25 +119,39 @@ def histories(draw: st.DrawFn) -> tuple[Standing, list[tuple[int, int]]]:
     return pages, pairs
 
 
-@given(histories(), st.integers(1, 4))
+def test_what_is_too_late_waits_for_what_will_be() -> None:
+    # Page 0 brought two pages and was looked at yesterday, page 1 brought one, a month ago.
+    pages = standing([39.0, 10.0, 40.0, 40.0, 40.0], found_at=[0.0, 0.0, 8.0, 8.0, 8.0])
+    found = known(pages, {2: [0], 3: [0], 4: [1]})
+    within = found.value(pages, NOW, 7.0)
+    assert within.worth[1] > within.worth[0]
+    # A longer wait costs no more.
+    later = found.value(pages, NOW + 5.0, 7.0)
+    assert later.worth[1] < within.worth[1]
+    assert found.value(pages, NOW + 5.0).worth[1] > found.value(pages, NOW).worth[1]
+    # When both are late, the page that brings more goes first.
+    both = found.value(pages, NOW + 6.0, 7.0)
+    assert both.worth[0] > both.worth[1]
+    assert (both.pages == found.value(pages, NOW + 6.0).pages).all()
+
+
+@given(histories(), st.integers(1, 4), st.sampled_from([3.0, 7.0, inf]))
 def test_as_the_definition_says_word_for_word(
-    history: tuple[Standing, list[tuple[int, int]]], newest: int
+    history: tuple[Standing, list[tuple[int, int]]], newest: int, limit: float
 ) -> None:
     pages, pairs = history
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(precedents, "NEWEST", newest)
-        found = known(pages, {})
-        for row, by in pairs:
-            found.reveal(row, by)
-    worth, expected, unknown, per_day = by_definition(pages, pairs, newest)
-    value = found.value(pages, NOW)
+    found = known(pages, {}, newest)
+    for row, by in pairs:
+        found.reveal(row, by)
+    worth, expected, unknown, per_day = by_definition(pages, pairs, newest, limit)
+    value = found.value(pages, NOW, limit)
     assert value.worth == pytest.approx(worth)
     assert value.pages == pytest.approx(expected)
     assert (value.unknown, value.per_day) == pytest.approx((unknown, per_day))
 
 
 def by_definition(
-    pages: Standing, pairs: list[tuple[int, int]], newest: int
+    pages: Standing, pairs: list[tuple[int, int]], newest: int, limit: float
 ) -> tuple[list[float], list[float], float, float]:
     n, site = len(pages.site), pages.site.tolist()
     began = {}
@@ -164,12 +179,16 @@ def by_definition(
         per_page = (new + 1) / (days[site[x]] + 30) / held
         again = 0.5 / (0.5 / per_page + pages.since[x] - pages.found_at[x])
         wait = NOW - pages.since[x]
-        worth[x] = pages.importance[x] * again * wait**2 / 2
+        worth[x] = pages.importance[x] * again * delayed(wait, limit)
         expected[x] = again * wait
         for y, by in revealers.items():
             if x in by:
-                worth[x] += pages.importance[y] * rate[y] * waits[y] ** 2 / 2
+                worth[x] += pages.importance[y] * rate[y] * delayed(waits[y], limit)
                 expected[x] += rate[y] * waits[y]
     known_rates = [(rate[y], waits[y]) for y, by in revealers.items() if by]
     unknown = sum(r * wait for r, wait in known_rates)
     return worth, expected, unknown, sum(r for r, _ in known_rates)
+
+
+def delayed(wait: float, limit: float) -> float:
+    return wait**2 / 2 if wait < limit else limit**2 / 2 + 4 * limit**2
