@@ -25,9 +25,11 @@ from scheduler.discovery.link_history import LinkHistory
 from scheduler.simulate.growing_site import growing_sites
 from scripts.reproductions import discovery_drawing as drawing
 from scripts.reproductions import discovery_measures as measures
+from scripts.reproductions import discovery_online as online
+from scripts.reproductions import discovery_online_table as online_table
 from scripts.reproductions import discovery_weekly as weekly
 from scripts.reproductions.discovery_measures import BUDGETS, Row
-from scripts.reproductions.discovery_recorded import directory, recorded
+from scripts.reproductions.discovery_recorded import directory, recorded, watched
 from tests.benchmarks.command import say
 
 THESIS: Final = Path(__file__).with_name("discovery_thesis.toml")
@@ -236,19 +238,23 @@ def draw(folder: Path, found: Sequence[Collection], printed: dict[str, Any]) -> 
 
 
 def as_json(
-    found: Sequence[Collection], by_site: Mapping[str, weekly.Rows], printed: dict[str, Any]
+    found: Sequence[Collection],
+    by_site: Mapping[str, weekly.Rows],
+    spread: Mapping[str, online.Scores],
+    printed: dict[str, Any],
 ) -> dict[str, Any]:
     """Everything as JSON values; shares, not per cent, but for what the thesis prints."""
     return {
         "collections": [plain(asdict(each)) for each in found],
         "within_seven_days": plain(by_site),
+        "by_single_looks": plain(spread),
         "thesis": printed,
     }
 
 
 def plain(value: Any) -> Any:
     """The same without arrays and classes, and with null for what is no finite number."""
-    if isinstance(value, measures.Row):
+    if isinstance(value, measures.Row | online.Score):
         return plain(asdict(value))
     if isinstance(value, dict):
         return {str(key): plain(each) for key, each in value.items()}
@@ -311,7 +317,10 @@ def main() -> None:
         single = [measured(each.name, [each]) for each in histories]
         by_site |= {each.name: weekly.compared([each]) for each in histories}
     draw(given.output, found, printed)
-    text = json.dumps(as_json([*found, *single], by_site, printed), indent=1) + "\n"
+    spread = online_table.synthetic(drawn, given.seed)
+    if given.recorded is not None:
+        spread |= {site.name: online.compared(site) for site in watched(given.recorded)}
+    text = json.dumps(as_json([*found, *single], by_site, spread, printed), indent=1) + "\n"
     (given.output / "discovery.json").write_text(text, "utf-8")
     if given.json:
         print(text, end="")
@@ -319,6 +328,7 @@ def main() -> None:
         show(found, single, printed)
         show_weekly(by_site)
         show_singly(singly)
+        online_table.show(spread)
         show_words(has_recorded=bool(single))
         show_line(f"Figures and discovery.json are in {given.output}/")
 

@@ -37,7 +37,7 @@ TABLE: Final[Mapping[str, tuple[str, Sequence[int]]]] = {
     "COV": ("cov", (1,)),
 }
 #: A site of which so large a share is new at once was rebuilt: no week to judge by.
-_REBUILT: Final = 0.5
+REBUILT: Final = 0.5
 
 Choose = Callable[[Past, Reveals], Ints]
 
@@ -82,7 +82,7 @@ def without_orphans(reveals: Reveals) -> Reveals:
 
 def is_judged(week: Reveals) -> bool:
     """Whether a site only grew, and was not rebuilt."""
-    return week.new <= _REBUILT * week.old
+    return week.new <= REBUILT * week.old
 
 
 def trace(now: Reveals, cover: Ints) -> Trace:

@@ -1,4 +1,4 @@
-"""Recorded sites as histories of links: what a full crawl each week would have seen."""
+"""Recorded sites: pages and links as they were, and what a full crawl each week would have seen."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from scheduler.arguments import Bools, Floats, Ints
 from scheduler.discovery.link_history import LinkHistory
+from scripts.reproductions.courses import Course, snapshots, step
 
-WEEK_S: Final = 7 * 86_400.0
+DAY_S: Final = 86_400.0
 #: Seconds since 1970, when the recording began and ended.
 _SPAN = "SELECT CAST(value AS REAL) FROM meta WHERE key IN ('t_start', 't_end') ORDER BY key DESC"
 _PAGES = "SELECT id, first_seen, coalesce(last_seen, 9e15) FROM pages WHERE kind = 'html'"
@@ -32,38 +33,34 @@ def directory() -> Path | None:
 
 
 def recorded(folder: Path) -> Iterator[LinkHistory]:
+    """The sites of a directory as weekly crawls saw them, in the order of their names."""
+    for site in watched(folder):
+        yield snapshots(site)[0]
+
+
+def watched(folder: Path) -> Iterator[Course]:
     """The sites of a directory (``*.sqlite.zst``), in the order of their names."""
     for packed in sorted(folder.glob("*.sqlite.zst")):
         with _unpacked(packed) as path, closing(sqlite3.connect(path)) as connection:
-            yield weekly(packed.name.removesuffix(".sqlite.zst"), connection)
+            yield course(packed.name.removesuffix(".sqlite.zst"), connection)
 
 
-def weekly(name: str, connection: sqlite3.Connection) -> LinkHistory:
-    """A recorded site as crawls saw it that each took no time, a week after the other.
-
-    A page that came and went between two of them was never there.
-    """
+def course(name: str, connection: sqlite3.Connection) -> Course:
+    """A recorded site as it was: its HTML pages and the links between them."""
     begin, end = (row[0] for row in connection.execute(_SPAN))
-    steps = int((end - begin) / WEEK_S) + 1
     pages = _columns(connection, _PAGES, 3)
-    born, gone = _step(pages[1], begin), _step(pages[2], begin)
-    was_seen = (born < gone) & (born < steps)
-    order = np.argsort(born[was_seen], kind="stable")
-    numbers = pages[0][was_seen][order]
+    born, gone = (pages[1:] - begin) / DAY_S
+    order = np.argsort(step(born), kind="stable")
+    numbers = pages[0][order]
     links = _columns(connection, _LINKS, 4)
-    first, last = _step(links[2], begin), _step(links[3], begin)
     source, has_source = _places(numbers, links[0])
     target, has_target = _places(numbers, links[1])
-    known = has_source & has_target & (first < last) & (source != target)
-    return LinkHistory(
-        name, steps, born[was_seen][order],
-        source[known], target[known], first[known], last[known], gone[was_seen][order],
+    known = has_source & has_target & (source != target)
+    first, last = (links[2:, known] - begin) / DAY_S
+    return Course(
+        name, (end - begin) / DAY_S, born[order], gone[order],
+        source[known], target[known], first, last,
     )  # fmt: skip
-
-
-def _step(at: Floats, begin: float) -> Ints:
-    """The first crawl that sees what was there from a time on."""
-    return np.ceil(np.maximum(at - begin, 0.0) / WEEK_S).astype(np.int64)
 
 
 def _places(numbers: Floats, wanted: Floats) -> tuple[Ints, Bools]:

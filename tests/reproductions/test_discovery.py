@@ -24,8 +24,9 @@ from scheduler.simulate.growing_site import growing_sites
 from scripts.reproductions import discovery
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions import discovery_weekly as within
+from scripts.reproductions.courses import snapshots
 from scripts.reproductions.discovery_measures import BUDGETS, FIRST, OPTIMAL
-from scripts.reproductions.discovery_recorded import recorded, weekly
+from scripts.reproductions.discovery_recorded import course, recorded
 from tests.scheduler.discovery.graphs import Sets, graphs, reveals
 
 WEEK_S = 7 * 86_400
@@ -223,7 +224,7 @@ def recording(path: Path) -> sqlite3.Connection:
 
 def test_a_recording_is_what_weekly_crawls_would_have_seen(tmp_path: Path) -> None:
     connection = recording(tmp_path / "site.sqlite")
-    history = weekly("site", connection)
+    history, _ = snapshots(course("site", connection))
     connection.close()
     assert history.steps == 4
     assert history.born.tolist() == [0, 2]
