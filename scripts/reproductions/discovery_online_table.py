@@ -69,12 +69,13 @@ def show(found: Mapping[str, Scores]) -> None:
 
 def _show_leads(kind: str, several: Mapping[str, Scores], budget: int) -> None:
     leads = {name: lead(each, budget) for name, each in several.items()}
+    above = [name for name, each in leads.items() if each > 0]
+    below = [name for name, each in leads.items() if each < 0]
     dearer = [name for name, each in several.items() if is_dearer(each, budget)]
     show_line(
         f"{kind.capitalize()} sites, {budget} a week: {PRECEDENTS} and the best of "
-        f"{', '.join(RIVALS)}: above on {_named(n for n, each in leads.items() if each > 0)}; "
-        f"below on {_named(n for n, each in leads.items() if each < 0)}; more looks for a page "
-        f"than OD-WIN on {_named(dearer)}",
+        f"{', '.join(RIVALS)}: above on {_named(above)}; below on {_named(below)}; more looks for "
+        f"a page than OD-WIN on {_named(dearer)}",
         "dim",
     )
 
@@ -90,5 +91,8 @@ def cells(score: Score) -> tuple[str, str]:
     return f"{100 * score.coverage:.1f} %" if score.new else "–", each
 
 
-def _named(names: Iterable[str]) -> str:
+def _named(names: Sequence[str]) -> str:
+    """Synthetic sites have numbers only, so they are counted."""
+    if names and names[0].startswith(SYNTHETIC):
+        return str(len(names))
     return ", ".join(names) or "none"

@@ -55,6 +55,8 @@ def test_one_command_writes_five_figures_and_its_numbers(
     assert "Appendix 9.1" in shown
     assert "New pages found within seven days" in shown
     assert "10 a week: above on" in shown
+    assert "by looks spread over the week" in shown
+    assert "Synthetic sites, 7 a week: precedents" in shown
     assert "Recorded sites" not in shown
 
 
