@@ -21,9 +21,9 @@ The first term alone is what is lost of pages that go after a time that lies any
 the measure of days), the second what is lost of those that stay: so it counts on one in five to go.
 A guess. Without a limit, D = ∞, there is the first law.
 
-Overlaps are thereby paid once, as in GREEDY: a look at the front page takes
-from the feed what both reveal. What lies behind a new page, found at the first look at it, is
-revealed by what revealed that (the paths through new pages of Pandey 2008, section 3.2).
+Overlaps are thereby paid once, as in GREEDY: a look at the front page takes from the feed what both
+reveal. What lies behind a new page, found at the first look at it, is revealed by what revealed
+that (the paths through new pages of Pandey 2008, section 3.2).
 
     r(y)  e^{−age/A} / (Z + Z₀), where Z = ∫ e^{−u/A} du over the days that the site is watched
     A     a year: what a page reveals is known by few cases, and rarely changes
