@@ -14,13 +14,14 @@ import pytest
 
 from config.loading import load
 from crawler.operation.metrics import Figures, MeasuredFreshness, Metrics
-from storage.records import Outlook
+from storage.records import Discovered, Outlook
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "scripts/deploy"
 OUTLOOK = Outlook(
-    1.0, 0.0, 1.0, "", 1.0, 0.0, 1, 1, 0, 0, 0.1, 0.1, None, (0, 0, 0, 0, 1), 0.0, 1.0, None
-)
+    1.0, 0.0, 1.0, "", 1.0, 0.0, 1, 1, 0, 0, 0.1, 0.1, None, (0, 0, 0, 0, 1), 0.0, 1.0, None,
+    discovered=Discovered(1, 1, 1, 0.5, 0.25),
+)  # fmt: skip
 FIGURES = Figures(
     1.0, 1.0, 1, 0.0, 1, 1, 0, 0, 1, 0, 1, 1, False, 1.0, OUTLOOK,
     MeasuredFreshness(0.9, 0.8, 1.0, 0.1, 5),
