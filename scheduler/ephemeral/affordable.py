@@ -1,0 +1,87 @@
+"""Whom to crawl in a period: the largest indices that a budget pays for, Σ C_i v_i ≤ M.
+
+In decreasing order of the index, equal ones by row; a source that the rest of the budget does not
+pay for is passed over. Where all cost the same, these are the ⌊M/C⌋ largest. Not all are sorted:
+O(n) and the sorting of those that come into question.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.arguments import Floats
+
+Rows: TypeAlias = NDArray[np.intp]
+
+#: Rounding of a sum of costs is no overspending, as a share of the budget.
+_ROUNDING = 1e-12
+
+
+def affordable(index: Floats, cost: Floats, budget: float) -> Rows:
+    """The rows to crawl, in increasing order.
+
+    ``index`` (n,) is per unit of ``cost`` (n,), and the budget M of the same unit, at least 0.
+
+    >>> affordable(np.array([1.0, 4.0, 3.0, 2.0]), np.array([1.0, 2.0, 2.0, 1.0]), 3).tolist()
+    [1, 3]
+    """
+    limit = budget * (1 + _ROUNDING)
+    if not len(cost) or limit < cost.min():
+        return np.empty(0, dtype=np.intp)
+    if cost[0] == cost.min() == cost.max():
+        return np.sort(largest(index, int(limit / cost[0])))
+    return np.sort(_of_unequal_cost(index, cost, limit))
+
+
+def largest(index: Floats, count: int) -> Rows:
+    """The rows of the ``count`` largest, in no order; of equal ones the first.
+
+    >>> sorted(largest(np.array([5.0, 7.0, 5.0, 5.0]), 2).tolist())
+    [0, 1]
+    """
+    if count >= len(index):
+        return np.arange(len(index))
+    if count < 1:
+        return np.empty(0, dtype=np.intp)
+    least = np.partition(index, len(index) - count)[len(index) - count]
+    above = np.flatnonzero(index > least)
+    equal = np.flatnonzero(index == least)
+    return np.concatenate([above, equal[: count - len(above)]])
+
+
+def _of_unequal_cost(index: Floats, cost: Floats, limit: float) -> Rows:
+    front = _front(index, cost, limit)
+    taken, left = _in_turn(front, index, cost, limit)
+    others = cost <= left
+    others[front] = False
+    more, _ = _in_turn(np.flatnonzero(others), index, cost, left)
+    return np.concatenate([taken, more])
+
+
+def _front(index: Floats, cost: Floats, limit: float) -> Rows:
+    # As many of the largest as spend the budget, found by doubling a guess.
+    count = max(1, int(1.2 * limit / float(cost.mean())))
+    while True:
+        rows = largest(index, count)
+        if count >= len(index) or cost[rows].sum() >= limit:
+            return rows
+        count *= 2
+
+
+def _in_turn(rows: Rows, index: Floats, cost: Floats, left: float) -> tuple[Rows, float]:
+    """Those of ``rows`` that are paid for, largest index first, and what is left over."""
+    ordered = rows[np.lexsort((rows, -index[rows]))]
+    taken: list[Rows] = []
+    while True:
+        ordered = ordered[cost[ordered] <= left]
+        if not ordered.size:
+            return np.concatenate([*taken, ordered]), left
+        spent = np.cumsum(cost[ordered])
+        # What fits alone fits as the first, though its sum be rounded.
+        count = max(1, int(np.searchsorted(spent, left, side="right")))
+        taken.append(ordered[:count])
+        left -= float(spent[count - 1])
+        ordered = ordered[count:]

@@ -1,0 +1,221 @@
+"""The Whittle index of ephemeral content: what a crawl now is worth, of what people soon forget.
+
+Items appear at a source at rate Λ, worth ξ̄ on average, and fade at rate μ. A crawl reaps all that
+is left of them. Every T a crawler chooses which sources to crawl, Σ C_i v_i ≤ M. With
+
+    α = e^{−μT},   u = (Λξ̄/μ)(1 − α),   u* = u/(1 − α) = Λξ̄/μ
+
+the expected utility x of a source becomes αx + u if it is not crawled; if it is, x is earned and
+u comes next. The *index* γ(x) is the price per unit of cost at which crawling and waiting come to
+the same (Theorem 1):
+
+    γ(x) = (1/C) [ η((1−α)x − u) + u(1 − α^η)/(1 − α) ],     η(x) = ⌈log_α(1 − x/u*)⌉
+
+The state after k periods is x_k = u(1 − α^k)/(1 − α), where η = k, and
+
+    γ(x_k) = (u/C) Σ_{j<k} (α^j − α^k) = (1/C) [ x_k − k u α^k ]
+
+in words: what the crawl earns, less k times what a wait of one more period would add. It runs
+from u(1 − α)/C at x = u to u*/C at x = u*. Between two visited states γ is a straight line, so a
+ceiling that rounding has lifted by one changes nothing.
+
+    k    periods_since_crawl   whole periods; inf: never crawled       broadcast
+    x    state                 utility                                 broadcast
+    Λ    arrival_rate          items per unit of time                  broadcast
+    ξ̄    mean_utility          utility                                 broadcast
+    μ    decay                 per unit of time                        broadcast
+    C    cost                  of a crawl, in the unit of M            broadcast
+    T    period                time                                    one number
+    γ    result                utility per unit of cost, at least 0
+
+Method: one closed form a source, O(n). Numerical form: with h = μT and y = kh,
+γ = (Λξ̄T/C) k [ (φ(y) − e^{−y}) + e^{−y}(1 − φ(h)) ], φ(z) = (1 − e^{−z})/z, both terms of which are
+at least 0; each is a series where its argument is small. The error is 1e-12 of the index.
+
+Edge cases: Λ = 0 or ξ̄ = 0 gives 0. μ = 0 gives 0, after any time: what never fades loses nothing by
+waiting, so at any price above 0 the crawl is put off. C = 0 is refused: a crawl that costs nothing
+is no choice. Never crawled means x = u*, hence u*/C.
+
+Raises ValueError, naming the argument and the row, for values that are negative, NaN or not finite.
+
+Reference: K. Avrachenkov and V. Borkar, "Whittle Index Policy for Crawling Ephemeral Content",
+IEEE Trans. Control of Network Systems 5(1), 2018, Theorem 1. Differs from the paper in: where its
+log⁺ gives 0, x ≥ u*, the index is x/C. There the state can only fall and waiting can only lose:
+at the price x/C nothing but a crawl at once equals never crawling at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from scheduler import arguments
+from scheduler.arguments import Floats
+from scheduler.policies.greedy_index import SMALL, stale_share
+
+#: How near to a whole number of periods is one, as a share: far above what rounding does.
+_WHOLE = 1e-9
+
+
+def index(
+    periods_since_crawl: ArrayLike,
+    arrival_rate: ArrayLike,
+    mean_utility: ArrayLike,
+    decay: ArrayLike,
+    *,
+    cost: ArrayLike = 1.0,
+    period: float = 1.0,
+) -> Floats:
+    """γ(x_k) of the states that sources have so many periods after a crawl.
+
+    With half of an item's worth lost in a period, α = ½: after two periods the state is 1½ u, the
+    index u(1 − ¼ + ½ − ¼) = u, and u = Λξ̄/(2μ).
+
+    >>> index([1, 2, np.inf], 2 * np.log(2), 1.0, np.log(2)).round(6).tolist()
+    [0.5, 1.0, 2.0]
+
+    Raises:
+        ValueError: as the module says, or if a number of periods is not whole.
+    """
+    k = _checked("periods_since_crawl", periods_since_crawl, _whole_or_never)
+    income, mu, price = _sources(arrival_rate, mean_utility, decay, cost)
+    step = arguments.budget("period", period)
+    k, income, mu, price = _together(k, income, mu, price)
+    return _result(income * step * _visited(k, mu * step) / price)
+
+
+def index_at(
+    state: ArrayLike,
+    arrival_rate: ArrayLike,
+    mean_utility: ArrayLike,
+    decay: ArrayLike,
+    *,
+    cost: ArrayLike = 1.0,
+    period: float = 1.0,
+) -> Floats:
+    """γ(x) at any state of at least 0, one that no crawl leads to included.
+
+    Halfway between the states after one and two periods, u and 1½ u, it is halfway between
+    their indices; above u*, here 2, it is the state.
+
+    >>> index_at([1.0, 1.25, 2.0, 7.0], 2 * np.log(2), 1.0, np.log(2)).round(6).tolist()
+    [0.5, 0.75, 2.0, 7.0]
+
+    Raises:
+        ValueError: as the module says.
+    """
+    x = _checked("state", state, arguments.non_negative)
+    income, mu, price = _sources(arrival_rate, mean_utility, decay, cost)
+    step = arguments.budget("period", period)
+    x, income, mu, price = _together(x, income, mu, price)
+    eta = _periods_to_reach(x, income, mu, step)
+    inside = (mu > 0) & np.isfinite(eta)
+    k, h = np.where(inside, eta, 0.0), np.where(inside, mu * step, 1.0)
+    with np.errstate(over="ignore"):
+        above = income * step * -np.expm1(-k * h) / h - x
+    worth = income * step * _visited(k, h) + k * np.expm1(-h) * above
+    # What never fades loses nothing by waiting; what is above u* is worth itself.
+    worth = np.where(inside, worth, np.where(mu > 0, x, 0.0))
+    return _result(np.maximum(worth, 0.0) / price)
+
+
+def utility_after(
+    periods: ArrayLike,
+    arrival_rate: ArrayLike,
+    mean_utility: ArrayLike,
+    decay: ArrayLike,
+    *,
+    period: float = 1.0,
+) -> Floats:
+    """x_k, the expected utility at a source so many periods after a crawl; inf: u*.
+
+    It is infinite where nothing fades and no crawl ever came.
+
+    >>> utility_after([0, 1, 2, np.inf], 2 * np.log(2), 1.0, np.log(2)).round(6).tolist()
+    [0.0, 1.0, 1.5, 2.0]
+
+    Raises:
+        ValueError: as the module says, or if a number of periods is not whole.
+    """
+    k = _checked("periods", periods, _whole_or_never)
+    income, mu, _ = _sources(arrival_rate, mean_utility, decay, 1.0)
+    step = arguments.budget("period", period)
+    k, income, mu = _together(k, income, mu)
+    with np.errstate(over="ignore"):
+        y = np.where(mu > 0, k, 0.0) * mu * step
+    fading = -np.expm1(-y) / np.where(mu > 0, mu, 1.0)
+    grown = np.where(income > 0, k, 0.0) * step
+    return _result(income * np.where(mu > 0, fading, grown))
+
+
+def _visited(k: Floats, h: Floats) -> Floats:
+    """(1/h) [1 − e^{−kh} − k(1 − e^{−h}) e^{−kh}], the index for Λξ̄T = C = 1."""
+    never = np.isinf(k)
+    finite = np.where(never, 0.0, k)
+    with np.errstate(over="ignore"):
+        y = finite * h
+        left = np.exp(-y)
+        small = np.minimum(y, SMALL)
+        series = small / 2 * (1 - small * (2 / 3 - small * (1 / 4 - small * (1 / 15 - small / 72))))
+        safe = np.where(h > 0, h, 1.0)
+        closed = -np.expm1(-y) / safe - finite * left * (1 - stale_share(h))
+        early = finite * (series + left * stale_share(h))
+        late = np.where(h > 0, 1 / safe, 0.0)
+    return np.where(never, late, np.where(y < SMALL, early, closed))
+
+
+def _periods_to_reach(x: Floats, income: Floats, mu: Floats, step: float) -> Floats:
+    """η(x); inf where the state is u* or above, or never fades."""
+    with np.errstate(over="ignore"):
+        ceiling = np.divide(income, mu, out=np.full_like(x, np.inf), where=mu > 0)
+        inside = (x < ceiling) & (mu > 0)
+        share = np.divide(x, ceiling, out=np.zeros_like(x), where=inside)
+        inside &= share < 1
+        exact = np.divide(
+            -np.log1p(-np.where(inside, share, 0.0)),
+            mu * step,
+            out=np.full_like(x, np.inf),
+            where=inside,
+        )
+    near = np.where(np.isfinite(exact), np.rint(exact), 0.0)
+    whole = np.isfinite(exact) & (np.abs(exact - near) <= _WHOLE * near)
+    return np.where(whole, near, np.ceil(exact))
+
+
+def _sources(
+    arrival_rate: ArrayLike, mean_utility: ArrayLike, decay: ArrayLike, cost: ArrayLike
+) -> tuple[Floats, Floats, Floats]:
+    rate = _checked("arrival_rate", arrival_rate, arguments.non_negative)
+    utility = _checked("mean_utility", mean_utility, arguments.non_negative)
+    mu = _checked("decay", decay, arguments.non_negative)
+    price = _checked("cost", cost, arguments.positive)
+    rate, utility = _together(rate, utility)
+    return rate * utility, mu, price
+
+
+def _whole_or_never(name: str, values: Floats) -> Floats:
+    column = np.asarray(values, dtype=np.float64)
+    # Above 2⁵³ every float is whole, infinity among them.
+    arguments.counts(name, np.minimum(column, 2.0**53))
+    return column
+
+
+def _checked(name: str, values: ArrayLike, check: Callable[[str, Floats], Floats]) -> Floats:
+    array = np.asarray(values)
+    return check(name, array.reshape(-1)).reshape(array.shape)
+
+
+def _together(*columns: Floats) -> tuple[Floats, ...]:
+    try:
+        return np.broadcast_arrays(*columns)
+    except ValueError as error:
+        lengths = ", ".join(str(len(column)) for column in columns if column.ndim)
+        raise ValueError(f"columns: have {lengths} rows; accepted is one a source") from error
+
+
+def _result(values: Floats) -> Floats:
+    # One number for one source: indexing a 0-dimensional array with () unwraps it.
+    unwrapped: Floats = np.asarray(values, dtype=np.float64)[()]
+    return unwrapped
