@@ -3,8 +3,9 @@
 Sections: ``solve`` (LambdaCrawl, exact, at scale, with host capacities; what other policies
 pay on the surrogate population), ``queue`` (the index policy's next crawl among ten million
 sources), ``estimators`` (speed and error of change-rate estimates), ``signals`` (noisy
-signals heeded, ignored and believed), ``simulation`` (realised costs, rates known and
-learned). Prints one JSON object; times are those of one core.
+signals heeded, ignored and believed), ``ephemeral`` (whom to crawl of a million sources whose
+items fade), ``simulation`` (realised costs, rates known and learned). Prints one JSON object;
+times are those of one core.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 from collections.abc import Callable
 
 from tests.benchmarks import (
+    scheduler_ephemeral,
     scheduler_estimators,
     scheduler_queue,
     scheduler_signals,
@@ -26,6 +28,7 @@ SECTIONS: dict[str, Callable[..., dict[str, object]]] = {
     "queue": scheduler_queue.figures,
     "estimators": scheduler_estimators.figures,
     "signals": scheduler_signals.figures,
+    "ephemeral": scheduler_ephemeral.figures,
     "simulation": scheduler_simulation.figures,
 }
 

@@ -30,6 +30,12 @@ def test_the_solution_is_exact_and_keeps_budget_and_capacities() -> None:
     assert told["capacities"]["hosts_at_capacity"] > 100
 
 
+def test_of_ephemeral_sources_the_largest_indices_are_chosen() -> None:
+    for row in section("ephemeral")["selection"]:
+        assert row["crawled"] >= 5
+        assert row["least_chosen_over_most_left"] >= 1
+
+
 def test_the_index_policy_keeps_its_budget_and_beats_the_optimal_rates() -> None:
     told = section("simulation")
     assert told["known_rates"]["greedy_index_crawls_over_budget"] == 1

@@ -1,6 +1,7 @@
 import doctest
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,24 @@ def test_a_budget_that_rounding_has_lowered_still_pays() -> None:
     tenths = np.full(3, 0.1)
     assert affordable(np.array([3.0, 2.0, 1.0]), tenths, 0.1 + 0.1 + 0.1).tolist() == [0, 1, 2]
     assert affordable(np.array([3.0, 2.0, 1.0]), tenths, 0.3).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("count", [1, 40, 700, 9_000, 19_999])
+@pytest.mark.parametrize("order", ["random", "rising", "falling", "every 64th", "equal"])
+def test_the_largest_of_many_are_chosen_however_they_lie(count: int, order: str) -> None:
+    index = np.random.default_rng(2).random(20_000)
+    match order:
+        case "rising":
+            index = np.sort(index)
+        case "falling":
+            index = -np.sort(-index)
+        case "every 64th":
+            # Where the sample misleads.
+            index[::64] += 5
+        case "equal":
+            index = np.round(index, 2)
+    expected = np.sort(np.lexsort((np.arange(len(index)), -index))[:count])
+    assert (affordable(index, np.ones(20_000), count) == expected).all()
 
 
 def test_infinite_indices_come_first() -> None:
