@@ -27,8 +27,8 @@ from scripts.reproductions import whittle_measures as measures
 from tests.benchmarks.command import say
 
 PAPER = Path(__file__).with_name("whittle_paper.toml")
-#: Under this law the random figures come nearest to those printed, and figure 4 is drawn.
-NEAREST = "log-normal, σ = 0.7, one draw a period"
+#: The σ was chosen so that the random figures come near to those printed; figure 4 is drawn so.
+NEAREST = "log-normal, σ = 0.8, one draw a period"
 _REMARKS = {
     ("Whittle", "1"): "not derivable: sources 1 and 2 in turn earn (u₁(1+α₁) + u₂(1+α₂))/2",
     ("best sources", "1"): "derivable: u₁",

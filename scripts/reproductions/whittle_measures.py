@@ -27,7 +27,7 @@ LAWS = {
     "exponential, each item its own": UtilityLaw("exponential"),
     "log-normal, σ = 2, each item its own": UtilityLaw("lognormal", 2.0),
     "log-normal, σ = 0.5, one draw a period": UtilityLaw("lognormal", 0.5, together=True),
-    "log-normal, σ = 0.7, one draw a period": UtilityLaw("lognormal", 0.7, together=True),
+    "log-normal, σ = 0.8, one draw a period": UtilityLaw("lognormal", 0.8, together=True),
     "exponential, one draw a period": UtilityLaw("exponential", together=True),
     "log-normal, σ = 1.5, one draw a period": UtilityLaw("lognormal", 1.5, together=True),
     "Pareto, exponent 1.5, one draw a period": UtilityLaw("pareto", 1.5, together=True),
