@@ -28,7 +28,10 @@ from scheduler.ephemeral.ephemeral_sources import EphemeralSources
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """The relaxed optimum: ``bound``, utility per period, and ``price``, λ per unit of cost."""
+    """The relaxed optimum: ``bound``, utility per period, and ``price``, λ per unit of cost.
+
+    It is the lowest price at which the budget is enough; D may be as low up to a higher one.
+    """
 
     bound: float
     price: float

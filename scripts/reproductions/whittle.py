@@ -20,7 +20,7 @@ import numpy as np
 from crawler.commands.display import Cell, show_line, show_list
 from scheduler.ephemeral.index_policies import WhittleByAge, WhittleByState
 from scheduler.ephemeral.periods import run
-from scheduler.ephemeral.relaxed import descend, relaxed
+from scheduler.ephemeral.relaxed import descend, dual, relaxed
 from scheduler.ephemeral.utility_laws import arriving
 from scripts.reproductions import whittle_drawing as drawing
 from scripts.reproductions import whittle_measures as measures
@@ -46,7 +46,8 @@ def example(paper: dict[str, Any]) -> dict[str, Any]:
         price = float(descend(measures.TABLE_1, budget, 6000)[-3000:].mean())
         show_line(
             f"No policy earns more than {bound.bound:.2f}, at the price {bound.price:.2f} a crawl; "
-            f"online dual descent comes to {price:.2f}."
+            f"online dual descent comes to {price:.2f}, where the dual is "
+            f"{dual(measures.TABLE_1, budget, price):.2f}."
         )
         found[str(budget)] = {
             "means": {name: outcome.mean for name, outcome in outcomes.items()},
