@@ -52,5 +52,5 @@ ALGORITHMS: Final[Mapping[str, Algorithm]] = {
     "cov": cov,
     "bandit": told_bandit,
 }
-#: What chooses where nothing else is said: no other one finds more with as many looks.
+#: What chooses where nothing else is said.
 BEST: Final = "cov_win"
