@@ -132,7 +132,7 @@ async def test_a_pattern_is_closed_by_its_thirtieth_page_and_then_sampled(tmp_pa
 
 
 async def test_ordinary_pages_are_never_held_back(tmp_path: Path) -> None:
-    web, db = endless(WebSpec(1, 200, span_days=DAYS)), tmp_path / "crawl.db"
+    web, db = endless(WebSpec(1, 100, span_days=DAYS)), tmp_path / "crawl.db"
     visitor = await crawled(db, web, VirtualClock(web.start_at))
     assert visitor.ordinary >= wanted(web, web.start_at)
     held = urls(db, "SELECT url FROM page WHERE held_back IS NOT NULL")
