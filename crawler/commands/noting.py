@@ -16,7 +16,6 @@ from crawler.commands.sources.limits import Limits, limits_of
 from crawler.commands.sources.spacing import Spacing
 from crawler.pacing import Pacer
 from scheduler import policy
-from scheduler.discovery.precedents import Revealing
 from scheduler.policy import IndexPolicy
 from scheduler.recrawl.agenda import RecrawlAgenda
 from scheduler.recrawl.demand import wanted
@@ -112,7 +111,7 @@ class Noting:
         await self._agenda.at_rest()
         self._refresher.limits(limits.lane, limits.per_day)
         # At one moment: pages come and are looked at while the rest is worked out.
-        pages, revealing = Census.of(self._agenda.pages), self._agenda.revealing(now)
+        pages = Census.of(self._agenda.pages)
         beliefs = (
             self._refresher.beliefs(now / _DAY_S) if len(pages) else Beliefs(*(np.zeros(0),) * 3)
         )
@@ -125,15 +124,16 @@ class Noting:
             found.stale, found.harmonic,
             price(self._agenda.paid) if isinstance(self._policy, IndexPolicy) else None,
             found.changing, found.clocked, self._pacer.allows_at(now),
-            None if upcoming is None else upcoming.page_id, capped, self._discovered(revealing),
+            None if upcoming is None else upcoming.page_id, capped, self._discovered(),
         )  # fmt: skip
         return self._last
 
-    def _discovered(self, revealing: Revealing) -> Discovered:
-        shares = self._agenda.sharing
+    def _discovered(self) -> Discovered:
+        agenda, shares = self._agenda, self._agenda.sharing
         return Discovered(
-            shares.found, shares.revealed, shares.refreshed, revealing.unknown, revealing.per_day
-        )
+            shares.found, shares.revealed, shares.refreshed, agenda.unknown_pages,
+            agenda.new_per_day,
+        )  # fmt: skip
 
     def _expected(
         self, pages: Census, beliefs: Beliefs, limits: Limits, day: float

@@ -28,7 +28,6 @@ import aiosqlite
 import numpy as np
 
 from scheduler.arguments import Floats
-from scheduler.discovery.precedents import Revealing
 from scheduler.recrawl import moves
 from scheduler.recrawl.appraisal import Appraisal, Inquiry, appraise
 from scheduler.recrawl.discovering import Discovering
@@ -86,6 +85,8 @@ class RecrawlAgenda:
         self._discovering = Discovering()
         self.sharing = Sharing(NewPages())
         self.budget = inf
+        #: New pages thought to be there unknown, and those a day, as of the last look over all.
+        self.unknown_pages = self.new_per_day = 0.0
         self._host_codes: dict[int, int] = {}
         self._host_ids: list[int] = []
         self._origins: dict[int, str] = {}
@@ -276,10 +277,6 @@ class RecrawlAgenda:
         """Pages that may be asked for next, as soon as their hosts are ready."""
         return len(self._window)
 
-    def revealing(self, now: float) -> Revealing:
-        """What looks are expected to reveal by now; to be asked at rest."""
-        return self._discovering.revealing(self.pages, now / _DAY_S)
-
     def upcoming(self) -> DueUrl | None:
         """The page that comes next if its host is ready."""
         return self._window.worthiest()
@@ -351,6 +348,7 @@ class RecrawlAgenda:
 
     async def _fill(self, found: Appraisal, now: float) -> set[int]:
         """Bring the chosen pages into the window, and those in it into their order."""
+        self.unknown_pages, self.new_per_day = found.unknown, found.per_day
         self._window.revalue(lambda due: self._now_worth(due, found.worth))
         supplied: set[int] = set()
         for first in range(0, len(found.chosen), _READ):

@@ -52,12 +52,15 @@ class Appraisal:
         discovers: (n,), whether most of that is for pages that are not captured yet.
         chosen: the rows that come into the window, the worthiest first.
         hazard: (n,), the changes expected since the last look, where pages are drawn; else empty.
+        unknown, per_day: new pages that are thought to be there unknown, and those a day.
     """
 
     worth: Floats
     discovers: Bools
     chosen: Rows
     hazard: Floats
+    unknown: float
+    per_day: float
 
 
 #: What is not favoured comes after all that is.
@@ -75,7 +78,8 @@ def appraise(
     """
     asked.news.teach(refresher)
     fresh = refresher.worth(asked.now)
-    new = asked.revealed * discovering.revealing(pages, asked.now).worth
+    revealing = discovering.revealing(pages, asked.now)
+    new = asked.revealed * revealing.worth
     captured = pages["captured"].astype(np.bool_, copy=False)
     turn = int(np.count_nonzero(captured)) / asked.budget
     worth = pages.weighted(fresh + new, asked.now, turn, asked.new_page)
@@ -86,4 +90,4 @@ def appraise(
     host = pages["host"].astype(np.intp, copy=False)
     hazard = refresher.beliefs(asked.now).hazard if asked.drawing else np.empty(0)
     chosen = worthiest(left, host, asked.free, asked.room)
-    return Appraisal(worth, discovers, chosen, hazard)
+    return Appraisal(worth, discovers, chosen, hazard, revealing.unknown, revealing.per_day)
