@@ -168,11 +168,18 @@ class Precedents:
 
     def move(self, old: int, new: int) -> None:
         """What the page of one row reveals, that of another one does from now on."""
-        for revealers in self._revealers.values():
-            if old in revealers:
-                place = revealers.index(old)
-                revealers[place : place + 1] = [] if new in revealers else [new]
-        self._rebuild()
+        self._take_in()
+        pairs, precedents = self._pairs.rows, self._precedents.rows
+        for k in np.flatnonzero(pairs["row"] == old).tolist():
+            revealers = self._revealers.get(int(precedents["row"][pairs["precedent"][k]]), [])
+            if old not in revealers:
+                continue
+            if new in revealers:
+                # The pair that is left is that of a page which is not there any more.
+                revealers.remove(old)
+            else:
+                revealers[revealers.index(old)] = new
+                pairs["row"][k] = new
 
     def value(self, pages: Standing, now: float, limit: float = np.inf) -> Revealing:
         """What a look at each page is expected to reveal on this day.
