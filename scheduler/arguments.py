@@ -124,6 +124,17 @@ def budget(name: str, value: float) -> float:
     return float(value)
 
 
+def amount(name: str, value: float) -> float:
+    """One finite number of at least 0.
+
+    Raises:
+        ValueError: if it is anything else.
+    """
+    if isinstance(value, bool) or not math.isfinite(value) or value < 0:
+        raise ValueError(f"{name}: is {value!r}; accepted is a finite number of at least 0")
+    return float(value)
+
+
 def one_of(name: str, value: str, accepted: Sequence[str]) -> str:
     """A word out of those ``accepted``.
 
