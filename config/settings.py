@@ -185,6 +185,15 @@ class PageRule(Group):
     importance: Annotated[float, Number, Field(ge=0)] | None = None
     least_days: Seconds | None = None
     most_days: PositiveSeconds | None = None
+    ephemeral: bool | None = None
+    half_life_hours: Weight | None = None
+
+    @check("half_life_hours")
+    @classmethod
+    def _is_of_a_source(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and info.data.get("ephemeral") is False:
+            raise ValueError("input should not stand where ephemeral is false")
+        return value
 
     @check("most_days")
     @classmethod
@@ -193,6 +202,15 @@ class PageRule(Group):
         if value is not None and least is not None and value < least:
             raise ValueError(f"input should be at least least_days, which is {least:g}")
         return value
+
+
+class Ephemeral(Group):
+    """How pages of which the news counts compete with those that are kept fresh."""
+
+    recognise: bool
+    half_life_hours: Weight
+    item_worth: Weight
+    cost: Literal["request", "delay"]
 
 
 class Daemon(Group):
@@ -293,6 +311,7 @@ class Settings(BaseSettings):
     traps: Traps
     change: Change
     daemon: Daemon
+    ephemeral: Ephemeral
     receiver: Receiver
     parse: Parse
     store: Store

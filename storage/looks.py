@@ -12,7 +12,7 @@ from typing import Any
 
 import aiosqlite
 
-from storage.records import KINDS, Kind, Role, Validators
+from storage.records import KINDS, Kind, Role, SeedLine, Validators
 
 _ROWS = 500
 _KINDS = ", ".join(f"'{kind}'" for kind in KINDS)
@@ -170,15 +170,14 @@ async def runs(connection: aiosqlite.Connection) -> list[LookRun]:
     return [LookRun(row[0], row[1], bool(row[2])) for row in rows]
 
 
-async def seeds(
-    connection: aiosqlite.Connection, before: float
-) -> list[tuple[str, str, str | None, float]]:
-    """Text, URL, URL to fall back to and importance of the seeds that were added before a time."""
+async def seeds(connection: aiosqlite.Connection, before: float) -> list[SeedLine]:
+    """The seeds that were added before a time."""
     rows = await connection.execute_fetchall(
-        "SELECT text, url, fallback_url, importance FROM seed WHERE added_at < ? ORDER BY id",
+        "SELECT text, url, fallback_url, importance, half_life_hours FROM seed "
+        "WHERE added_at < ? ORDER BY id",
         (before,),
     )
-    return [(row[0], row[1], row[2], row[3]) for row in rows]
+    return [SeedLine(*row) for row in rows]
 
 
 async def found_at(connection: aiosqlite.Connection, url: str) -> float | None:

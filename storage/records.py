@@ -1,6 +1,7 @@
 """The nouns that cross packages. Pure values; their words are in :mod:`storage.words`.
 
-It gives out those of ``corrections``, ``host_state``, ``signals``, ``subscribing`` and ``outlook``.
+It gives out those of ``corrections``, ``host_state``, ``signals``, ``subscribing``, ``outlook`` and
+``targets``.
 In order of travel: a :class:`DueUrl` leaves the frontier, becomes a :class:`FetchResult`, is
 reduced and compared into an :class:`Observation`, and stored as part of a :class:`Visit`.
 Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from storage.corrections import Amendment, CopyFinding, Retraction
 from storage.host_state import HeaderSigns, Host, HostState, RobotsRecord
@@ -23,15 +24,16 @@ from storage.subscribing import (
     SubscriptionNoted,
     SubscriptionState,
 )
+from storage.targets import Alias, Churn, Links, Targets
 from storage.words import KINDS, AliasKind, Kind, Outcome, Reason, RobotsStanding, Role, Rung
 
 __all__ = [
     "CLAIM_KINDS", "KINDS", "NO_CLAIMS", "RATE_CLASSES", "Acknowledged", "Advertised", "Agenda",
     "Alias", "AliasKind", "Amendment", "Announcement", "Audit", "Called", "CappedLane", "Capture",
-    "Claim", "ClaimKind", "Claims", "CopyFinding", "Digests", "Discovered", "DueUrl", "Entry",
-    "FetchResult", "HeaderSigns", "Host", "HostState", "Kind", "Links", "Observation", "Outcome",
-    "Outlook", "PageHistory", "Reason", "Retraction", "RobotsRecord", "RobotsStanding",
-    "RobotsVisit", "Role", "Rung", "SeedsSettled", "StoredSeed", "Subscription",
+    "Churn", "Claim", "ClaimKind", "Claims", "CopyFinding", "Digests", "Discovered", "DueUrl",
+    "Entry", "FetchResult", "HeaderSigns", "Host", "HostState", "Kind", "Links", "Observation",
+    "Outcome", "Outlook", "PageHistory", "Reason", "Retraction", "RobotsRecord", "RobotsStanding",
+    "RobotsVisit", "Role", "Rung", "SeedLine", "SeedsSettled", "StoredSeed", "Subscription",
     "SubscriptionNoted", "SubscriptionState", "Supply", "Targets", "Validators", "Visit",
 ]  # fmt: skip
 
@@ -144,57 +146,6 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
-    """The links of one page in document order, as columns of equal length.
-
-    ``urls`` are canonical, ``fetch_urls`` resolved as found, without the fragment,
-    ``rels`` lower-case, space-separated and sorted, ``anchors`` the text.
-    """
-
-    urls: tuple[str, ...] = ()
-    fetch_urls: tuple[str, ...] = ()
-    rels: tuple[str, ...] = ()
-    anchors: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.urls)
-
-
-@dataclass(frozen=True, slots=True)
-class Targets:
-    """URLs for the frontier, as columns of equal length.
-
-    ``held_back`` says why a URL is known but not crawled (``nofollow``, ``depth`` …) or
-    is None; ``trap_shapes`` name the bounded pattern that a URL falls under, with its
-    kind in ``trap_kinds`` and the number of its URLs that are crawled in ``trap_caps``.
-    ``patterns`` name what is closed where its pages turn out to be copies.
-    """
-
-    urls: list[str] = field(default_factory=list)
-    fetch_urls: list[str] = field(default_factory=list)
-    origins: list[str] = field(default_factory=list)
-    roles: list[Role] = field(default_factory=list)
-    depths: list[int] = field(default_factory=list)
-    redirects: list[int] = field(default_factory=list)
-    held_back: list[str | None] = field(default_factory=list)
-    trap_shapes: list[str | None] = field(default_factory=list)
-    trap_kinds: list[str | None] = field(default_factory=list)
-    trap_caps: list[int] = field(default_factory=list)
-    patterns: list[str | None] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.urls)
-
-
-@dataclass(frozen=True, slots=True)
-class Alias:
-    """The visited URL is another name of the page at ``url``."""
-
-    url: str
-    kind: AliasKind
-
-
-@dataclass(frozen=True, slots=True)
 class Capture:
     """What a page's content was reduced to when its bytes were not those of before.
 
@@ -285,11 +236,22 @@ class RobotsVisit:
     host: HostState | None = None
 
 
+class SeedLine(NamedTuple):
+    """A line of the site list as the store takes it; see :class:`StoredSeed`."""
+
+    text: str
+    url: str
+    fallback_url: str | None
+    importance: float = 1.0
+    half_life_hours: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class StoredSeed:
     """A line of the site list, and where its scope stands (``root_url``, None until known).
 
     ``url`` is tried first, ``fallback_url`` where the line has no scheme and nothing answers.
+    ``half_life_hours`` says that what appears there loses half of its worth in so long.
     """
 
     seed_id: int
@@ -299,6 +261,7 @@ class StoredSeed:
     root_url: str | None
     page_id: int | None
     importance: float
+    half_life_hours: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +316,8 @@ class Acknowledged:
     ``supplied`` are the hosts whose frontier grew, by ``pages``, the ids of what is new in it.
     ``retracted`` are visits of this invocation that are failures by now: what each was, and why.
     ``withdrawn`` are the pages, by host, that were due and are no longer. ``claims`` are those of
-    the whole batch that say anything new; they stand in its last entry, and by our clock.
+    the whole batch that say anything new; they stand in its last entry, and by our clock. ``churn``
+    is what a look showed that was not the first, if anything appeared there.
     """
 
     entry: Entry
@@ -362,6 +326,7 @@ class Acknowledged:
     retracted: tuple[tuple[Kind, str], ...] = ()
     withdrawn: tuple[tuple[int, frozenset[int]], ...] = ()
     claims: Claims = field(default=NO_CLAIMS, compare=False)
+    churn: Churn | None = None
 
     @property
     def admitted(self) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import aiosqlite
 
-from storage import amendments, links, near_duplicates, pages
+from storage import amendments, churn, links, near_duplicates, pages
 from storage.records import Kind, Retraction, Rung
 
 #: Verdicts by which a page is the same as at the visit before, but for what differs at each.
@@ -52,7 +52,9 @@ async def take_back(
         return None
     ids = [visit.observation_id for visit in visits]
     await amendments.fail(connection, ids, retraction.reason, retraction.detail, now)
-    await links.forget(connection, page_id, await _forget_versions(connection, visits))
+    captured = await _forget_versions(connection, visits)
+    await links.forget(connection, page_id, captured)
+    await churn.forget(connection, page_id, captured)
     await connection.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
     await pages.take_back(connection, page_id, visits[-1].at)
     await near_duplicates.revise(connection, page_id)

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 import aiosqlite
 
-from storage.records import StoredSeed
+from storage.records import SeedLine, StoredSeed
 
 
 async def add(
     connection: aiosqlite.Connection,
-    seeds: Sequence[tuple[str, str, str | None, float]],
+    seeds: Sequence[SeedLine],
     now: float,
 ) -> None:
-    """Add (text, url, fallback URL, importance); a known URL takes the new importance."""
+    """Add seeds; one whose URL is known takes what the line says now."""
     await connection.executemany(
-        "INSERT INTO seed (text, url, fallback_url, importance, added_at) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (url) DO UPDATE SET text = excluded.text, importance = excluded.importance",
+        "INSERT INTO seed (text, url, fallback_url, importance, half_life_hours, added_at) "
+        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET text = excluded.text, "
+        "importance = excluded.importance, half_life_hours = excluded.half_life_hours",
         [(*seed, now) for seed in seeds],
     )
 
@@ -25,7 +26,8 @@ async def add(
 async def load(connection: aiosqlite.Connection) -> list[StoredSeed]:
     """All seeds of the store, in the order of the list."""
     rows = await connection.execute_fetchall(
-        "SELECT id, text, url, fallback_url, root_url, page_id, importance FROM seed ORDER BY id"
+        "SELECT id, text, url, fallback_url, root_url, page_id, importance, half_life_hours "
+        "FROM seed ORDER BY id"
     )
     return [StoredSeed(*row) for row in rows]
 

@@ -14,6 +14,7 @@ from storage import (
     amendments,
     audits,
     bodies,
+    churn,
     claims,
     copies,
     frontier,
@@ -84,13 +85,14 @@ class VisitTables:
         self._committed = dict(self._retractions)
         visits = [e for e in entries if isinstance(e, Visit)]
         acknowledged = [await self._admit(connection, entry) for entry in entries]
+        await links.record(connection, visits)
+        appeared = await churn.append(connection, visits)
         await bodies.append(connection, visits)
         await pages.record(connection, visits)
         await observations.append(connection, self._run_id, visits)
         await audits.append(connection, visits)
         await memories.record(connection, visits)
         await amendments.append(connection, visits)
-        await links.record(connection, visits)
         kept = await claims.append(connection, entries)
         await host_signals.count(connection, visits)
         await frontier.settle(connection, visits)
@@ -108,7 +110,11 @@ class VisitTables:
         agreed = [e for e in entries if isinstance(e, SubscriptionNoted)]
         await subscriptions.record(connection, agreed)
         acknowledged = [
-            replace(each, retracted=await self._take_back(connection, each.entry))
+            replace(
+                each,
+                retracted=await self._take_back(connection, each.entry),
+                churn=appeared.get(each.entry.due.page_id),
+            )
             if isinstance(each.entry, Visit)
             else each
             for each in acknowledged

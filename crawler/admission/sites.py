@@ -40,6 +40,8 @@ class Seed:
 
     ``url`` is what is fetched. ``text`` without a scheme means https, and ``fallback_url``
     is then the same with http; else it is None. ``importance`` is finite and at least 0.
+    ``half_life_hours`` (above 0) makes it an ephemeral source: what appears there loses half of
+    its worth in so long.
     """
 
     line: int
@@ -48,6 +50,7 @@ class Seed:
     fallback_url: str | None
     importance: float
     source: str
+    half_life_hours: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class _Entry:
     line: int
     text: str
     importance: str = ""
+    half_life_hours: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +135,11 @@ def _collect(entries: Iterable[_Entry | Problem], source: str) -> SiteList:
             problems.append(Problem(entry.line, _shown(entry.text), str(error)))
             continue
         first = seeds.setdefault(canonical(seed.url), seed)
-        if first.importance < seed.importance:
-            seeds[canonical(seed.url)] = replace(first, importance=seed.importance)
+        seeds[canonical(seed.url)] = replace(
+            first,
+            importance=max(first.importance, seed.importance),
+            half_life_hours=first.half_life_hours or seed.half_life_hours,
+        )
     return SiteList(tuple(seeds.values()), tuple(problems))
 
 
@@ -150,7 +157,10 @@ def _seed(entry: _Entry, source: str) -> Seed:
     if len(text.split()) > 1:
         raise ValueError("more than a URL or host (a blank in a URL is written %20)")
     url, fallback_url = _urls(text)
-    return Seed(entry.line, text, url, fallback_url, _importance(entry.importance), source)
+    return Seed(
+        entry.line, text, url, fallback_url, _importance(entry.importance), source,
+        _half_life(entry.half_life_hours),
+    )  # fmt: skip
 
 
 def _urls(text: str) -> tuple[str, str | None]:
@@ -180,6 +190,18 @@ def _importance(text: str) -> float:
     if not (math.isfinite(importance) and importance >= 0):
         raise ValueError(f"importance {text.strip()[:40]!r} is not a number of at least 0")
     return importance
+
+
+def _half_life(text: str) -> float | None:
+    if not text.strip():
+        return None
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = math.nan
+    if not (math.isfinite(hours) and hours > 0):
+        raise ValueError(f"half_life_hours {text.strip()[:40]!r} is not a number above 0")
+    return hours
 
 
 def _read_lines(lines: Sequence[str], header_expected: bool) -> Iterator[_Entry | Problem]:
@@ -221,7 +243,10 @@ def _read_text(lines: Iterable[str]) -> Iterator[_Entry]:
 def _read_csv(lines: Sequence[str], start: int, header: Header) -> Iterator[_Entry | Problem]:
     """The rows below a header, which are the lines from index ``start``."""
     columns, column = header.columns, header.url
-    weight = columns.index("importance") if "importance" in columns else len(columns)
+    weight, half_life = (
+        columns.index(name) if name in columns else len(columns)
+        for name in ("importance", "half_life_hours")
+    )
     rows = csv.reader(lines[start:], delimiter=header.delimiter, strict=True)
     while True:
         # A row may stand on several lines; it is named by its first.
@@ -235,7 +260,9 @@ def _read_csv(lines: Sequence[str], start: int, header: Header) -> Iterator[_Ent
             return
         if any(cell.strip() for cell in row) and not row[0].startswith("#"):
             cells = dict(enumerate(row))
-            yield _Entry(first + 1, cells.get(column, ""), cells.get(weight, ""))
+            yield _Entry(
+                first + 1, cells.get(column, ""), cells.get(weight, ""), cells.get(half_life, "")
+            )
 
 
 class _XmlReader:

@@ -125,7 +125,7 @@ def described(settings: Settings, seeds: Sequence[StoredSeed], run: ArchivedRun)
     listed = [
         {
             "text": seed.text, "url": seed.url, "fallback_url": seed.fallback_url,
-            "importance": seed.importance,
+            "importance": seed.importance, "half_life_hours": seed.half_life_hours,
         }
         for seed in seeds
     ]  # fmt: skip

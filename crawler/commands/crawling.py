@@ -27,6 +27,7 @@ from crawler.commands.assembly import (
     stopping_on_signals,
 )
 from crawler.commands.correcting import correct
+from crawler.commands.daemon_order import given
 from crawler.commands.formats import require_readable
 from crawler.commands.glimpse import Glimpse
 from crawler.commands.grouping import Watch, catch_up
@@ -150,9 +151,7 @@ async def _open_run(
     if not order.seeds and not await seeds.load(database.reader):
         raise CrawlError(_NOTHING_TO_CRAWL)
     async with database.transaction() as connection:
-        await seeds.add(
-            connection, [(s.text, s.url, s.fallback_url, s.importance) for s in order.seeds], now
-        )
+        await seeds.add(connection, given(order.seeds), now)
         if resume and last is not None:
             await runs.reopen(connection, last.run_id)
             await frontier.resume_run(connection, now)

@@ -12,6 +12,7 @@ from crawler.commands.assembly import copy_rule
 from crawler.errors import CrawlError
 from storage import copies, pages, runs, seeds
 from storage.database import Database
+from storage.records import SeedLine
 
 NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
 
@@ -35,9 +36,9 @@ class DaemonOrder:
 Reread = Callable[[], DaemonOrder]
 
 
-def given(named: Sequence[Seed]) -> list[tuple[str, str, str | None, float]]:
+def given(named: Sequence[Seed]) -> list[SeedLine]:
     """Seeds as the store takes them."""
-    return [(s.text, s.url, s.fallback_url, s.importance) for s in named]
+    return [SeedLine(s.text, s.url, s.fallback_url, s.importance, s.half_life_hours) for s in named]
 
 
 async def open_run(database: Database, settings: Settings, order: DaemonOrder, now: float) -> int:

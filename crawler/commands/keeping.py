@@ -53,6 +53,7 @@ from crawler.commands.resuming import resume_time
 from crawler.commands.retaining import retention_of
 from crawler.commands.serving import Parts, Service
 from crawler.commands.sources.areas import Areas
+from crawler.commands.sources.exchange import exchange_of
 from crawler.commands.sources.page_rules import terms
 from crawler.commands.sources.weighing import Weighing, weigh
 from crawler.commands.usage import Usage
@@ -200,6 +201,7 @@ class _Daemon:
         """Let the agenda share so many requests a day as the settings say."""
         said = self._settings.daemon
         self.agenda.audit_share, self.agenda.budget = said.audit_share, budget
+        self.agenda.exchange = exchange_of(self._settings.ephemeral, said)
         self.agenda.sharing.terms = NewPages(
             said.new_page_worth, said.least_discovery, said.most_discovery,
             come=self._settings.crawl.scope != "list",
@@ -209,7 +211,10 @@ class _Daemon:
         known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
         host = np.array([known[origin] for origin in origins], np.intp)
         importance = self._weighing.importances(page_id, urls, host, list(known))
-        found = terms(urls, self._areas.codes(urls), importance, self._settings.daemon.rules)
+        found = terms(
+            urls, self._areas.codes(urls), importance, self._settings.daemon.rules,
+            self._weighing.half_lives(page_id, urls),
+        )  # fmt: skip
         found.never[:] |= self._chosen.left_out_of(urls, self._assembly.admission.scope)
         return found
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from config.settings import Politeness
 from crawler.commands.glimpse import Glimpse
+from crawler.commands.sources.exchange import costs_of
 from crawler.commands.sources.limits import Limits, limits_of
 from crawler.commands.sources.spacing import Spacing
 from crawler.pacing import Pacer
@@ -103,12 +104,10 @@ class Noting:
         """How it stands now, and what it expects."""
         known = await hosts.load(self._reader, self._agenda.host_ids)
         by_id = {host.host_id: host for host in known}
-        limits = limits_of(
-            [by_id[host_id] for host_id in self._agenda.host_ids],
-            await hosts.exchange_s(self._reader),
-            self._spacing,
-        )
+        in_order = [by_id[host_id] for host_id in self._agenda.host_ids]
+        limits = limits_of(in_order, await hosts.exchange_s(self._reader), self._spacing)
         await self._agenda.at_rest()
+        self._agenda.costs = costs_of(in_order, self._spacing.delay_s)
         self._refresher.limits(limits.lane, limits.per_day)
         # At one moment: pages come and are looked at while the rest is worked out.
         pages = Census.of(self._agenda.pages)

@@ -72,7 +72,8 @@ def terms_of(
 ) -> Terms:
     """On which terms the pages are kept."""
     weights = weighing.importances(pages.page_id, pages.url, codes, origins)
-    return terms(pages.url, Areas().codes(pages.url), weights, order.rules)
+    half_lives = weighing.half_lives(pages.page_id, pages.url)
+    return terms(pages.url, Areas().codes(pages.url), weights, order.rules, half_lives)
 
 
 async def relearnt(connection: aiosqlite.Connection) -> Learnt | None:

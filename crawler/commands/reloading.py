@@ -11,10 +11,16 @@ _OF_LANES: Final = ("key", "groups")
 
 
 def taken_over(running: Settings, asked: Settings) -> Settings:
-    """The settings in force from now on: of ``daemon``, ``politeness`` and ``alerts`` as asked."""
+    """The settings in force from now on.
+
+    Of ``daemon``, ``ephemeral``, ``politeness`` and ``alerts`` as asked, of the rest as they were.
+    """
     lanes = {name: getattr(running.politeness, name) for name in _OF_LANES}
     politeness = asked.politeness.model_copy(update=lanes)
-    taken = {"daemon": asked.daemon, "politeness": politeness, "alerts": asked.alerts}
+    taken = {
+        "daemon": asked.daemon, "ephemeral": asked.ephemeral, "politeness": politeness,
+        "alerts": asked.alerts,
+    }  # fmt: skip
     return running.model_copy(update=taken)
 
 

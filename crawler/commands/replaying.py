@@ -29,7 +29,7 @@ from crawler.tally import Tally
 from scheduler.agenda import BreadthFirst
 from storage import copies, frontier, hosts, observations, pages, retention, runs, seeds
 from storage.database import Database, open_store
-from storage.records import FetchResult, Host
+from storage.records import FetchResult, Host, SeedLine
 from storage.runs import RunState
 
 #: In the record of a run: when the store was made from which it is replayed (Unix seconds).
@@ -53,7 +53,7 @@ class RunPast:
     """
 
     began_at: float
-    seeds: Sequence[tuple[str, str, str | None, float]]
+    seeds: Sequence[SeedLine]
     exchanges: Callable[[float], AsyncIterator[Played]]
     probe: Callable[[str, float], Awaitable[FetchResult | None]]
     is_lasting: bool = False

@@ -28,7 +28,7 @@ from storage import hosts, looks, versions
 from storage.database import reading
 from storage.errors import StoreError
 from storage.looks import Extent, Look, LookRun, SeenVersion
-from storage.records import FetchResult, Outcome, RobotsRecord
+from storage.records import FetchResult, Outcome, RobotsRecord, SeedLine
 
 _TOLD_EVERY: Final = 500
 _SAW_CONTENT: Final = frozenset({Outcome.FETCHED, Outcome.NOT_MODIFIED})
@@ -37,7 +37,6 @@ _LISTED: Final = 20
 
 
 #: A line of the site list: its text, URL, URL to fall back to and importance.
-_Line = tuple[str, str, str | None, float]
 
 
 @dataclass(slots=True)
@@ -137,12 +136,14 @@ class StoredPast:
             run.began_at, seeds, exchanges, _no_probe, run.is_lasting, source=self._made_at
         )
 
-    async def _schemes(self, run: LookRun, seeds: Sequence[_Line]) -> AsyncIterator[Played]:
+    async def _schemes(self, run: LookRun, seeds: Sequence[SeedLine]) -> AsyncIterator[Played]:
         """The robots.txt by which it was decided whether a line without a scheme is https."""
-        open_lines = {str(origin(line[1])): line for line in seeds if line[2] is not None}
-        for at_origin, (_, url, fallback_url, _) in open_lines.items():
-            secure = await looks.found_at(self._connection, canonical(url))
-            plain = await looks.found_at(self._connection, canonical(fallback_url or url))
+        open_lines = {
+            str(origin(line.url)): line for line in seeds if line.fallback_url is not None
+        }
+        for at_origin, line in open_lines.items():
+            secure = await looks.found_at(self._connection, canonical(line.url))
+            plain = await looks.found_at(self._connection, canonical(line.fallback_url or line.url))
             robots = await self._robots_at(at_origin)
             if robots is not None and (secure is not None or plain is not None):
                 no_https = plain is not None and (secure is None or plain < secure)
@@ -227,10 +228,12 @@ def _source_of(record: str) -> object:
     return said.get(REPLAYED_FROM) if isinstance(said, dict) else None
 
 
-def _is_site(line: _Line) -> bool:
+def _is_site(line: SeedLine) -> bool:
     """Whether a line has addresses that are any."""
     try:
-        return all(is_http(canonical(url)) for url in (line[1], line[2]) if url is not None)
+        return all(
+            is_http(canonical(url)) for url in (line.url, line.fallback_url) if url is not None
+        )
     except ValueError:
         return False
 

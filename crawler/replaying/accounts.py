@@ -10,18 +10,16 @@ from typing import Any
 
 from crawler.replaying.captures import ArchiveInfo
 from crawler.replaying.messages import named
+from storage.records import SeedLine
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A run: when it began (Unix seconds), whether it was a daemon's, and its site list.
-
-    Each line of that has a text, a URL, one to fall back to, and an importance.
-    """
+    """A run: when it began (Unix seconds), whether it was a daemon's, and its site list."""
 
     began_at: float
     is_lasting: bool
-    seeds: tuple[tuple[str, str, str | None, float], ...]
+    seeds: tuple[SeedLine, ...]
 
 
 def accounts_of(infos: Iterable[ArchiveInfo]) -> list[Account]:
@@ -53,9 +51,10 @@ def _moment(value: Any) -> float:
     return at
 
 
-def _seed(line: Any) -> tuple[str, str, str | None, float]:
-    fallback = line["fallback_url"]
-    return (
+def _seed(line: Any) -> SeedLine:
+    # An archive of before half-lives does not say one.
+    fallback, half_life = line["fallback_url"], line.get("half_life_hours")
+    return SeedLine(
         str(line["text"]), str(line["url"]), None if fallback is None else str(fallback),
-        float(line["importance"]),
+        float(line["importance"]), None if half_life is None else float(half_life),
     )  # fmt: skip

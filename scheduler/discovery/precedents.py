@@ -93,19 +93,24 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Revealing:
-    """What looks at n pages are taken to reveal; all columns have length n.
+    """What looks at n pages are taken to reveal.
 
     Attributes:
-        worth: W, importance times days.
-        pages: E, new pages.
+        worth: (n,), W, importance times days.
+        pages: (n,), E, new pages.
         unknown: new pages of all sites that are thought to be there and unknown.
         per_day: new pages a day of all sites, of those that any page reveals.
+        by, item: (m,) each, the rows of a page and of a precedent that it reveals; -1: forgotten.
+        waited: (m,), τ of that precedent.
     """
 
     worth: Floats
     pages: Floats
     unknown: float
     per_day: float
+    by: Rows
+    item: Rows
+    waited: Floats
 
 
 class Precedents:
@@ -206,6 +211,9 @@ class Precedents:
             np.bincount(row, unknown[place], minlength=n) + again * since,
             float(unknown.sum()),
             float(rate[known].sum()),
+            row,
+            self._precedents.rows["row"][place],
+            waited[place],
         )
 
     def _unexplored(

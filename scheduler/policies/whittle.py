@@ -32,6 +32,11 @@ Method: one closed form a source, O(n). Numerical form: with h = μT and y = kh,
 γ = (Λξ̄T/C) k [ (φ(y) − e^{−y}) + e^{−y}(1 − φ(h)) ], φ(z) = (1 − e^{−z})/z, both terms of which are
 at least 0; each is a series where its argument is small. The error is 1e-12 of the index.
 
+Where sources may be crawled at any time, T → 0, with the time τ since the crawl (P is the lower
+incomplete gamma function, regularised):
+
+    γ(τ) = (u*/C) [ 1 − (1 + μτ) e^{−μτ} ] = (u*/C) P(2, μτ),   u* = Λξ̄/μ
+
 Edge cases: Λ = 0 or ξ̄ = 0 gives 0. μ = 0 gives 0, after any time: what never fades loses nothing by
 waiting, so at any price above 0 the crawl is put off. C = 0 is refused: a crawl that costs nothing
 is no choice. Never crawled means x = u*, hence u*/C.
@@ -50,6 +55,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import gammainc, gammaincinv
 
 from scheduler import arguments
 from scheduler.arguments import Floats
@@ -84,6 +90,61 @@ def index(
     step = arguments.budget("period", period)
     k, income, mu, price = _together(k, income, mu, price)
     return _result(income * step * _visited(k, mu * step) / price)
+
+
+def index_after(
+    elapsed: ArrayLike,
+    arrival_rate: ArrayLike,
+    mean_utility: ArrayLike,
+    decay: ArrayLike,
+    *,
+    cost: ArrayLike = 1.0,
+) -> Floats:
+    """γ(τ) so long after a crawl, where crawls may come at any time; inf: never crawled.
+
+    When as much time has passed as an item lives on average, 1/μ, it is 1 − 2/e of u*, here 3.
+
+    >>> index_after([0.0, 0.5, np.inf], 6.0, 1.0, 2.0).round(6).tolist()
+    [0.0, 0.792723, 3.0]
+
+    Raises:
+        ValueError: as the module says.
+    """
+    tau = _checked("elapsed", elapsed, _elapsed)
+    income, mu, price = _sources(arrival_rate, mean_utility, decay, cost)
+    tau, income, mu, price = _together(tau, income, mu, price)
+    fading = mu > 0
+    with np.errstate(over="ignore"):
+        share = gammainc(2.0, np.where(fading, mu, 0.0) * np.where(fading, tau, 0.0))
+        worth = np.divide(income, mu, out=np.zeros_like(tau), where=fading) * share
+    return _result(worth / price)
+
+
+def elapsed_at(
+    price: float,
+    arrival_rate: ArrayLike,
+    mean_utility: ArrayLike,
+    decay: ArrayLike,
+    *,
+    cost: ArrayLike = 1.0,
+) -> Floats:
+    """The time τ after a crawl at which γ(τ) is the price λ; inf where it never is, λC ≥ u*.
+
+    The inverse of :func:`index_after`.
+
+    >>> elapsed_at(3 * (1 - 2 / np.e), 6.0, 1.0, [2.0, 200.0]).round(6).tolist()
+    [0.5, inf]
+
+    Raises:
+        ValueError: as the module says, or if the price is negative or not finite.
+    """
+    arguments.amount("price", price)
+    income, mu, per_crawl = _sources(arrival_rate, mean_utility, decay, cost)
+    income, mu, per_crawl = _together(income, mu, per_crawl)
+    earns = (mu > 0) & (income > 0)
+    share = np.divide(price * per_crawl * mu, income, out=np.ones_like(income), where=earns)
+    y = gammaincinv(2.0, np.minimum(share, 1.0))
+    return _result(np.divide(y, mu, out=np.full_like(mu, np.inf), where=earns))
 
 
 def index_at(
@@ -199,6 +260,13 @@ def _whole_or_never(name: str, values: Floats) -> Floats:
     column = np.asarray(values, dtype=np.float64)
     # Above 2⁵³ every float is whole, infinity among them.
     arguments.counts(name, np.minimum(column, 2.0**53))
+    return column
+
+
+def _elapsed(name: str, values: Floats) -> Floats:
+    column = np.asarray(values, dtype=np.float64)
+    # Never crawled is infinitely long ago.
+    arguments.non_negative(name, np.where(np.isposinf(column), 0.0, column))
     return column
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from math import inf
 from random import Random
 from typing import Final
@@ -27,22 +26,23 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from scheduler.arguments import Floats
+from scheduler.arguments import Bools, Floats
 from scheduler.recrawl import moves
 from scheduler.recrawl.appraisal import Appraisal, Inquiry, appraise
 from scheduler.recrawl.discovering import Discovering
 from scheduler.recrawl.drawing import Drawing
+from scheduler.recrawl.ephemeral import Exchange
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.recalling import recall
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.sharing import NewPages, Sharing
+from scheduler.recrawl.supplying import bring
 from scheduler.recrawl.terms import TermsOf
 from scheduler.recrawl.unlearnt import Unlearnt
 from scheduler.recrawl.watchlist import Watchlist
 from scheduler.recrawl.window import Window
-from scheduler.sources import Rows
 from storage import hosts, watched
-from storage.records import Acknowledged, DueUrl, Host, Reason, Supply, Visit
+from storage.records import Acknowledged, Churn, DueUrl, Host, Reason, Supply, Visit
 from storage.watched import WatchedPages
 
 log = logging.getLogger(__name__)
@@ -84,6 +84,7 @@ class RecrawlAgenda:
         self.pages = Watchlist(recheck_days)
         self._discovering = Discovering()
         self.sharing = Sharing(NewPages())
+        self.exchange, self.costs = Exchange(), np.ones(0)
         self.budget = inf
         #: New pages thought to be there unknown, and those a day, as of the last look over all.
         self.unknown_pages = self.new_per_day = 0.0
@@ -94,12 +95,14 @@ class RecrawlAgenda:
         self._window = Window()
         self._wanted = _LEAST
         self._settled: list[Visit] = []
+        self._churned: list[tuple[int, float, Churn]] = []
         self._found: list[int] = []
         self._withdrawn: list[int] = []
         self._unlearnt = Unlearnt(reader, self.pages)
         self._drawing = Drawing(reader, rng)
         self.audit_share = 0.0
         self._audits_due = 0.0
+        self._source: Bools = np.zeros(0, np.bool_)
         self._looked_at = 0.0
         self._room = 0
         self._wants_look = True
@@ -115,7 +118,8 @@ class RecrawlAgenda:
         self.pages, self._discovering = Watchlist(self._recheck_days), Discovering()
         self._host_codes, self._host_ids, self._origins = {}, [], {}
         self._window, self._settled, self._found = Window(), [], []
-        self._withdrawn, self._unlearnt = [], Unlearnt(self._reader, self.pages)
+        self._withdrawn, self._churned = [], []
+        self._unlearnt = Unlearnt(self._reader, self.pages)
         self._wants_look = True
 
     async def at_rest(self) -> None:
@@ -164,7 +168,7 @@ class RecrawlAgenda:
         found = found.take(known)
         origins = [self._origins[host_id] for host_id in found.host_id.tolist()]
         terms = self._terms_of(found.page_id, found.url, origins)
-        self.pages.reweigh(rows, terms.importance)
+        self.pages.reweigh(rows, terms.importance, terms.half_life_days)
         self._refresher.reweigh(rows, terms.importance)
 
     async def inherit(self, page_ids: Collection[int]) -> None:
@@ -198,6 +202,9 @@ class RecrawlAgenda:
         """Note what has committed; it is learnt with the next look."""
         if isinstance(acknowledged.entry, Visit):
             self._settled.append(acknowledged.entry)
+            if acknowledged.churn is not None:
+                it = acknowledged.entry.observation
+                self._churned.append((it.page_id, it.at / _DAY_S, acknowledged.churn))
         self._found.extend(acknowledged.pages)
         self._unlearnt.claimed(acknowledged.claims)
         for _, page_ids in acknowledged.withdrawn:
@@ -257,8 +264,18 @@ class RecrawlAgenda:
                 )  # fmt: skip
             self.pages.settle(row, visit)
             self._unlearnt.seen(row, visit.observation)
+        churned, self._churned = self._churned, []
+        self._make_way(self._discovering.churned(self.pages, churned))
         await moves.follow(self._reader, self.pages, settled)
         await self._unlearnt.meet_sources()
+
+    def _make_way(self, rows: Sequence[int]) -> None:
+        """Something appeared at these pages; of an ephemeral source it comes before what waits."""
+        for row in rows:
+            if row < len(self._source) and self._source[row]:
+                self._wants_look = True
+                for due in self._window.clear(self._host_ids[self.pages["host"][row]]):
+                    self.pages["taken"][self.pages.row(due.page_id)] = False
 
     # -- what people want to know ------------------------------------------------
 
@@ -306,7 +323,7 @@ class RecrawlAgenda:
             since=found.since / _DAY_S, asked=found.asked / _DAY_S, captured=found.captured,
             away=found.alias, gone=found.gone.astype(np.int16), area=terms.area,
             found_at=found.found_at / _DAY_S, not_before=self._not_before(found),
-            sitemap=found.sitemap,
+            sitemap=found.sitemap, half_life=terms.half_life_days,
         )  # fmt: skip
         self._refresher.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
         self._discovering.watch(rows, codes, found.url, found.found_at / _DAY_S)
@@ -343,16 +360,19 @@ class RecrawlAgenda:
         return Inquiry(
             now / _DAY_S, self._unlearnt.news(), free, self._room, drawing,
             self.sharing.terms.worth, self.sharing.terms.revealed, self.sharing.favoured,
-            self.budget,
+            self.budget, self.exchange,
+            np.append(self.costs, np.ones(len(self._host_codes) - len(self.costs))),
         )  # fmt: skip
 
     async def _fill(self, found: Appraisal, now: float) -> set[int]:
         """Bring the chosen pages into the window, and those in it into their order."""
         self.unknown_pages, self.new_per_day = found.unknown, found.per_day
+        self._source = found.source
         self._window.revalue(lambda due: self._now_worth(due, found.worth))
         supplied: set[int] = set()
         for first in range(0, len(found.chosen), _READ):
-            supplied |= await self._supply(found.chosen[first : first + _READ], found, now)
+            rows = found.chosen[first : first + _READ]
+            supplied |= await bring(self._reader, self.pages, self._window, rows, found, now)
         if len(found.chosen) < self._room:
             # There is no more to be had: look again when some of it is used up.
             self._wanted = max(_LEAST, len(self._window))
@@ -367,20 +387,3 @@ class RecrawlAgenda:
         row = self.pages.row(due.page_id)
         # What was found since a thread began is not in its answer.
         return inf if due.audit or row is None or row >= len(worth) else float(worth[row])
-
-    async def _supply(self, rows: Rows, found: Appraisal, now: float) -> set[int]:
-        page_ids = self.pages["page_id"][rows].tolist()
-        self.pages["taken"][rows] = True
-        loaded = await watched.due_urls(self._reader, page_ids, now)
-        by_page = {due.page_id: due for due in loaded}
-        supplied = set()
-        for row, page_id in zip(rows.tolist(), page_ids, strict=True):
-            due = by_page.get(page_id)
-            if due is None:
-                self.pages.drop(np.array([row]))
-                continue
-            reason = Reason.DISCOVERY if found.discovers[row] else Reason.REFRESH
-            due = replace(due, attempt=int(self.pages["failures"][row]), reason=reason)
-            self._window.add(float(found.worth[row]), due)
-            supplied.add(due.host_id)
-        return supplied

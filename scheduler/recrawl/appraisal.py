@@ -10,6 +10,7 @@ import numpy as np
 from scheduler.arguments import Bools, Floats, Ints
 from scheduler.recrawl.choosing import worthiest
 from scheduler.recrawl.discovering import Discovering
+from scheduler.recrawl.ephemeral import Exchange, fading
 from scheduler.recrawl.news import News
 from scheduler.recrawl.refresher import Refresher
 from scheduler.recrawl.watchlist import Watchlist
@@ -30,6 +31,8 @@ class Inquiry:
             known yet.
         favoured: whether looks for discovery come before all others, or after; None: neither.
         budget: looks a day.
+        exchange: on which terms ephemeral sources compete.
+        cost: (H,), what a look at one of each host costs.
     """
 
     now: float
@@ -41,6 +44,8 @@ class Inquiry:
     revealed: float
     favoured: bool | None
     budget: float
+    exchange: Exchange
+    cost: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class Appraisal:
         worth: (n,), what a look at each page is worth.
         discovers: (n,), whether most of that is for pages that are not captured yet.
         chosen: the rows that come into the window, the worthiest first.
+        source: (n,), whether a page is taken for an ephemeral source.
         hazard: (n,), the changes expected since the last look, where pages are drawn; else empty.
         unknown, per_day: new pages that are thought to be there unknown, and those a day.
     """
@@ -58,13 +64,15 @@ class Appraisal:
     worth: Floats
     discovers: Bools
     chosen: Rows
+    source: Bools
     hazard: Floats
     unknown: float
     per_day: float
 
 
-#: What is not favoured comes after all that is.
-_AFTER: Final = 1e-100
+#: What is not favoured comes after all that is; what comes at once is no exception to that.
+_AFTER: Final = 1e-150
+_AT_ONCE: Final = 1e120
 
 
 def appraise(
@@ -75,6 +83,7 @@ def appraise(
     A look is worth what it keeps fresh and what it reveals together. A page that has never been
     captured must be once, sooner or later, so that waiting saves nothing: it is worth a turn (the
     days in which all captured pages could be looked at) more than one that has certainly changed.
+    Of ephemeral sources, and of what appears there, :mod:`scheduler.recrawl.ephemeral` speaks.
     """
     asked.news.teach(refresher)
     fresh = refresher.worth(asked.now)
@@ -82,12 +91,16 @@ def appraise(
     new = asked.revealed * revealing.worth
     captured = pages["captured"].astype(np.bool_, copy=False)
     turn = int(np.count_nonzero(captured)) / asked.budget
-    worth = pages.weighted(fresh + new, asked.now, turn, asked.new_page)
-    discovers: Bools = (new > fresh) | ~captured
+    faded = fading(pages, discovering, revealing, asked.exchange, asked.now, asked.cost)
+    worth = pages.weighted(np.maximum(fresh + new, faded.worth), asked.now, turn, asked.new_page)
+    worth[faded.urgency > 0] = _AT_ONCE * faded.urgency[faded.urgency > 0]
+    discovers: Bools = (np.maximum(new, faded.worth) > fresh) | ~captured
     left = np.where(pages.may_be_asked(asked.now), worth, 0.0)
     if asked.favoured is not None:
         left[discovers != asked.favoured] *= _AFTER
     host = pages["host"].astype(np.intp, copy=False)
     hazard = refresher.beliefs(asked.now).hazard if asked.drawing else np.empty(0)
     chosen = worthiest(left, host, asked.free, asked.room)
-    return Appraisal(worth, discovers, chosen, hazard, revealing.unknown, revealing.per_day)
+    return Appraisal(
+        worth, discovers, chosen, faded.source, hazard, revealing.unknown, revealing.per_day
+    )

@@ -8,22 +8,31 @@ are remembered by their URLs (:mod:`scheduler.discovery.precedents`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.arguments import Floats
 from scheduler.discovery.precedents import Precedents, Revealing, Standing
+from scheduler.recrawl.churning import Appearing, Churning
 from scheduler.recrawl.watchlist import Watchlist
 from scheduler.sources import Rows
+from storage.records import Churn
+
+_DAY_S: Final = 86_400.0
 
 
 class Discovering:
-    """Learns of all watched pages which of them reveal new ones."""
+    """Learns of all watched pages which of them reveal new ones, and whose links churn.
+
+    Attributes:
+        churning: which pages' links do.
+    """
 
     def __init__(self) -> None:
         self._precedents = Precedents()
+        self.churning = Churning()
         # By the hashes of URLs: a half of the memory, and two of a million pages share one once in
         # ten million runs.
         self._row_of: dict[int, int] = {}
@@ -67,6 +76,21 @@ class Discovering:
         elif found_at > before:
             self._precedents.reveal(row, by)
 
+    def churned(self, pages: Watchlist, seen: Sequence[tuple[int, float, Churn]]) -> list[int]:
+        """Looks at pages (ids), on these days, at which something appeared; the rows."""
+        known = [(row, at, it) for page, at, it in seen if (row := pages.row(page)) is not None]
+        self.churning.learn(
+            Appearing(
+                np.array([row for row, _, _ in known], np.intp),
+                np.array([at for _, at, _ in known], np.float64),
+                np.array([it.since / _DAY_S for _, _, it in known], np.float64),
+                np.array([it.appeared for _, _, it in known], np.int64),
+                np.array([it.dropped for _, _, it in known], np.int64),
+                np.array([it.stayed for _, _, it in known], np.int64),
+            )
+        )
+        return [row for row, _, _ in known]
+
     @property
     def newest(self) -> list[int]:
         """The rows of the pages that are remembered as new, in the order of their coming."""
@@ -75,6 +99,7 @@ class Discovering:
     def inherit(self, old: int, new: int) -> None:
         """The page of one row stands at another one now."""
         self._precedents.move(old, new)
+        self.churning.inherit(old, new)
 
     def revealing(self, pages: Watchlist, now: float) -> Revealing:
         """What a look at each page is expected to reveal on this day."""

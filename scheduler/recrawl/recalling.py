@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,11 +11,13 @@ import numpy as np
 
 from scheduler.arguments import Floats
 from scheduler.discovery.sightings import looked_before
+from scheduler.recrawl.churning import Appearing
 from scheduler.recrawl.discovering import Discovering
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.watchlist import Watchlist
 from scheduler.sources import Rows
-from storage import sightings, watched
+from storage import churn, sightings, watched
+from storage.churn import StoredChurn
 
 _DAY_S: Final = 86_400.0
 #: Pages that are asked for at once.
@@ -27,6 +30,7 @@ async def recall(
     """Learn which of these pages revealed new ones, by all looks at them."""
     newest = np.array(discovering.newest, np.intp)
     moved = await watched.moves(reader)
+    discovering.churning.learn(appearing(await churn.load(reader), pages, moved))
     order = np.argsort(looks.at, kind="stable")
     shown = order[~looks.gone[order]]
     for first in range(0, len(newest), _AT_ONCE):
@@ -40,6 +44,15 @@ async def recall(
         ever = looked_before(looks.row[shown], looks.at[shown], by, at)
         before[np.isneginf(ever)] = -np.inf
         _tell(discovering, pages, Sighted(by, row, at, before))
+
+
+def appearing(stored: StoredChurn, pages: Watchlist, moved: Mapping[int, int]) -> Appearing:
+    """What the store has of churn, of watched pages, as which they stand now."""
+    row, known = pages.rows(watched.where_now(stored.page_id, moved))
+    return Appearing(
+        row, stored.at[known] / _DAY_S, stored.since[known] / _DAY_S, stored.appeared[known],
+        stored.dropped[known], stored.stayed[known],
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

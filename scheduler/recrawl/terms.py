@@ -20,6 +20,8 @@ class Terms:
         never: True for those that are not asked for at all.
         least_days: days from one look to the next at least.
         most_days: days after which a look comes before all that are not overdue; inf: none.
+        half_life_days: in which what appears at an ephemeral source loses half of its worth; inf:
+            it is one with the usual half-life, 0: it is none, nan: that is to be found out.
     """
 
     area: Rows
@@ -27,6 +29,7 @@ class Terms:
     never: Bools
     least_days: Floats
     most_days: Floats
+    half_life_days: Floats
 
 
 #: The terms of pages, by their ids, their URLs and the origins of their hosts.

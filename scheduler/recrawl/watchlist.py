@@ -73,6 +73,7 @@ _ROW: Final = np.dtype(
         ("most", np.float64),
         ("taken", np.bool_),
         ("sitemap", np.bool_),
+        ("half_life", np.float64),
     ]
 )
 
@@ -87,6 +88,8 @@ class Watchlist:
     ``taken`` pages are being asked for, and nothing is asked for again before ``not_before``. An
     ``away`` page leads to another one: there is no copy of it. Where it does so for good it is
     asked again after ``recheck_days``, and then each time when it has done so for as long again.
+    ``half_life`` says whether it is an ephemeral source, as
+    :class:`~scheduler.recrawl.terms.Terms` has it.
     """
 
     def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:
@@ -191,9 +194,9 @@ class Watchlist:
         found: Floats = gone / (days + _LIVED_DAYS)
         return found
 
-    def reweigh(self, rows: Rows, importance: Floats) -> None:
-        """These pages weigh so much from now on, (m,) each."""
-        self._rows["importance"][rows] = importance
+    def reweigh(self, rows: Rows, importance: Floats, half_life: Floats) -> None:
+        """These pages weigh so much from now on, and are sources or not, (m,) each."""
+        self._rows["importance"][rows], self._rows["half_life"][rows] = importance, half_life
 
     def rows(self, page_id: Ints) -> tuple[Rows, Bools]:
         """The rows of those of these pages, (m,), that are watched, and which they are."""

@@ -83,6 +83,15 @@ class Window:
         place = next((i for i, (_, due) in enumerate(row) if due.page_id == page_id), None)
         return None if place is None else self._take(host_id, place)
 
+    def clear(self, host_id: int) -> list[DueUrl]:
+        """Take back all pages of a host that were not drawn at random."""
+        row = self._hosts.pop(host_id, [])
+        kept = [each for each in row if each[1].audit]
+        if kept:
+            self._hosts[host_id] = kept
+        self._size -= len(row) - len(kept)
+        return [due for _, due in row if not due.audit]
+
     def _take(self, host_id: int, place: int) -> DueUrl:
         _, due = self._hosts[host_id].pop(place)
         if not self._hosts[host_id]:

@@ -14,6 +14,7 @@ from typing import Any
 from unittest import mock
 
 from crawler.admission.sites import Seed
+from crawler.commands.daemon_order import given
 from storage import runs, seeds, visits
 from storage.database import open_store
 from storage.records import Entry, Visit
@@ -30,8 +31,7 @@ async def write(
     database = await open_store(directory / "replayed.db")
     try:
         async with database.transaction() as connection:
-            rows = [(s.text, s.url, s.fallback_url, s.importance) for s in seeded]
-            await seeds.add(connection, rows, 0.0)
+            await seeds.add(connection, given(seeded), 0.0)
             tables = VisitTables(await runs.start(connection, 0.0, "{}"))
         with _timed(parts):
             started_at = process_time_ns()

@@ -119,7 +119,8 @@ def _terms_of() -> TermsOf:
     def terms(_page_id: Ints, urls: Sequence[str], _origins: Sequence[str]) -> Terms:
         n = len(urls)
         none = np.zeros(n)
-        return Terms(areas.codes(urls), np.ones(n), none.astype(np.bool_), none, none + np.inf)
+        never = none.astype(np.bool_)
+        return Terms(areas.codes(urls), np.ones(n), never, none, none + np.inf, none + np.nan)
 
     return terms
 

@@ -45,8 +45,9 @@ def revealed(agenda: RecrawlAgenda) -> dict[int, set[int]]:
 def terms(page_id: Any, urls: Any, _origins: Any) -> Terms:
     n = len(urls)
     return Terms(
-        np.zeros(n, np.intp), np.ones(n), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf)
-    )
+        np.zeros(n, np.intp), np.ones(n), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf),
+        np.full(n, np.nan),
+    )  # fmt: skip
 
 
 async def test_after_a_start_it_knows_who_reveals_what_as_before(

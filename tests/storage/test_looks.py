@@ -10,7 +10,7 @@ import pytest
 from storage import looks
 from storage.database import reading
 from storage.looks import Extent, Look, LookRun
-from storage.records import Validators
+from storage.records import SeedLine, Validators
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
 
@@ -133,5 +133,7 @@ async def test_seeds_are_those_that_were_added_by_then(store: SmallStore) -> Non
             added_at=AT + number,
         )  # fmt: skip
     async with reading(store.path) as connection:
-        assert await looks.seeds(connection, AT + 1.0) == [("0", "http://0.test/", None, 2.0)]
+        assert await looks.seeds(connection, AT + 1.0) == [
+            SeedLine("0", "http://0.test/", None, 2.0)
+        ]
         assert len(await looks.seeds(connection, inf)) == 2

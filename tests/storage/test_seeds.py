@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from storage import seeds
-from storage.records import SeedsSettled, StoredSeed
+from storage.records import SeedLine, SeedsSettled, StoredSeed
 from tests.storage.crawl_store import (
     START,
     CrawlStore,
@@ -17,13 +17,13 @@ from tests.storage.crawl_store import (
 )
 
 LINES = [
-    ("a.example", "https://a.example", "http://a.example", 1.0),
-    ("https://a.example/", "https://a.example/", None, 2.0),
-    ("https://b.example/x", "https://b.example/x", None, 0.5),
+    SeedLine("a.example", "https://a.example", "http://a.example", 1.0),
+    SeedLine("https://a.example/", "https://a.example/", None, 2.0),
+    SeedLine("https://b.example/x", "https://b.example/x", None, 0.5),
 ]
 
 
-async def add(store: CrawlStore, lines: list[tuple[str, str, str | None, float]]) -> None:
+async def add(store: CrawlStore, lines: list[SeedLine]) -> None:
     async with store.database.transaction() as connection:
         await seeds.add(connection, lines, START)
 
@@ -32,16 +32,18 @@ async def test_seeds_come_back_in_the_order_of_the_list(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await add(store, LINES)
         assert await seeds.load(store.database.reader) == [
-            StoredSeed(i, text, url, fallback, None, None, importance)
-            for i, (text, url, fallback, importance) in enumerate(LINES, start=1)
+            StoredSeed(i, each.text, each.url, each.fallback_url, None, None, each.importance)
+            for i, each in enumerate(LINES, start=1)
         ]
 
 
 async def test_a_line_that_is_given_again_takes_its_new_importance(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await add(store, LINES)
-        await add(store, [(*LINES[2][:3], 7.0)])
-        assert [s.importance for s in await seeds.load(store.database.reader)] == [1.0, 2.0, 7.0]
+        await add(store, [LINES[2]._replace(importance=7.0, half_life_hours=2.5)])
+        found = await seeds.load(store.database.reader)
+        assert [s.importance for s in found] == [1.0, 2.0, 7.0]
+        assert [s.half_life_hours for s in found] == [None, None, 2.5]
 
 
 async def test_a_settled_seed_stands_at_its_page(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from crawler.commands.sources.importance import (
 )
 from crawler.commands.sources.page_rules import ruling
 from crawler.commands.sources.pagerank import pagerank
-from crawler.urls import site_key
+from crawler.urls import canonical, site_key
 from scheduler.arguments import Floats, Ints
 from scheduler.sources import Rows
 from storage import duplicates, hosts, link_graph, seeds, yields
@@ -38,6 +38,7 @@ _DIVIDING: Final = frozenset({"depth", "pagerank"})
 #: A link deeper, a page is worth so much less.
 _DEPTH_FACTOR: Final = 0.5
 _DEEPEST: Final = 500
+_DAY_HOURS: Final = 24.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,19 @@ class Weighing:
         """
         own = self._of_sites(urls, host, origins) * self.shares.of(page_id, host, origins)
         return shared(own, page_id, self.representatives)
+
+    def half_lives(self, page_id: Ints, urls: Sequence[str]) -> Floats:
+        """(m,), the days in which what appears at these pages loses half of its worth; nan: unsaid.
+
+        That is for the page of the line in the site list, where that has moved, too.
+        """
+        found = np.full(len(urls), np.nan)
+        for seed in self.seeds:
+            if seed.half_life_hours is not None:
+                url = canonical(seed.root_url or seed.url)
+                stands = (page_id == seed.page_id) | np.fromiter((u == url for u in urls), np.bool_)
+                found[stands] = seed.half_life_hours / _DAY_HOURS
+        return found
 
     def touched(self, before: Weighing) -> list[int] | None:
         """The ids of all pages that may weigh something else than ``before``; None: any may."""

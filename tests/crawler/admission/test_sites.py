@@ -130,6 +130,18 @@ def test_merged_rows_keep_the_higher_importance() -> None:
     assert [(s.line, s.importance) for s in found.seeds] == [(2, 3.0), (3, 1.0)]
 
 
+def test_a_half_life_makes_an_ephemeral_source() -> None:
+    found = read("url,half_life_hours,importance\na.test,1.5,\nb.test,,2\na.test,9,\nb.test,3,1\n")
+    assert [(s.half_life_hours, s.importance) for s in found.seeds] == [(1.5, 1.0), (3.0, 2.0)]
+
+
+@pytest.mark.parametrize("hours", ["nan", "inf", "0", "-1", "soon"])
+def test_a_half_life_is_a_finite_number_above_zero(hours: str) -> None:
+    found = read(f"url,half_life_hours\na.test,{hours}\nb.test,6\n")
+    assert [s.url for s in found.seeds] == ["https://b.test/"]
+    assert complaints(found) == [(2, f"half_life_hours {hours!r} is not a number above 0")]
+
+
 @pytest.mark.parametrize("importance", ["nan", "inf", "-1", "high", "0x1"])
 def test_importance_is_a_finite_number_of_at_least_zero(importance: str) -> None:
     found = read(f"url,importance\na.test,{importance}\nb.test,0\n")

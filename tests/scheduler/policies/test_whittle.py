@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler.arguments import Floats
 from scheduler.policies import whittle
-from scheduler.policies.whittle import index, index_at, utility_after
+from scheduler.policies.whittle import elapsed_at, index, index_after, index_at, utility_after
 
 TABLE_1 = (250.0, np.array([1.0, 0.7, 0.2, 0.08]), np.array([0.7, 0.35, 0.7, 0.21]))
 decays = st.floats(1e-3, 5)
@@ -191,3 +191,29 @@ def test_at_the_price_of_a_state_crawling_and_waiting_come_to_the_same(
     value = np.maximum(crawl, wait)
     assert (np.diff(value) >= -1e-9).all()
     assert (np.diff(value, 2) >= -1e-9).all()
+
+
+@given(positive, positive, decays, st.floats(1e-3, 1e2))
+def test_where_crawls_may_come_at_any_time_the_index_is_that_of_short_periods(
+    rate: float, utility: float, mu: float, elapsed: float
+) -> None:
+    short = index(2.0**20, rate, utility, mu, period=elapsed / 2**20)
+    assert index_after(elapsed, rate, utility, mu) == pytest.approx(short, rel=1e-4)
+
+
+@given(positive, positive, decays, st.floats(1e-6, 0.999))
+def test_the_time_at_which_a_look_is_worth_the_price_is_found(
+    rate: float, utility: float, mu: float, share: float
+) -> None:
+    price = float(share * index_after(np.inf, rate, utility, mu, cost=3.0))
+    elapsed = elapsed_at(price, rate, utility, mu, cost=3.0)
+    assert index_after(elapsed, rate, utility, mu, cost=3.0) == pytest.approx(price, rel=1e-9)
+
+
+def test_what_is_never_worth_the_price_is_never_crawled() -> None:
+    assert elapsed_at(3.0, [6.0, 0.0, 6.0], 1.0, [2.0, 2.0, 0.0]).tolist() == [np.inf] * 3
+    assert elapsed_at(0.0, 6.0, 1.0, 2.0) == 0.0
+    with pytest.raises(ValueError, match="price"):
+        elapsed_at(np.nan, 1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="elapsed"):
+        index_after(-1.0, 1.0, 1.0, 1.0)

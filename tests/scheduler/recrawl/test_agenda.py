@@ -39,7 +39,8 @@ class Said:
         assert [url.startswith(origin) for url, origin in zip(urls, origins, strict=True)]
         n = len(urls)
         weights = np.array([self.importance.get(each, 1.0) for each in page_id.tolist()])
-        return Terms(np.zeros(n, np.intp), weights, weights == 0, np.zeros(n), np.full(n, np.inf))
+        never, most = weights == 0, np.full(n, np.inf)
+        return Terms(np.zeros(n, np.intp), weights, never, np.zeros(n), most, np.zeros(n))
 
 
 async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(store: SmallStore) -> None:

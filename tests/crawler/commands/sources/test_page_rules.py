@@ -42,6 +42,22 @@ def test_the_first_rule_that_says_something_counts_for_each_term() -> None:
     assert not found.never.any()
 
 
+def test_a_rule_declares_ephemeral_sources_or_says_that_there_is_none() -> None:
+    rules = [
+        rule("/tag/*", ephemeral=True),
+        rule("http://b.example/*", half_life_hours=12),
+        rule("*", ephemeral=False),
+    ]
+    assert terms(URLS, AREAS, np.ones(3), rules).half_life_days.tolist() == [0.0, inf, 0.5]
+    # What the site list says of how fast things fade holds where a rule says no other time.
+    listed = np.array([np.nan, 0.25, 0.25])
+    assert terms(URLS, AREAS, np.ones(3), rules[:2], listed).half_life_days.tolist()[1:] == [
+        0.25,
+        0.5,
+    ]
+    assert np.isnan(terms(URLS, AREAS, np.ones(3), [], None).half_life_days).all()
+
+
 def test_marks_of_patterns_are_no_patterns() -> None:
     assert (
         terms(["https://a.example/xhtml"], AREAS[:1], np.ones(1), [rule("/x.*", never=True)]).never[
@@ -58,6 +74,8 @@ def test_marks_of_patterns_are_no_patterns() -> None:
         [{"match": "*", "often": True}],
         [{"match": "*", "least_days": 3, "most_days": 2}],
         [{"match": "*", "importance": -1}],
+        [{"match": "*", "half_life_hours": 0}],
+        [{"match": "*", "ephemeral": False, "half_life_hours": 2}],
     ],
 )
 def test_wrong_rules_are_told_in_one_line(wrong: list[dict[str, object]]) -> None:

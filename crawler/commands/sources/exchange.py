@@ -1,0 +1,31 @@
+"""On which terms ephemeral sources compete, by the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from config.settings import Daemon, Ephemeral
+from scheduler.arguments import Floats
+from scheduler.recrawl.ephemeral import Exchange
+from storage.records import Host
+
+_DAY_HOURS: Final = 24.0
+#: Where no delay is kept, a host that wants one costs as much as if a tenth of a second were.
+_LEAST_DELAY_S: Final = 0.1
+
+
+def exchange_of(said: Ephemeral, daemon: Daemon) -> Exchange:
+    """The terms of these settings."""
+    return Exchange(
+        said.item_worth, daemon.new_page_worth, said.half_life_hours / _DAY_HOURS,
+        said.recognise, by_delay=said.cost == "delay",
+    )  # fmt: skip
+
+
+def costs_of(hosts: Sequence[Host], delay_s: float) -> Floats:
+    """(H,), how many delays of ``delay_s`` pass between two looks at each host; at least 1."""
+    delays = [delay_s if host.state is None else host.state.delay_s for host in hosts]
+    return np.maximum(np.array(delays, np.float64) / max(delay_s, _LEAST_DELAY_S), 1.0)

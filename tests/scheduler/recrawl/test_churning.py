@@ -1,0 +1,88 @@
+"""Which pages' links churn, and how fast new ones come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scheduler.ephemeral.arrivals import Arrivals
+from scheduler.recrawl.churning import Appearing, Churning
+
+#: (day, the look before, appeared, dropped, stayed): two items a look, a quarter of a day apart.
+STEADY = [(0.25 * n, 0.25 * (n - 1), 2, 2, 4) for n in range(1, 13)]
+
+
+def seen(*looks: tuple[float, float, int, int, int], row: int = 0) -> Appearing:
+    columns: list[Any] = [list(column) for column in zip(*looks, strict=True)]
+    at, since, *links = columns
+    return Appearing(
+        np.full(len(at), row), np.array(at), np.array(since), *(np.array(each) for each in links)
+    )
+
+
+def churning(*looks: tuple[float, float, int, int, int], until: float | None = None) -> bool:
+    known = Churning()
+    known.learn(seen(*looks))
+    (found,) = known.rates(np.array([looks[-1][0] if until is None else until])).churning
+    return bool(found)
+
+
+def test_links_that_come_steadily_while_old_ones_drop_off_churn() -> None:
+    assert churning(*STEADY)
+    assert not churning(*STEADY[:3])
+
+
+@pytest.mark.parametrize(
+    ("why", "looks"),
+    [
+        ("an archive keeps what it has", [(*each[:3], 0, 9) for each in STEADY]),
+        ("a list that shows others each time keeps none", [(*each[:4], 0) for each in STEADY]),
+        ("what is rewritten shows much at once", [*STEADY, (3.25, 3.0, 90, 90, 1)]),
+        ("less than one a day", [(9.0 * n, 9.0 * (n - 1), 2, 2, 4) for n in range(1, 13)]),
+    ],
+)
+def test_what_is_no_churn(why: str, looks: list[tuple[float, float, int, int, int]]) -> None:
+    assert not churning(*looks), why
+
+
+def test_what_has_fallen_silent_churns_no_more() -> None:
+    assert churning(*STEADY, until=3.5)
+    assert not churning(*STEADY, until=40.0)
+
+
+def test_the_rate_is_that_of_the_arrivals_also_of_looks_that_found_nothing() -> None:
+    known, arrivals = Churning(), Arrivals()
+    known.learn(seen(*STEADY))
+    for *_, count, _, _ in STEADY:
+        arrivals = arrivals.after(count, 0.25)
+    (rate,) = known.rates(np.array([3.0])).rate
+    assert rate == pytest.approx(arrivals.rate)
+    (later,) = known.rates(np.array([23.0])).rate
+    assert later == pytest.approx(arrivals.after(0, 20.0).rate)
+
+
+def test_where_nothing_stayed_more_may_have_come() -> None:
+    full, whole = Churning(), Churning()
+    full.learn(seen(*STEADY[:6], (2.5, 1.5, 10, 10, 0)))
+    whole.learn(seen(*STEADY[:6], (2.5, 1.5, 10, 10, 1)))
+    since = np.array([2.5])
+    assert full.rates(since).rate[0] > whole.rates(since).rate[0]
+
+
+def test_how_looks_are_divided_into_calls_changes_nothing() -> None:
+    once, each = Churning(), Churning()
+    once.learn(seen(*STEADY))
+    for look in STEADY:
+        each.learn(seen(look))
+    since = np.array([3.0])
+    assert once.rates(since).rate.tolist() == each.rates(since).rate.tolist()
+
+
+def test_a_page_that_moves_takes_along_what_is_known() -> None:
+    known = Churning()
+    known.learn(seen(*STEADY, row=1))
+    known.inherit(1, 0)
+    found = known.rates(np.array([3.0, 0.0]))
+    assert (found.row.tolist(), found.churning.tolist()) == ([0], [True])
