@@ -91,6 +91,16 @@ class StoredChurn:
         return len(self.page_id)
 
 
+async def shown(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> NDArray[np.int64]:
+    """(m, 2), which of these pages has shown a link to which since its first look."""
+    rows = await connection.execute_fetchall(
+        "SELECT l.src_id, l.dst_id FROM json_each(?) AS w JOIN link AS l ON l.src_id = w.value "
+        "WHERE l.first_seen_at > (SELECT min(first_seen_at) FROM link WHERE src_id = w.value)",
+        (json.dumps(list(page_ids)),),
+    )
+    return np.array([tuple(row) for row in rows], np.int64).reshape(-1, 2)
+
+
 async def load(connection: aiosqlite.Connection, page_id: int | None = None) -> StoredChurn:
     """All that is known, or what is known of one page."""
     chosen = "" if page_id is None else "WHERE page_id = ? "

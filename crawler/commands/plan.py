@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from config.settings import Daemon, Politeness
+from config.settings import Daemon, Ephemeral, Politeness
 from crawler.commands import running
 from crawler.commands.budget import crawls_per_day
 from crawler.commands.console import err, fail, print_json, say
 from crawler.commands.options import DEFAULT_DB, ConfigFile, Json, read_settings
+from crawler.commands.plan_ephemeral import Competing, EphemeralPlan, plan_with_ephemeral
 from crawler.commands.plan_report import PlanReport, make_report, plan_columns
 from crawler.commands.plan_summary import print_plan
 from crawler.commands.sources import files, stored
+from crawler.commands.sources.appearing import EphemeralPages
 from crawler.commands.sources.columns import BadSources, Sources
+from crawler.commands.sources.exchange import exchange_of, relative_delays
 from crawler.commands.sources.spacing import Spacing
 from crawler.commands.sources.stored import Learning
 from scheduler.estimators.by_name import ESTIMATORS
 from scheduler.planning import rate_plan
 from scheduler.policy import PolicyError
 from scheduler.sources import SourceTable
+
+_DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,7 @@ class PlanOrder:
     estimator: str
     spacing: Spacing
     daemon: Daemon
+    ephemeral: Ephemeral
     output: Path | None
     limit: int
 
@@ -111,6 +119,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         estimator,
         _spacing(settings.politeness, fixed=delay is not None),
         settings.daemon,
+        settings.ephemeral,
         output,
         limit,
     )
@@ -131,15 +140,16 @@ def _plan(order: PlanOrder) -> tuple[PlanReport, bool]:
     if order.output is not None:
         _check_output(order.output, order.sources or order.db)
     with err.status("Reading the sources"):
-        sources, delays_s, learning = _read(order)
+        sources, delays_s, learning, fading = _read(order)
     with err.status(f"Planning for {len(sources):,} pages"):
         table = _table(sources, order.spacing.capacities(delays_s))
-        plan = rate_plan(order.policy, table, order.budget)
+        found = _divided(order, sources, table, delays_s, fading)
+        plan = found.plan
         report = make_report(
             str(order.sources or order.db),
             sources,
             table,
-            plan,
+            found,
             policy=order.policy,
             limit=order.limit,
             learning=learning,
@@ -149,6 +159,25 @@ def _plan(order: PlanOrder) -> tuple[PlanReport, bool]:
         with err.status("Writing the plan"):
             replaced = files.write_plan(order.output, plan_columns(sources, table, plan))
     return report, replaced
+
+
+def _divided(
+    order: PlanOrder,
+    sources: Sources,
+    table: SourceTable,
+    delays_s: Sequence[float | None],
+    fading: EphemeralPages | None,
+) -> EphemeralPlan:
+    """The plan, with ephemeral sources where there are any."""
+    if fading is None or not len(fading):
+        plan = rate_plan(order.policy, table, order.budget)
+        return EphemeralPlan(plan, plan.price, ())
+    cost = relative_delays(delays_s, order.spacing.delay_s)
+    on = exchange_of(order.ephemeral, order.daemon)
+    return plan_with_ephemeral(
+        order.policy, table, order.budget, sources,
+        Competing(fading, on, cost, time.time() / _DAY_S),
+    )  # fmt: skip
 
 
 def _table(sources: Sources, host_capacity: NDArray[np.float64]) -> SourceTable:
@@ -168,14 +197,16 @@ def _check_output(output: Path, source: Path) -> None:
         fail(f"--output {output}: would replace what the plan is made from", 2)
 
 
-def _read(order: PlanOrder) -> tuple[Sources, list[float | None], Learning | None]:
-    """The sources, the delays of their hosts as far as known, and how rates were learned."""
+def _read(
+    order: PlanOrder,
+) -> tuple[Sources, list[float | None], Learning | None, EphemeralPages | None]:
+    """The sources, the delays of their hosts, how rates were learned, and what is ephemeral."""
     if order.sources is not None:
         sources = files.read_sources(order.sources)
-        return sources, [None] * len(sources.hosts), None
-    history = running.run(stored.read_history(order.db, order.daemon.importance))
+        return sources, [None] * len(sources.hosts), None, None
+    history = running.run(stored.read_history(order.db, order.daemon, order.ephemeral))
     sources, learning = stored.sources_of(history, order.estimator, order.daemon.rules)
-    return sources, stored.lane_delays_s(history.pages), learning
+    return sources, stored.lane_delays_s(history.pages), learning, history.ephemeral
 
 
 def _print(report: PlanReport, order: PlanOrder, *, replaced: bool, json: bool) -> None:

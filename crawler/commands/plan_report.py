@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crawler.commands.plan_ephemeral import EphemeralPlan, PlannedEphemeral
 from crawler.commands.sources.columns import Sources
 from crawler.commands.sources.stored import Learning
 from scheduler import planning
@@ -101,6 +102,7 @@ class PlanReport:
         top: the most crawled sources; ``starved`` the most neglected ones.
         never_crawled, hardly_crawled, nothing_to_gain: see :class:`Starvation`.
         learning: None where the change rates were given.
+        ephemeral: sources at which new items count, those that are worth most now first.
     """
 
     read_from: str
@@ -123,6 +125,7 @@ class PlanReport:
     hardly_crawled: int
     nothing_to_gain: int
     learning: Learning | None
+    ephemeral: tuple[PlannedEphemeral, ...]
 
     @property
     def without_history(self) -> bool:
@@ -144,7 +147,7 @@ def make_report(
     read_from: str,
     sources: Sources,
     table: SourceTable,
-    plan: CrawlPlan,
+    found: EphemeralPlan,
     *,
     policy: str,
     limit: int,
@@ -155,6 +158,7 @@ def make_report(
     Raises:
         PolicyError: if a policy that it is compared with cannot be loaded, or refuses.
     """
+    plan = found.plan
     incomplete, complete = planning.class_shares(table, plan)
     shares = planning.host_shares(table, plan)
     starvation = planning.starvation(table, plan, limit)
@@ -166,7 +170,7 @@ def make_report(
         crawling=plan.crawling,
         budget=plan.bandwidth,
         left_over=plan.left_over,
-        price=plan.price,
+        price=found.price,
         interval_days=_intervals(planning.intervals(plan)),
         incomplete_observations=incomplete,
         complete_observations=complete,
@@ -179,6 +183,7 @@ def make_report(
         hardly_crawled=starvation.hardly,
         nothing_to_gain=starvation.idle,
         learning=learning,
+        ephemeral=found.sources[:limit],
     )
 
 

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from crawler.commands.display import Cell, joined, show_facts, show_line, show_list
+import time
+
+from crawler.commands.display import (
+    Cell,
+    joined,
+    relative,
+    show_facts,
+    show_line,
+    show_list,
+    span,
+)
 from crawler.commands.figures import amount, counted, every, on_changes, percent, times
+from crawler.commands.plan_ephemeral import PlannedEphemeral
 from crawler.commands.plan_report import (
     NO_HISTORY,
     PlannedHost,
@@ -26,6 +37,7 @@ def print_plan(report: PlanReport) -> None:
     show_line(f"{report.read_from}: {crawls} for {pages}, by {report.policy}", "bold")
     _print_outcome(report)
     _print_policies(report)
+    _print_ephemeral(report)
     _print_split(report)
     _print_sources(report)
 
@@ -114,6 +126,24 @@ def _print_policies(report: PlanReport) -> None:
     )
     if "optimal_intervals" in report.policies:
         show_line("greedy_index, crawl by crawl, comes within 1 % of optimal_intervals", "dim")
+
+
+def _print_ephemeral(report: PlanReport) -> None:
+    show_list(
+        "Ephemeral sources (reward: 1 is an item when it appears)",
+        ("source", "items/day", "half-life", "index", "next crawl", "due", "reward", "a day"),
+        [_ephemeral(each) for each in report.ephemeral],
+    )
+
+
+def _ephemeral(source: PlannedEphemeral) -> tuple[Cell, ...]:
+    half_life = span(source.half_life_hours * 3_600)
+    known = (source.url, amount(source.arrival_rate), half_life, amount(source.index))
+    at, reward, per_day = source.next_crawl_at, source.expected_reward, source.reward_per_day
+    if at is None or reward is None or per_day is None:
+        return (*known, "as any page", None, None, None)
+    due = every(source.interval_days)
+    return (*known, relative(at, time.time()), due, amount(reward), amount(per_day))
 
 
 def _print_split(report: PlanReport) -> None:

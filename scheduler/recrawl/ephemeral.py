@@ -92,11 +92,11 @@ def fading(
     ``cost`` (H,) is C of a look at each host.
     """
     it = _Columns.of(pages)
-    source, rate = _sources(it, discovering.churning, on)
+    held = it.captured & (it.gone == 0)
+    source, rate = sources(it.half_life, it.since, held, discovering.churning, on)
     if not source.any():
         return Fading(source, rate, np.zeros(len(source)), np.zeros(len(source)))
-    own = np.isfinite(it.half_life) & (it.half_life > 0)
-    decay = np.log(2) / np.where(own, it.half_life, on.half_life)
+    decay = decays(it.half_life, on)
     reveals = source[revealing.by] & (revealing.item >= 0)
     by, item = revealing.by[reveals], revealing.item[reveals]
     worth = it.importance * on.item_worth * rate
@@ -126,17 +126,30 @@ class _Columns:
         return cls(**columns)
 
 
-def _sources(it: _Columns, churning: Churning, on: Exchange) -> tuple[Bools, Floats]:
-    """(n,) each: which captured pages are sources, and Λ of those."""
-    source: Bools = it.half_life > 0
+def sources(
+    half_life: Floats, since: Floats, held: Bools, churning: Churning, on: Exchange
+) -> tuple[Bools, Floats]:
+    """(n,) each: which of the pages of which a copy is ``held`` are sources, and Λ of those.
+
+    ``half_life`` is as :class:`~scheduler.recrawl.terms.Terms` has it, ``since`` the day of the
+    last look.
+    """
+    source: Bools = half_life > 0
     rate = np.full(len(source), PRIOR_ITEMS / PRIOR_DAYS)
     if len(churning):
-        known = churning.rates(it.since)
+        known = churning.rates(since)
         rate[known.row] = known.rate
         if on.recognise:
             source[known.row[known.churning]] = True
-    source &= it.captured & (it.half_life != 0) & (it.gone == 0)
+    source &= held & (half_life != 0)
     return source, np.where(source, rate, 0.0)
+
+
+def decays(half_life: Floats, on: Exchange) -> Floats:
+    """(n,), μ of what appears at pages, were they sources."""
+    own = np.isfinite(half_life) & (half_life > 0)
+    decay: Floats = np.log(2) / np.where(own, half_life, on.half_life)
+    return decay
 
 
 def _reaped(

@@ -27,5 +27,11 @@ def exchange_of(said: Ephemeral, daemon: Daemon) -> Exchange:
 
 def costs_of(hosts: Sequence[Host], delay_s: float) -> Floats:
     """(H,), how many delays of ``delay_s`` pass between two looks at each host; at least 1."""
-    delays = [delay_s if host.state is None else host.state.delay_s for host in hosts]
-    return np.maximum(np.array(delays, np.float64) / max(delay_s, _LEAST_DELAY_S), 1.0)
+    known = [None if host.state is None else host.state.delay_s for host in hosts]
+    return relative_delays(known, delay_s)
+
+
+def relative_delays(delays_s: Sequence[float | None], delay_s: float) -> Floats:
+    """(H,), how many delays of ``delay_s`` each of these is, at least 1; None: one."""
+    delays = np.array([delay_s if each is None else each for each in delays_s], np.float64)
+    return np.maximum(delays / max(delay_s, _LEAST_DELAY_S), 1.0)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from config.settings import PageRule
+from config.settings import Daemon, Ephemeral, PageRule
+from crawler.commands.sources.appearing import EphemeralPages, ephemeral_pages
 from crawler.commands.sources.columns import Sources, numbered
 from crawler.commands.sources.page_rules import terms
 from crawler.commands.sources.weighing import Weighing, weigh
@@ -25,6 +26,7 @@ class StoredHistory:
     pages: KeptPages
     observations: PastObservations
     weighing: Weighing
+    ephemeral: EphemeralPages
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,10 @@ class Learning:
     gone: int
 
 
-async def read_history(db: Path, importance: str = "list") -> StoredHistory:
-    """The pages that are kept up to date, their observations and importance, from one snapshot.
+async def read_history(db: Path, daemon: Daemon, said: Ephemeral) -> StoredHistory:
+    """The pages that are kept up to date, and what a daemon would know of them, from one snapshot.
 
-    ``importance`` is where that comes from (``daemon.importance``).
+    Of the settings of ``daemon`` those count that say what pages weigh, and of ``ephemeral`` all.
 
     Raises:
         StoreError: there is no such file, or it is not a store of this schema.
@@ -53,7 +55,9 @@ async def read_history(db: Path, importance: str = "list") -> StoredHistory:
     async with inquiries.snapshot(db) as connection:
         pages = await histories.pages(connection)
         observed = await histories.observations(connection, pages.page_id)
-        return StoredHistory(pages, observed, await weigh(connection, importance))
+        weighing = await weigh(connection, daemon.importance)
+        fading = await ephemeral_pages(connection, pages, weighing, daemon, said)
+        return StoredHistory(pages, observed, weighing, fading)
 
 
 def sources_of(

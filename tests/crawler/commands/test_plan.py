@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from typer.testing import CliRunner, Result
 from crawler.commands.main import app
 from scheduler.planning import COMPARED
 from scheduler.policies.lambda_crawl import solve
+from scheduler.policies.whittle import index_after, utility_after
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 DAY_S = 86_400.0
@@ -245,6 +247,77 @@ def test_a_store_is_planned_from_its_histories(store: SmallStore) -> None:
     assert "empirical_bayes from 16 intervals between captures" in shown
     assert "1 page that were gone when last asked" not in shown
     assert "1 page, gone when last asked" in shown
+
+
+def news(store: SmallStore) -> tuple[int, int]:
+    """Two lists at which two items a day appeared for ten days, seen twice a day; and a page."""
+    store.execute("UPDATE host SET delay_s = 1.0")
+    about = store.page("/about", checked_at=10 * DAY_S)
+    store.observe(about, 0.0, "new")
+    store.observe(about, 9 * DAY_S, "changed")
+    lists = (store.page("/", checked_at=10 * DAY_S), store.page("/section", checked_at=10 * DAY_S))
+    for page in lists:
+        store.observe(page, 0.0, "new")
+        store.link(page, page, 0.0)
+        for half in range(1, 21):
+            item = store.page(f"/{page}/{half}", found_at=half * DAY_S / 2)
+            store.link(page, item, half * DAY_S / 2)
+            store.insert(
+                "churn", page_id=page, at=half * DAY_S / 2, since=(half - 1) * DAY_S / 2,
+                appeared=1, dropped=1, stayed=3,
+            )  # fmt: skip
+    return lists
+
+
+def test_ephemeral_sources_share_the_budget_at_the_same_price(store: SmallStore) -> None:
+    news(store)
+    report = told("--db", store.path, "--budget", "6/day")
+    first, second = report["ephemeral"]
+    assert {first["url"], second["url"]} == {f"{HOST}/", f"{HOST}/section"}
+    assert first["arrival_rate"] == pytest.approx(2.0, rel=0.1)
+    assert not first["declared"]
+    assert first["half_life_hours"] == pytest.approx(6.0)
+    decay = log(2) / 0.25
+    income = 7.0 * first["arrival_rate"]
+    # All that appeared has faded since 1970; an interval later a look is worth the price.
+    assert first["index"] == pytest.approx(income / decay)
+    assert report["price"] == pytest.approx(
+        index_after(first["interval_days"], income, 1.0, decay), rel=1e-2
+    )
+    assert first["expected_reward"] == pytest.approx(
+        utility_after(2.0**20, first["arrival_rate"], 1.0, decay,
+                      period=first["interval_days"] / 2**20), rel=1e-3,
+    )  # fmt: skip
+    assert first["reward_per_day"] == pytest.approx(
+        first["expected_reward"] / first["interval_days"]
+    )
+    assert report["policies"]["lambda_crawl"]["crawl_rate"] == pytest.approx(6.0, rel=1e-3)
+
+
+def test_an_item_that_two_lists_show_is_divided_between_them(store: SmallStore) -> None:
+    lists = news(store)
+    for half in range(1, 21):
+        store.execute(
+            "INSERT INTO link SELECT ?, dst_id, position, rel, anchor, first_seen_at, "
+            "last_seen_at, gone_at FROM link WHERE src_id = ? AND first_seen_at = ?",
+            lists[1], lists[0], half * DAY_S / 2,
+        )  # fmt: skip
+    found = {
+        each["url"]: each for each in told("--db", store.path, "--budget", "6/day")["ephemeral"]
+    }
+    assert found[f"{HOST}/"]["shown_elsewhere"] == pytest.approx(0.5)
+    assert found[f"{HOST}/section"]["shown_elsewhere"] == pytest.approx(0.25)
+
+
+def test_where_no_look_is_worth_the_price_a_source_is_planned_as_any_page(
+    store: SmallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    news(store)
+    monkeypatch.setenv("FRESHET_EPHEMERAL__ITEM_WORTH", "1e-9")
+    report = told("--db", store.path, "--budget", "6/day")
+    assert [each["next_crawl_at"] for each in report["ephemeral"]] == [None, None]
+    shown = plan("--db", store.path, "--budget", "6/day").stdout
+    assert "as any page" in shown
 
 
 def test_an_empty_store_has_no_history_yet_and_that_is_no_failure(store: SmallStore) -> None:

@@ -28,7 +28,7 @@ class Site:
         self.since = [NOW - 0.1, NOW - 0.1]
 
     def churns(self, row: int, per_look: int = 2) -> Site:
-        at = np.arange(1, 41) * 0.25
+        at = np.linspace(0.25, 10, 40)
         count = np.full(40, per_look)
         self.discovering.churning.learn(
             Appearing(np.full(40, row), at, at - 0.25, count, count, count)

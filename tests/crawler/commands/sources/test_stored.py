@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from config.settings import PageRule
+from config.loading import load
+from config.settings import Daemon, Ephemeral, PageRule
 from crawler.commands.sources.columns import Sources
 from crawler.commands.sources.stored import (
     Learning,
@@ -47,8 +48,13 @@ def store(tmp_path: Path) -> SmallStore:
     return store
 
 
+def said(importance: str = "list") -> tuple[Daemon, Ephemeral]:
+    settings, _ = load(None, {"daemon.importance": importance})
+    return settings.daemon, settings.ephemeral
+
+
 def learned(store: SmallStore, estimator: str) -> tuple[Sources, Learning]:
-    return sources_of(asyncio.run(read_history(store.path)), estimator)
+    return sources_of(asyncio.run(read_history(store.path, *said())), estimator)
 
 
 def test_pages_stand_with_their_lane_their_importance_and_their_rate(store: SmallStore) -> None:
@@ -79,7 +85,7 @@ def test_pages_weigh_what_they_would_weigh_to_a_daemon(store: SmallStore) -> Non
     home = store.page("/", checked_at=9.0)
     for page in (1, 2):
         store.link(page, home, 0.0)
-    history = asyncio.run(read_history(store.path, "pagerank"))
+    history = asyncio.run(read_history(store.path, *said("pagerank")))
     sources, _ = sources_of(history, "poisson_mle", [PageRule(match="/still", importance=8.0)])
     lively, still, other, linked = sources.importance.tolist()
     assert (still, other) == (8.0, 1.0)
@@ -105,7 +111,7 @@ def test_what_was_learnt_of_a_page_at_its_old_url_counts_where_it_stands_now(
 
 def test_each_lane_has_the_delay_of_its_hosts(store: SmallStore) -> None:
     store.host("https://one.example", lane="one.example", delay_s=1.0, last_exchange_at=0.0)
-    history = asyncio.run(read_history(store.path))
+    history = asyncio.run(read_history(store.path, *said()))
     sources, _ = sources_of(history, "poisson_mle")
     assert dict(zip(sources.hosts, lane_delays_s(history.pages), strict=True)) == {
         "one.example": 4.0,

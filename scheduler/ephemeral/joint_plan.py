@@ -1,0 +1,183 @@
+"""One budget for copies that are kept fresh and for sources whose items fade, at one price. Pure.
+
+At the price λ of a crawl a source whose items fade is crawled every τ(λ), when its Whittle index
+has come to λ: γ(τ) = λ. All other sources share by a rate policy what that leaves of the budget R,
+and the last crawl that they get saves p(R − Σ 1/τ). At the optimum no crawl is worth more
+elsewhere:
+
+    λ = p(R − Σ_i 1/τ_i(λ))
+
+What the fading sources want falls in λ, and the price of the others rises with what these get: one
+root, found by Brent's method in some ten plans. A source of which no crawl is ever worth the price,
+λC ≥ u*, is kept fresh as any other page.
+
+    w Λ ξ̄   income   what appears, in days of a stale copy times importance, per day   (k,)
+    μ       decay    per day                                                           (k,)
+    C       cost     of a crawl; it weighs, the budget counts crawls                   (k,)
+    R       budget   crawls per day                                                    one number
+    λ       price    of a crawl, days of a stale copy times importance                 one number
+
+Capacities of hosts count the crawls of both kinds.
+
+Reference: Avrachenkov and Borkar 2018, Theorem 1, for T → 0; Kolobov et al. 2019, Problem 3, for p.
+That they share a budget is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import numpy as np
+from scipy.optimize import brentq
+
+from scheduler.arguments import Bools, Floats
+from scheduler.policies import whittle
+from scheduler.policy import CrawlPlan
+from scheduler.sources import Rows, SourceTable
+
+#: The plan of a table and a budget; and the price of a crawl, where a policy knows none.
+PlanOf: TypeAlias = Callable[[SourceTable, float], CrawlPlan]
+PriceOf: TypeAlias = Callable[[SourceTable, float], float]
+
+#: How exactly the budget is divided, as a share of it.
+_PRECISION: Final = 1e-4
+#: Crawls a day of one source at most, where they cost nothing: one every ten seconds.
+_MOST: Final = 8_640.0
+#: A host that fading sources use up leaves the others this share of its capacity.
+_LEAST: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class FadingSources:
+    """The k rows of a table at which items appear that fade; every column has length k.
+
+    Attributes:
+        row: of the table, ascending.
+        income: importance Λ ξ̄ in the unit of the price, per day.
+        decay: μ, per day.
+        cost: C of a crawl.
+    """
+
+    row: Rows
+    income: Floats
+    decay: Floats
+    cost: Floats
+
+    def take(self, rows: Bools) -> FadingSources:
+        """Some of them."""
+        return FadingSources(self.row[rows], self.income[rows], self.decay[rows], self.cost[rows])
+
+    def intervals(self, price: float) -> Floats:
+        """(k,), τ in days; inf where no crawl is ever worth the price."""
+        found: Floats = np.asarray(
+            whittle.elapsed_at(price, self.income, 1.0, self.decay, cost=self.cost)
+        )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class JointPlan:
+    """The division of a budget.
+
+    Attributes:
+        plan: of all rows; those that fade are crawled at 1/τ.
+        price: λ.
+        fading: the rows that are crawled for what appears there, ascending.
+    """
+
+    plan: CrawlPlan
+    price: float
+    fading: Rows
+
+
+def joint_plan(
+    table: SourceTable, budget: float, fading: FadingSources, plan_of: PlanOf, price_of: PriceOf
+) -> JointPlan:
+    """The plan at which a crawl is worth the same wherever it goes.
+
+    ``plan_of`` divides what is left among all other rows, ``price_of`` says what its last crawl
+    saves; both may raise PolicyError.
+
+    Raises:
+        ValueError: if the budget is not above 0.
+    """
+    spent, price = _spent(table, budget, fading, price_of)
+    worth = fading.take(np.isfinite(fading.intervals(price)))
+    if len(worth.row) < len(fading.row):
+        spent, price = _spent(table, budget, worth, price_of)
+    rate = _within_hosts(table, worth.row, _rates(worth, price))
+    others = _others(table, worth.row)
+    left = _left(table.take(others), table.host[worth.row], rate)
+    rest = plan_of(left, budget - spent)
+    return JointPlan(_joined(rest, others, worth.row, rate, budget), price, worth.row)
+
+
+def _rates(fading: FadingSources, price: float) -> Floats:
+    """(k,), crawls a day."""
+    with np.errstate(divide="ignore"):
+        return np.minimum(1 / fading.intervals(price), _MOST)
+
+
+def _spent(
+    table: SourceTable, budget: float, fading: FadingSources, price_of: PriceOf
+) -> tuple[float, float]:
+    """Crawls a day for the fading sources, and the price."""
+    others = table.take(_others(table, fading.row))
+
+    def price(spent: float) -> float:
+        return price_of(others, budget - spent) if len(others) else 0.0
+
+    def excess(spent: float) -> float:
+        return float(_rates(fading, price(spent)).sum()) - spent
+
+    most = budget * (1 - _PRECISION)
+    if excess(most) >= 0:
+        # The others leave it to them: then they set the price among themselves.
+        return most, _own_price(fading, most)
+    spent = float(brentq(excess, 0.0, most, xtol=budget * _PRECISION, rtol=_PRECISION))
+    return spent, price(spent)
+
+
+def _own_price(fading: FadingSources, budget: float) -> float:
+    def excess(price: float) -> float:
+        return float(_rates(fading, price).sum()) - budget
+
+    top = float(np.max(fading.income / (fading.decay * fading.cost), initial=0.0))
+    if not len(fading.row) or excess(0.0) <= 0:
+        return 0.0
+    return float(brentq(excess, 0.0, top, xtol=top * 1e-12))
+
+
+def _others(table: SourceTable, rows: Rows) -> Bools:
+    others = np.ones(len(table), np.bool_)
+    others[rows] = False
+    return others
+
+
+def _within_hosts(table: SourceTable, rows: Rows, rate: Floats) -> Floats:
+    """The rates, less where a host does not allow them."""
+    hosts = table.host[rows]
+    wanted = np.bincount(hosts, rate, minlength=len(table.host_capacity))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(wanted > 0, np.minimum(table.host_capacity / wanted, 1.0), 1.0)
+    return rate * share[hosts]
+
+
+def _left(others: SourceTable, hosts: Rows, rate: Floats) -> SourceTable:
+    """The other rows, on hosts that have less capacity left."""
+    capacity = others.host_capacity
+    used = np.bincount(hosts, rate, minlength=len(capacity))
+    return replace(others, host_capacity=np.maximum(capacity - used, capacity * _LEAST))
+
+
+def _joined(rest: CrawlPlan, others: Bools, rows: Rows, rate: Floats, budget: float) -> CrawlPlan:
+    crawl_rate, probability = np.zeros(len(others)), np.ones(len(others))
+    on_signals = np.zeros(len(others), np.bool_)
+    crawl_rate[others], crawl_rate[rows] = rest.crawl_rate, rate
+    probability[others], on_signals[others] = rest.crawl_probability, rest.on_signals
+    return replace(
+        rest, crawl_rate=crawl_rate, crawl_probability=probability, on_signals=on_signals,
+        bandwidth=budget,
+    )  # fmt: skip
