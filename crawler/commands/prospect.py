@@ -16,17 +16,17 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from config.settings import Daemon
 from crawler.commands.budget import parsed
-from crawler.commands.recollecting import hosts_of, order_of, rows_of, terms_of
+from crawler.commands.recollecting import LastOrder, hosts_of, order_of, rows_of, terms_of
 from crawler.commands.revelations import Revelations, revelations
+from crawler.commands.sources.exchange import costs_of
 from crawler.commands.sources.importance import Importance
 from crawler.commands.sources.limits import key_of, limits_of
 from crawler.commands.sources.page_rules import ruling
-from crawler.commands.sources.spacing import Spacing
 from crawler.commands.sources.weighing import Weighing, weigh
 from crawler.commands.valuing import Valuing, Watched, valuing
 from scheduler.arguments import Bools
+from scheduler.recrawl.ephemeral import decays
 from scheduler.recrawl.news import News
 from scheduler.recrawl.terms import Terms
 from scheduler.recrawl.unlearnt import stored_news
@@ -47,6 +47,7 @@ from storage.records import (
 from storage.watched import WatchedPages
 
 _DAY_S: Final = 86_400.0
+_DAY_HOURS: Final = 24.0
 #: Observations that are gone through for what the last ones in a row were.
 _OBSERVATIONS: Final = 40
 
@@ -88,7 +89,9 @@ class Prospect:
     by which the page is not asked for, ``not_before`` (Unix seconds) when it may be. Under an
     index policy ``worth`` is what a look is worth now, and ``price`` what looks are taken at (at
     its host's pages, if that is capped); under a rate policy ``planned`` are the looks a day.
-    ``reveals`` is how many new pages a look is expected to reveal. ``due_in_days`` follows. All
+    ``reveals`` is how many new pages a look is expected to reveal; ``arrival_rate`` how many items
+    appear a day, if it is taken for an ephemeral source, ``half_life_hours`` how fast they fade;
+    ``urgent`` is an item of such a source that is fetched at once. ``due_in_days`` follows. All
     are None where they do not apply. ``capped`` is the page's host if it is at its cap.
     """
 
@@ -108,6 +111,9 @@ class Prospect:
     not_before: float | None
     worth: float | None
     reveals: float
+    arrival_rate: float | None
+    half_life_hours: float | None
+    urgent: bool
     price: float | None
     planned: float | None
     due_in_days: float | None
@@ -118,10 +124,7 @@ class Prospect:
 class _Records:
     """What the store knows that bears upon the page in ``row`` of ``pages``."""
 
-    order: Daemon
-    spacing: Spacing
-    recheck_days: float
-    takes_in: bool
+    order: LastOrder
     pages: WatchedPages
     row: int
     hosts: dict[int, Host]
@@ -148,8 +151,8 @@ async def _records(connection: aiosqlite.Connection, page_id: int) -> _Records |
         return None
     known = await hosts.load(connection, np.unique(pages.host_id).tolist())
     return _Records(
-        *order, pages, int(rows[0]), {host.host_id: host for host in known},
-        await weigh(connection, order[0].importance),
+        order, pages, int(rows[0]), {host.host_id: host for host in known},
+        await weigh(connection, order.daemon.importance),
         await stored_news(connection, partial(rows_of, pages)),
         await inquiries.observations(connection, page_id, _OBSERVATIONS),
         await inquiries.frontier_place(connection, page_id),
@@ -159,33 +162,36 @@ async def _records(connection: aiosqlite.Connection, page_id: int) -> _Records |
 
 
 async def _prospect(connection: aiosqlite.Connection, it: _Records, now: float) -> Prospect:
-    pages, row, day = it.pages, it.row, now / _DAY_S
+    pages, row, day, order = it.pages, it.row, now / _DAY_S, it.order.daemon
     host_ids, codes, origins = hosts_of(pages, it.hosts)
-    on_terms = terms_of(pages, codes, origins, it.weighing, it.order)
+    in_order = [it.hosts[host_id] for host_id in host_ids.tolist()]
+    on_terms = terms_of(pages, codes, origins, it.weighing, order)
     looks, page = it.news.looks, _watched(it, on_terms)
     columns = Watched(codes, on_terms.area, on_terms.importance, pages.found_at / _DAY_S)
     known = await revelations(connection, pages, codes, on_terms, looks)
     reveals = Revelations(
-        *known, row, it.order.new_page_worth, it.takes_in,
-        int(pages.captured.sum()) / parsed(it.order.budget), float(known[0].existing(day)[row]),
+        *known, row, order.new_page_worth, it.order.takes_in,
+        int(pages.captured.sum()) / parsed(order.budget), float(known[0].existing(day)[row]),
+        it.order.exchange, costs_of(in_order, it.order.spacing.delay_s),
     )  # fmt: skip
-    value = valuing(it.order.policy, parsed(it.order.budget), columns, it.news, page, reveals)
-    limits = limits_of([it.hosts[host_id] for host_id in host_ids.tolist()], {}, it.spacing)
+    value = valuing(order.policy, parsed(order.budget), columns, it.news, page, reveals)
+    limits = limits_of(in_order, {}, it.order.spacing)
     capped = _capped(it)
     same_lane = limits.lane[codes] == limits.lane[codes[row]]
     price = _price(it, value, same_lane if capped is not None else None)
-    planned = value.planned(parsed(it.order.budget), limits.lane[codes], limits.per_day)
+    planned = value.planned(parsed(order.budget), limits.lane[codes], limits.per_day)
+    worth, reveal = value.worth(day), reveals.on(day)
     lower, upper = value.learning.credible(row)
     weight = float(on_terms.importance[row])
-    excluding = ruling(pages.url[row], it.order.rules, "never")
+    excluding = ruling(pages.url[row], order.rules, "never")
     most = float(on_terms.most_days[row])
     free_at = _free_at(page)
     return Prospect(
-        budget=it.order.budget,
-        policy=it.order.policy,
+        budget=order.budget,
+        policy=order.policy,
         captured=_number(page, "captured") > 0,
         importance=it.weighing.told(
-            int(pages.page_id[row]), pages.url[row], origins[int(codes[row])], weight, it.order
+            int(pages.page_id[row]), pages.url[row], origins[int(codes[row])], weight, order
         ),
         rate=Rate(
             value.learning.rate(row), lower, upper, int((looks.compared & (looks.row == row)).sum())
@@ -199,8 +205,11 @@ async def _prospect(connection: aiosqlite.Connection, it: _Records, now: float) 
         most_days=None if most == inf else most,
         excluded_by=excluding.match if excluding is not None and excluding.never else None,
         not_before=free_at * _DAY_S if free_at > day else None,
-        worth=value.worth(day),
-        reveals=reveals.new_pages(day) if pages.captured[row] and it.takes_in else 0.0,
+        worth=None if worth == inf else worth,
+        reveals=reveal.pages if pages.captured[row] else 0.0,
+        arrival_rate=reveal.rate or None,
+        half_life_hours=_half_life_hours(it, on_terms) if reveal.rate else None,
+        urgent=reveal.is_urgent,
         price=price,
         planned=planned,
         due_in_days=_due_in_days(value, day, free_at, price, planned),
@@ -211,7 +220,7 @@ async def _prospect(connection: aiosqlite.Connection, it: _Records, now: float) 
 def _watched(it: _Records, on_terms: Terms) -> Watchlist:
     """The page alone on a watchlist, its last visits settled as a daemon would."""
     row, pages = it.row, it.pages
-    page, own = Watchlist(it.recheck_days), slice(row, row + 1)
+    page, own = Watchlist(it.order.recheck_days), slice(row, row + 1)
     page.add(
         pages.page_id[own], importance=on_terms.importance[own], least=on_terms.least_days[own],
         most=on_terms.most_days[own], since=pages.found_at[own] / _DAY_S,
@@ -226,6 +235,11 @@ def _watched(it: _Records, on_terms: Terms) -> Watchlist:
         alias = _alias(pages, row) if is_last and seen.kind is Kind.REDIRECTED else None
         page.settle(0, Visit(due, observation, retry_at=retry_at if is_last else None, alias=alias))
     return page
+
+
+def _half_life_hours(it: _Records, on_terms: Terms) -> float:
+    decay = decays(on_terms.half_life_days[it.row : it.row + 1], it.order.exchange)
+    return float(np.log(2) / decay[0]) * _DAY_HOURS
 
 
 def _alias(pages: WatchedPages, row: int) -> Alias | None:

@@ -125,7 +125,14 @@ def _why(last: LastVisit) -> str:
 
 
 def _value(it: Prospect) -> Iterator[str]:
-    if not it.captured and it.worth is None:
+    if it.arrival_rate is not None:
+        yield (
+            f"It is an ephemeral source: about {amount(it.arrival_rate)} new items appear a day, "
+            f"which lose half of their worth in {span((it.half_life_hours or 0.0) * 3_600)}."
+        )
+    if it.urgent:
+        yield "It is new at an ephemeral source: it comes before all that can wait."
+    elif not it.captured and it.worth is None:
         yield "Without a copy it goes by its importance and the days that it waits."
     elif it.planned is not None:
         yield _plan(it)

@@ -11,14 +11,16 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from config.settings import Daemon
+from config.settings import Daemon, Ephemeral
 from crawler.commands.budget import parsed
 from crawler.commands.refreshing import refresher_of
 from crawler.commands.sources.areas import Areas
+from crawler.commands.sources.exchange import exchange_of
 from crawler.commands.sources.page_rules import terms
 from crawler.commands.sources.spacing import Spacing
 from crawler.commands.sources.weighing import Weighing, weigh
 from scheduler.arguments import Bools, Ints
+from scheduler.recrawl.ephemeral import Exchange
 from scheduler.recrawl.guarded import Guarded
 from scheduler.recrawl.terms import Terms
 from scheduler.recrawl.unlearnt import stored_news
@@ -43,19 +45,38 @@ class Learnt:
     sites: Mapping[str, int]
 
 
-def order_of(text: str | None) -> tuple[Daemon, Spacing, float, bool] | None:
-    """The daemon's settings in the last run, if it was one's, how it spares hosts and old URLs.
+@dataclass(frozen=True, slots=True)
+class LastOrder:
+    """What the daemon of the last run went by.
 
-    And whether it takes in pages that nobody named.
+    Attributes:
+        daemon, exchange: its settings, and on which terms ephemeral sources compete.
+        spacing: how it spares hosts.
+        recheck_days: after which it asks old URLs again.
+        takes_in: whether it takes in pages that nobody named.
     """
+
+    daemon: Daemon
+    exchange: Exchange
+    spacing: Spacing
+    recheck_days: float
+    takes_in: bool
+
+
+def order_of(text: str | None) -> LastOrder | None:
+    """The order in the settings of a run, if it was a daemon's."""
     said = json.loads(text) if text else {}
     if not said.get("daemon", {}).get("budget"):
         return None
-    polite = said["politeness"]
-    spacing = Spacing(polite["delay_s"], polite["connections_per_host"])
-    return (
-        Daemon.model_validate(_BEFORE | said["daemon"]),
-        spacing,
+    polite, daemon = said["politeness"], Daemon.model_validate(_BEFORE | said["daemon"])
+    # Before there was a choice no page was taken for a source.
+    ephemeral = said.get("ephemeral")
+    return LastOrder(
+        daemon,
+        exchange_of(Ephemeral.model_validate(ephemeral), daemon)
+        if ephemeral
+        else Exchange(recognise=False),
+        Spacing(polite["delay_s"], polite["connections_per_host"]),
         said["crawl"]["permanent_recheck_days"],
         said["crawl"].get("scope") != "list",
     )
@@ -84,13 +105,13 @@ async def relearnt(connection: aiosqlite.Connection) -> Learnt | None:
         return None
     known = await hosts.load(connection, np.unique(pages.host_id).tolist())
     _, codes, origins = hosts_of(pages, {host.host_id: host for host in known})
-    weighing = await weigh(connection, order[0].importance)
-    on_terms = terms_of(pages, codes, origins, weighing, order[0])
-    refresher = refresher_of(order[0].policy)
-    refresher.replan(parsed(order[0].budget), 0.0)
+    weighing = await weigh(connection, order.daemon.importance)
+    on_terms = terms_of(pages, codes, origins, weighing, order.daemon)
+    refresher = refresher_of(order.daemon.policy)
+    refresher.replan(parsed(order.daemon.budget), 0.0)
     refresher.add(codes, on_terms.area, on_terms.importance, pages.found_at / _DAY_S)
     (await stored_news(connection, partial(rows_of, pages))).teach(refresher)
-    return Learnt(order[0], refresher, {origin: code for code, origin in enumerate(origins)})
+    return Learnt(order.daemon, refresher, {origin: code for code, origin in enumerate(origins)})
 
 
 def rows_of(pages: WatchedPages, page_id: Ints) -> tuple[Rows, Bools]:

@@ -7,7 +7,9 @@ from typing import Final
 
 import aiosqlite
 
+from scheduler.arguments import Floats
 from scheduler.recrawl.discovering import Discovering
+from scheduler.recrawl.ephemeral import Exchange, fading
 from scheduler.recrawl.looks import Looks
 from scheduler.recrawl.recalling import recall
 from scheduler.recrawl.terms import Terms
@@ -24,7 +26,8 @@ class Revelations:
 
     ``takes_in`` says whether there can be others than those that are known, ``turn`` are the
     days in which all captured pages could be looked at, ``exists`` is how likely the page is
-    there, if it was not asked for yet.
+    there, if it was not asked for yet. On the terms of ``exchange`` ephemeral sources compete, and
+    ``cost`` (H,) is what a look at each host costs.
     """
 
     pages: Watchlist
@@ -34,16 +37,37 @@ class Revelations:
     takes_in: bool
     turn: float
     exists: float
+    exchange: Exchange
+    cost: Floats
 
-    def worth(self, day: float) -> float:
-        """What a look on a day is worth for the new pages that it may reveal."""
-        if not self.takes_in:
-            return 0.0
-        return self.new_page * float(self.discovering.revealing(self.pages, day).worth[self.row])
+    def on(self, day: float) -> Revelation:
+        """What a look on a day is expected to reveal."""
+        revealing, row = self.discovering.revealing(self.pages, day), self.row
+        faded = fading(self.pages, self.discovering, revealing, self.exchange, day, self.cost)
+        return Revelation(
+            self.new_page * float(revealing.worth[row]) if self.takes_in else 0.0,
+            float(revealing.pages[row]) if self.takes_in else 0.0,
+            float(faded.rate[row]), float(faded.worth[row]), bool(faded.urgency[row] > 0),
+        )  # fmt: skip
 
-    def new_pages(self, day: float) -> float:
-        """How many pages a look on a day is expected to reveal."""
-        return float(self.discovering.revealing(self.pages, day).pages[self.row])
+
+@dataclass(frozen=True, slots=True)
+class Revelation:
+    """What a look at a page on one day is expected to reveal.
+
+    Attributes:
+        worth: what that is worth, by who revealed new pages before.
+        pages: how many pages that are not known.
+        rate: of an ephemeral source the new items a day, else 0.
+        fading: what a look at it is worth for these.
+        is_urgent: whether the page itself is an item of such a source, to be fetched at once.
+    """
+
+    worth: float
+    pages: float
+    rate: float
+    fading: float
+    is_urgent: bool
 
 
 async def revelations(
@@ -54,7 +78,7 @@ async def revelations(
     rows = pages.add(
         found.page_id, host=codes, area=on.area, importance=on.importance,
         found_at=found.found_at / _DAY_S, since=found.since / _DAY_S, captured=found.captured,
-        gone=found.gone,
+        gone=found.gone, half_life=on.half_life_days,
     )  # fmt: skip
     discovering.watch(rows, codes, found.url, found.found_at / _DAY_S)
     await recall(connection, discovering, pages, looks)

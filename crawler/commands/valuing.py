@@ -7,6 +7,7 @@ looks alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -62,12 +63,15 @@ class Valuing:
     paid_look: Rows
 
     def worth(self, day: float) -> float | None:
-        """What a look is worth on a day, None where the policy has no index."""
+        """What a look is worth on a day; None: the policy has no index; inf: it comes first."""
         if not isinstance(self.policy, IndexPolicy):
             return None
         own = self.refresher.worth(day)[self.row : self.row + 1]
-        its = self.revelations
-        found = self.page.weighted(own + its.worth(day), day, its.turn, its.new_page)
+        its, reveals = self.revelations, self.revelations.on(day)
+        if reveals.is_urgent:
+            return inf
+        worth = np.maximum(own + reveals.worth, reveals.fading)
+        found = self.page.weighted(worth, day, its.turn, its.new_page)
         return float(found[0]) * (1.0 if self.page["captured"][0] else its.exists)
 
     def worth_at_last_look(self) -> float | None:

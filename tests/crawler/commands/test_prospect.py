@@ -263,3 +263,31 @@ async def test_of_a_crawl_and_of_what_is_held_back_a_daemon_has_nothing_to_say(
     store.run(NOW - DAY_S)
     async with snapshot(store.path) as connection:
         assert await prospect(connection, 1, NOW) is None
+
+
+async def test_a_source_of_news_and_its_newest_item_are_told_as_such(store: SmallStore) -> None:
+    front = looked_at(store, "/news", *((day / 2, "changed") for day in range(40, 0, -1)))
+    for half in range(39, 0, -1):
+        at = NOW - half * DAY_S / 2
+        store.insert(
+            "churn", page_id=front, at=at, since=at - DAY_S / 2, appeared=2, dropped=2, stayed=4
+        )
+    settings = json.loads(order())
+    settings["ephemeral"] = {
+        "recognise": True, "half_life_hours": 6.0, "item_worth": 7.0, "cost": "request"
+    }  # fmt: skip
+    ordinary = await ahead(store, front)
+    store.execute("UPDATE crawl_run SET settings = ?", json.dumps(settings))
+    item = looked_at(store, "/item", found_at=NOW - DAY_S / 2)
+    store.link(front, item, NOW - DAY_S / 2)
+    source, new = await ahead(store, front), await ahead(store, item)
+    assert (ordinary.arrival_rate, ordinary.urgent) == (None, False)
+    assert source.arrival_rate == pytest.approx(4.0, rel=0.1)
+    assert source.worth is not None
+    assert ordinary.worth is not None
+    assert source.worth > ordinary.worth
+    words = await said(store, front)
+    assert "an ephemeral source: about 4" in words
+    assert "half of their worth in 6 h" in words
+    assert (new.urgent, new.worth, new.due_in_days) == (True, None, 0.0)
+    assert "before all that can wait" in await said(store, item)
