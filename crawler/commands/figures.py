@@ -47,6 +47,11 @@ def every(days: float | None) -> str:
     return f"every {_brief(days)} days"
 
 
+def lasting(days: float) -> str:
+    """A span of time to a tenth, below two days in hours: ``19.2 h``, ``2.5 d``."""
+    return f"{days * _HOURS:.1f} h" if days < 2 else f"{days:,.1f} d"
+
+
 def on_changes(probability: float, crawling: str) -> str:
     """Which of its signalled changes a source is crawled at."""
     if probability >= 1 - _ROUNDING:

@@ -1,42 +1,39 @@
-"""``freshet simulate``: what policies cost on a surrogate population, with the same budget.
+"""``freshet simulate``: policies or budgets against each other, in one of three kinds of world.
 
-With ``--web`` it is what budgets give the whole daemon (:mod:`crawler.commands.simulating_web`).
+What policies cost on a population whose copies go stale
+(:mod:`crawler.commands.simulating_population`), what they reap of items that fade
+(``--ephemeral``, :mod:`crawler.commands.simulating_ephemeral`), and what budgets give the whole
+daemon (``--web``, :mod:`crawler.commands.simulating_web`).
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
-from crawler.commands import running
-from crawler.commands.bars import progress_bars
-from crawler.commands.console import fail, print_json
-from crawler.commands.display import Cell, show_line, show_list
-from crawler.commands.figures import amount, counted, percent, times
+from crawler.commands.console import fail
 from crawler.commands.options import ConfigFile, Json
+from crawler.commands.simulating_ephemeral import EphemeralOrder, simulate_ephemeral
+from crawler.commands.simulating_population import (
+    DEFAULT_POLICIES,
+    PopulationOrder,
+    simulate_population,
+)
 from crawler.commands.simulating_web import WebOrder, simulate_web
 from scheduler.estimators.by_name import ESTIMATORS
-from scheduler.policy import PolicyError
-from scheduler.simulate import changes
-from scheduler.simulate.experiment import (
-    MEASURED_WHEN_LEARNING,
-    Comparison,
-    simulate,
-)
-from scheduler.simulate.populations import surrogate
-from scheduler.simulate.rate_runner import OverBudget
+from scheduler.simulate.contenders import CONTENDERS
+from scheduler.simulate.experiment import MEASURED_WHEN_LEARNING
 
-_DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
-
-
-#: What means something for one kind of simulation only.
-_OF_A_POPULATION = ("sources", "bandwidth", "learn", "estimator", "process")
-_OF_A_WEB = ("budget", "db", "config")
+#: What means something for some kinds of simulation only: to those without either of the two
+#: options, to those of items that fade, to those of the daemon.
+_OF_ONE_KIND = {
+    "": ("sources", "bandwidth", "learn", "estimator", "process"),
+    "ephemeral": ("sources", "bandwidth", "ephemeral"),
+    "web": ("web", "budget", "db", "config"),
+}
 
 
 def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
@@ -46,7 +43,8 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         typer.Option(
             metavar="NAME[:OPTION=VALUE,…]",
             help="What is simulated; may be repeated "
-            f"(default: {' and '.join(_DEFAULT_POLICIES)}; with --web that of the settings).",
+            f"(default: {' and '.join(DEFAULT_POLICIES)}; with --ephemeral "
+            f"{', '.join(CONTENDERS)}; with --web that of the settings).",
         ),
     ] = None,
     sources: Annotated[
@@ -77,6 +75,10 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             help="How sources change: poisson, bursts, drift or together.",
         ),
     ] = "poisson",
+    ephemeral: Annotated[
+        bool,
+        typer.Option("--ephemeral", help="Sources of items that fade within hours or days."),
+    ] = False,
     web: Annotated[
         str | None,
         typer.Option(
@@ -100,63 +102,43 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 ) -> None:
     """Simulate policies on a random population, or with --web the daemon on a synthetic web.
 
+    All policies decide in the same world. The population is fitted to what the LambdaCrawl paper
+    prints of its 18.5 million URLs. Costs are means over the sources, weighted with importance:
+    harmonic (each further missed change adds less) and binary (whether a copy is stale).
+
+    With --ephemeral sources publish items that people soon forget, as many as feeds of news and
+    blogs do; every hour a policy chooses whom to crawl, once at most, and reaps what its items are
+    still worth.
+
     With --web the daemon starts from nothing and runs in virtual time: discovery, politeness,
     change detection and store are the real ones, under the settings of --config. What is printed
     is how fresh its copies truly were over the last half of the days (30 at most), and what its
     audits said of it, for each budget and policy.
-
-    Otherwise all policies decide in the same world. The population is fitted to what the
-    LambdaCrawl paper prints of its 18.5 million URLs. Costs are means over the sources, weighted
-    with importance: harmonic (each further missed change adds less) and binary (whether a copy is
-    stale).
     """
-    _refuse_what_means_nothing(context, web)
+    kind = "web" if web is not None else "ephemeral" if ephemeral else ""
+    _refuse_what_means_nothing(context, kind)
     if not isfinite(days) or days <= 0:
         fail(f"--days {days:g}: accepted is a number above 0", 2)
+    named = policy or []
     if web is not None:
-        simulate_web(WebOrder(web, budget or [], policy or [], days, seed, config, db), json=json)
+        simulate_web(WebOrder(web, budget or [], named, days, seed, config, db), json=json)
         return
     share = _share(bandwidth)
-    if estimator not in ESTIMATORS:
-        fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
-    with running.told_in_one_line():
-        try:
-            changes.load(process)
-            with progress_bars() as progress:
-                comparison = simulate(
-                    surrogate(sources, np.random.default_rng(seed)),
-                    policy or _DEFAULT_POLICIES,
-                    bandwidth=share * sources,
-                    days=days,
-                    seed=seed,
-                    learn=learn,
-                    estimator=estimator,
-                    process=process,
-                    progress=progress,
-                )
-        except (PolicyError, changes.ProcessError) as error:
-            fail(str(error), 2)
-        except OverBudget as error:
-            fail(str(error))
-    if json:
-        print_json(asdict(comparison))
+    if ephemeral:
+        of_news = EphemeralOrder(named, sources, share, days, seed)
+        simulate_ephemeral(of_news, json=json)
         return
-    measured = min(days, MEASURED_WHEN_LEARNING) if learn else days
-    learned = f", rates learned by {estimator}" if learn else ""
-    show_line(
-        f"{counted(sources, 'source')}, {bandwidth} of them crawled a day{learned}, "
-        f"{amount(measured)} days measured, changes: {process}",
-        "bold",
-    )
-    _show(comparison)
+    order = PopulationOrder(named, sources, bandwidth, share, days, seed, learn, estimator, process)
+    simulate_population(order, json=json)
 
 
-def _refuse_what_means_nothing(context: typer.Context, web: str | None) -> None:
-    """End the program (wrong usage) at an option of the other kind of simulation."""
-    for name in _OF_A_POPULATION if web is not None else _OF_A_WEB:
+def _refuse_what_means_nothing(context: typer.Context, kind: str) -> None:
+    """End the program (wrong usage) at an option of another kind of simulation."""
+    for name in dict.fromkeys(name for names in _OF_ONE_KIND.values() for name in names):
         source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            fail(f"--{name}: means nothing with{'out' * (web is None)} --web", 2)
+        if name in _OF_ONE_KIND[kind] or source is None or source.name != "COMMANDLINE":
+            continue
+        fail(f"--{name}: means nothing {f'with --{kind}' if kind else 'without --web'}", 2)
 
 
 def _share(text: str) -> float:
@@ -172,29 +154,3 @@ def _share(text: str) -> float:
             2,
         )
     return number
-
-
-def _show(comparison: Comparison) -> None:
-    optimum = comparison.lambda_crawl_optimum
-    rows: list[tuple[Cell, ...]] = [
-        (
-            name,
-            amount(outcome.harmonic_cost),
-            times(_ratio(outcome.harmonic_cost, optimum.harmonic_cost)),
-            amount(outcome.binary_cost),
-            times(_ratio(outcome.binary_cost, optimum.binary_cost)),
-            outcome.crawls,
-            percent(outcome.crawls / outcome.budget),
-        )
-        for name, outcome in comparison.policies.items()
-    ]
-    harmonic, binary = amount(optimum.harmonic_cost), amount(optimum.binary_cost)
-    show_list(
-        "Cost a source by policy (× is LambdaCrawl's optimum for known rates)",
-        ("policy", "harmonic", "×", "binary", "×", "crawls", "of budget"),
-        [*rows, ("LambdaCrawl's optimum", harmonic, times(1.0), binary, times(1.0), None, None)],
-    )
-
-
-def _ratio(cost: float, optimum: float) -> float | None:
-    return cost / optimum if optimum else None

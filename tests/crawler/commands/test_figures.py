@@ -54,6 +54,12 @@ def test_an_interval_is_told_in_a_unit_of_everyday_life(days: float | None, word
     assert figures.every(days) == words
 
 
+def test_a_span_of_time_is_in_hours_below_two_days() -> None:
+    assert [figures.lasting(days) for days in (0.0, 0.8, 1.9, 2.0, 1_234.5)] == [
+        "0.0 h", "19.2 h", "45.6 h", "2.0 d", "1,234.5 d",
+    ]  # fmt: skip
+
+
 def test_a_source_on_signals_is_told_by_its_changes() -> None:
     assert figures.on_changes(1.0, "poisson") == "at each change"
     assert figures.on_changes(1 - 1e-12, "periodic") == "at each change"
