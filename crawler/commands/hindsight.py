@@ -16,6 +16,8 @@ from statistics import fmean, median
 from typing import Final
 
 _DAY_S: Final = 86_400.0
+#: The time in which a new page loses half of its worth, if it is one of those that soon do.
+HALF_LIFE_S: Final = 6 * 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,17 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """Which of the pages ``born`` in a span were found by its end, and after how many days."""
+    """Which of the pages ``born`` in a span were found by its end, and after how many days.
+
+    ``utility`` is what they were worth when they were first fetched, a mean over all that were
+    born: 1 at birth, half of it after :data:`HALF_LIFE_S`, 0 for a page that was not found.
+    """
 
     born: int
     found: int
     mean_delay_days: float | None
     median_delay_days: float | None
+    utility: float | None
 
 
 @dataclass(slots=True)
@@ -101,6 +108,7 @@ def discovery(
         len(delays),
         fmean(delays) if delays else None,
         median(delays) if delays else None,
+        sum(0.5 ** (days * _DAY_S / HALF_LIFE_S) for days in delays) / len(born) if born else None,
     )
 
 

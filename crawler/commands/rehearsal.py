@@ -162,9 +162,13 @@ async def rehearse(
 def _pages(
     settings: Settings, web: SyntheticWeb, fetcher: _Watched, end: float
 ) -> Mapping[Place, tuple[Known, Sequence[float]]]:
-    """The pages that a crawl on some day would have found, with the looks at them."""
+    """The pages that a crawl on some day would have found, with the looks at them.
+
+    Crawls when pages are born are asked, too: a page may leave all lists the same day.
+    """
     days = np.arange(web.start_at, end + 1, _DAY_S).tolist()
-    wanted = frozenset[Place]().union(*(web.crawlable(at) for at in days))
+    births = (birth.at for birth in web.truth.births(web.start_at, end))
+    wanted = frozenset[Place]().union(*(web.crawlable(at) for at in {*days, *births}))
     lives = [life for life in web.truth.lives() if life.place in wanted]
     urls = [canonical(fetcher.inner.addresses.url(life.place)) for life in lives]
     ruled = terms(urls, np.zeros(len(urls), np.intp), np.ones(len(urls)), settings.daemon.rules)

@@ -84,7 +84,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         typer.Option(
             metavar="NAME[:OPTION=VALUE,…]",
             help="Run the whole daemon on a synthetic web instead: synthetic "
-            "(:hosts=4,pages=40), showcase or endless (:pages=60).",
+            "(:hosts=4,pages=40), showcase, endless (:pages=60) or newsroom (:items=48,docs=40).",
         ),
     ] = None,
     budget: Annotated[
@@ -113,7 +113,8 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     With --web the daemon starts from nothing and runs in virtual time: discovery, politeness,
     change detection and store are the real ones, under the settings of --config. What is printed
     is how fresh its copies truly were over the last half of the days (30 at most), and what its
-    audits said of it, for each budget and policy.
+    audits said of it, for each budget and policy; of a newsroom also what its new pages were
+    worth when they were first fetched.
     """
     kind = "web" if web is not None else "ephemeral" if ephemeral else ""
     _refuse_what_means_nothing(context, kind)

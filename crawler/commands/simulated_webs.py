@@ -32,11 +32,27 @@ def _endless(seed: int, days: float) -> Callable[..., SyntheticWeb]:
     return endless
 
 
+def _newsroom(seed: int, days: float) -> Callable[..., SyntheticWeb]:
+    def newsroom(items: float = 48.0, docs: int = 40) -> SyntheticWeb:
+        return presets.newsroom(WebSpec(3, docs, seed, days), items)
+
+    return newsroom
+
+
 _WEBS: Final[Mapping[str, Callable[[int, float], Callable[..., SyntheticWeb]]]] = {
     "synthetic": _synthetic,
     "showcase": _showcase,
     "endless": _endless,
+    "newsroom": _newsroom,
 }
+
+#: Those whose pages count for hours only.
+_EPHEMERAL: Final = frozenset({"newsroom"})
+
+
+def is_ephemeral(specification: str) -> bool:
+    """Whether a web is one of news, where it counts how soon its pages are found."""
+    return specification.partition(":")[0] in _EPHEMERAL
 
 
 def load(specification: str, seed: int, days: float) -> SyntheticWeb:
@@ -44,7 +60,8 @@ def load(specification: str, seed: int, days: float) -> SyntheticWeb:
 
     ``synthetic`` (``hosts``, ``pages`` of each) is news, documentation, shops and wikis in turn;
     ``showcase`` (``traps``) ten small hosts of every character; ``endless`` (``pages``, ``traps``)
-    a shop with calendars and filters that never end.
+    a shop with calendars and filters that never end; ``newsroom`` (``items`` a day, ``docs``) news
+    that soon leaves all lists, beside a quiet manual of ``docs`` pages.
 
     Raises:
         ValueError: if the name, an option or a value is not accepted.

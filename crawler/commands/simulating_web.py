@@ -13,7 +13,8 @@ from crawler.commands.bars import Tell, progress_bars
 from crawler.commands.budget import crawls_per_day
 from crawler.commands.console import fail, print_json
 from crawler.commands.display import Cell, show_line, show_list
-from crawler.commands.figures import amount, counted, percent
+from crawler.commands.figures import amount, counted, lasting, percent
+from crawler.commands.hindsight import HALF_LIFE_S
 from crawler.commands.options import read_settings
 from crawler.commands.rehearsal import Plan, Rehearsal, rehearse
 from crawler.synthetic_web.web import SyntheticWeb
@@ -100,6 +101,7 @@ def _as_json(
         "days": order.days,
         "measured_days": runs[0][1].measured_days,
         "seed": order.seed,
+        "half_life_hours": HALF_LIFE_S / 3_600,
         "runs": [
             {"budget": budget, "policy": plan.policy} | found.as_json()
             for budget, plan, found in runs
@@ -120,10 +122,12 @@ def _show(order: WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Re
         ("budget", "policy", "fresh", "audited", "", "harmonic", "age", "spent"),
         [_freshness_row(budget, plan.policy, found) for budget, plan, found in runs],
     )
+    fades = simulated_webs.is_ephemeral(order.web)
+    title = "What was found; new pages are those of the measured days"
     show_list(
-        "What was found; new pages are those of the measured days",
-        ("budget", "policy", "pages found", "new pages found", "after", "median"),
-        [_discovery_row(budget, plan.policy, found) for budget, plan, found in runs],
+        f"{title}, their utility halves in {HALF_LIFE_S / 3_600:g} hours" if fades else title,
+        ("budget", "policy", "pages found", "new pages found", "after", "median", "utility"),
+        [_discovery_row(budget, plan.policy, found, fades=fades) for budget, plan, found in runs],
     )
     if order.db is not None:
         show_line(f"{order.db} holds what the daemon saw: freshet status --db {order.db}", "dim")
@@ -136,11 +140,9 @@ def _freshness_row(budget: str, policy: str, found: Rehearsal) -> tuple[Cell, ..
         policy,
         None if true is None else percent(true.fresh),
         None if audited is None else percent(1 - audited.binary.mean),
-        None
-        if audited is None
-        else f"({1 - audited.binary.upper:.0%} to {1 - audited.binary.lower:.0%})",
+        None if audited is None else _between(audited.binary),
         None if true is None else f"{true.harmonic:.3f}",
-        None if true is None else f"{true.age_days:.1f} d",
+        None if true is None else lasting(true.age_days),
         percent(found.of_budget),
     )
 
@@ -149,7 +151,7 @@ def _between(stale: Estimate) -> str:
     return f"({1 - stale.upper:.0%} to {1 - stale.lower:.0%})"
 
 
-def _discovery_row(budget: str, policy: str, found: Rehearsal) -> tuple[Cell, ...]:
+def _discovery_row(budget: str, policy: str, found: Rehearsal, *, fades: bool) -> tuple[Cell, ...]:
     new = found.new
     mean, median = new.mean_delay_days, new.median_delay_days
     return (
@@ -157,6 +159,7 @@ def _discovery_row(budget: str, policy: str, found: Rehearsal) -> tuple[Cell, ..
         policy,
         f"{found.held:,} of {found.pages:,}",
         f"{new.found:,} of {new.born:,}",
-        None if mean is None else f"{mean:.1f} d",
-        None if median is None else f"{median:.1f} d",
+        None if mean is None else lasting(mean),
+        None if median is None else lasting(median),
+        percent(new.utility) if fades and new.utility is not None else None,
     )

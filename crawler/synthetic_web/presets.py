@@ -1,9 +1,10 @@
-"""Webs for three purposes: to show everything, to be of a given size, and to be plain. Pure."""
+"""Webs for a purpose each: to show everything, to be of a given size, to be plain. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from crawler.synthetic_web.chance import DAY_S
 from crawler.synthetic_web.site import Clutter, Site, Trap
@@ -13,6 +14,7 @@ from crawler.synthetic_web.sites.documentation import documentation
 from crawler.synthetic_web.sites.events import EVENT_TRAPS, events
 from crawler.synthetic_web.sites.guarded import guarded
 from crawler.synthetic_web.sites.news import news
+from crawler.synthetic_web.sites.newsroom import newsroom as newsroom_site
 from crawler.synthetic_web.sites.notes import notes
 from crawler.synthetic_web.sites.plain import plain as plain_site
 from crawler.synthetic_web.sites.plot import Plot
@@ -98,6 +100,24 @@ def endless(spec: WebSpec, *, traps: bool = True) -> SyntheticWeb:
     Without ``traps`` it has its ordinary pages only.
     """
     return spec.web([bazaar(spec.plot("bazaar"), traps=tuple(Trap) if traps else ())])
+
+
+def newsroom(spec: WebSpec, items: float) -> SyntheticWeb:
+    """Two hosts of news, ``courier`` with 3/4 of so many items a day, and ``gazette``; ``docs``.
+
+    The pages of the spec are those of ``docs``, which hardly changes.
+
+    Raises:
+        ValueError: if there are no items.
+    """
+    if not 0 < items < inf:
+        raise ValueError(f"items is {items:g}; accepted is a number above 0, of a day")
+    sites = [
+        newsroom_site(spec.plot("courier"), items * 3 / 4),
+        newsroom_site(spec.plot("gazette"), items / 4),
+        documentation(spec.plot("docs")),
+    ]
+    return spec.web(sites)
 
 
 def showcase(seed: int = 1, *, traps: bool = True, span_days: float = 60.0) -> SyntheticWeb:

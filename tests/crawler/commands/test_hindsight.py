@@ -56,10 +56,17 @@ def test_means_are_weighted_with_importance_and_pages_without_a_copy_are_none_of
 
 def test_a_look_before_the_birth_found_nothing() -> None:
     born = [(page(born=3.0), days(1.0, 4.5)), (page(born=3.0), days(1.0)), (page(), days(0.0))]
-    assert discovery(born, 0.0, 10 * DAY_S) == Discovery(2, 1, 1.5, 1.5)
-    assert discovery(born, 0.0, 4 * DAY_S) == Discovery(2, 0, None, None)
+    assert discovery(born, 0.0, 10 * DAY_S) == Discovery(2, 1, 1.5, 1.5, 2**-6 / 2)
+    assert discovery(born, 0.0, 4 * DAY_S) == Discovery(2, 0, None, None, 0.0)
+    assert discovery(born, 5 * DAY_S, 10 * DAY_S) == Discovery(0, 0, None, None, None)
     assert held(born, 4 * DAY_S) == 1
     assert held(born, 5 * DAY_S) == 2
+
+
+def test_a_new_page_is_worth_half_of_what_it_was_for_every_six_hours_that_it_waited() -> None:
+    waited = [(page(born=1.0), days(1.0 + hours / 24)) for hours in (0.0, 6.0, 12.0)]
+    found = discovery([*waited, (page(born=1.0), [])], 0.0, 10 * DAY_S)
+    assert found.utility == pytest.approx((1 + 1 / 2 + 1 / 4 + 0) / 4)
 
 
 @given(

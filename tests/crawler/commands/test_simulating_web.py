@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from crawler.commands.main import app
+from crawler.commands.simulated_webs import load
 
 SMALL = ("--web", "synthetic:hosts=1,pages=15", "--days", "4", "--seed", "3")
 
@@ -46,6 +47,32 @@ def test_people_get_a_table_of_each_budget_and_policy_and_the_store(tmp_path: Pa
     assert lines[-1].endswith(f"freshet status --db {db}")
     kept = CliRunner().invoke(app, ["status", "--db", str(db), "--json"])
     assert json.loads(kept.stdout)["last_run"]["fetches"] == pytest.approx(160, abs=2)
+
+
+def test_of_news_it_counts_how_soon_it_was_found() -> None:
+    news = ("--web", "newsroom:items=24,docs=8", "--days", "2", "--budget", "60/day")
+    result = simulated(*news)
+    assert result.exit_code == 0, result.output
+    title, header, row = result.stdout.splitlines()[-3:]
+    assert title.endswith("their utility halves in 6 hours")
+    assert header.split()[-3:] == ["after", "median", "utility"]
+    told = json.loads(simulated(*news, "--json").stdout)
+    (new,) = (run["new"] for run in told["runs"])
+    assert told["half_life_hours"] == 6
+    assert 0 < new["utility"] < new["found"] / new["born"]
+    assert row.split()[-2:] == [f"{100 * new['utility']:.1f}", "%"]
+    assert f"{24 * new['median_delay_days']:.1f} h" in row
+
+
+def test_a_page_that_left_all_lists_within_its_day_is_judged_too() -> None:
+    web = load("newsroom:items=200,docs=2", seed=1, days=2.0)
+    told = json.loads(
+        simulated(
+            "--web", "newsroom:items=200,docs=2", "--days", "2", "--budget", "5/day", "--json"
+        ).stdout
+    )
+    middle = (web.start_at + web.end_at) / 2
+    assert told["runs"][0]["new"]["born"] == len(web.truth.births(middle, web.end_at))
 
 
 def test_rules_of_the_settings_hold_and_its_budget_and_policy_are_the_defaults(

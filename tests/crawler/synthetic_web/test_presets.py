@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.presets import START_AT, WebSpec, mixed, plain, showcase
+from crawler.synthetic_web.presets import START_AT, WebSpec, mixed, newsroom, plain, showcase
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
 
@@ -58,6 +58,23 @@ def test_the_smallest_webs_can_be_made_too(hosts: int, pages: int) -> None:
     web = mixed(WebSpec(hosts, pages, span_days=1.0))
     assert {place.host for place in web.crawlable(web.end_at)} == set(web.sites)
     assert len(plain(hosts, pages).crawlable(START_AT)) == hosts * pages
+
+
+def test_a_newsroom_has_two_hosts_of_news_and_a_quiet_one() -> None:
+    web = newsroom(WebSpec(pages_per_host=20, span_days=10.0), 40)
+    born = Counter(birth.place.host for birth in web.truth.births(web.start_at, web.end_at))
+    assert list(web.sites) == ["courier", "gazette", "docs"]
+    assert born["courier"] == pytest.approx(300, rel=0.2)
+    assert born["gazette"] == pytest.approx(100, rel=0.3)
+    assert born["docs"] <= 1
+    docs = [place for place in web.crawlable(web.start_at) if place.host == "docs"]
+    assert 16 <= len(docs) <= 22
+
+
+@pytest.mark.parametrize("items", [0.0, -3.0, float("inf"), float("nan")])
+def test_a_newsroom_without_items_is_refused(items: float) -> None:
+    with pytest.raises(ValueError, match=r"items is .*; accepted is a number above 0"):
+        newsroom(WebSpec(), items)
 
 
 def test_an_empty_web_is_refused() -> None:
