@@ -123,9 +123,9 @@ def _show(order: WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Re
         [_freshness_row(budget, plan.policy, found) for budget, plan, found in runs],
     )
     fades = simulated_webs.is_ephemeral(order.web)
-    title = "What was found; new pages are those of the measured days"
+    halving = f", utility halves in {HALF_LIFE_S / 3_600:g} h" if fades else ""
     show_list(
-        f"{title}, their utility halves in {HALF_LIFE_S / 3_600:g} hours" if fades else title,
+        f"What was found; new pages are those of the measured days{halving}",
         ("budget", "policy", "pages found", "new pages found", "after", "median", "utility"),
         [_discovery_row(budget, plan.policy, found, fades=fades) for budget, plan, found in runs],
     )
