@@ -122,8 +122,8 @@ def reap(
         progress: is told which share of the warm-up and the measured periods has passed.
 
     Raises:
-        ValueError: naming the argument; a source that does not fade is none of those that an
-            unseen past is known of.
+        ValueError: naming the argument. A source that does not fade is refused: where nobody
+            crawls it, it tends to no state in which it could begin.
     """
     arguments.budget("budget", budget)
     arguments.positive("decay", sources.decay)
@@ -231,6 +231,7 @@ class _Crawler:
         self._crawl(affordable(self._policy.priority(seen), self._sources.cost, purse))
 
     def _crawl(self, rows: NDArray[np.intp]) -> None:
+        # What rows bring is known from here on: a policy that learns would be told of it here.
         self._utility += float(self._state[rows].sum())
         self._earned += float(self._expected[rows].sum())
         self._spent += float(self._sources.cost[rows].sum())
