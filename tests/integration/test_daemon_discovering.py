@@ -42,6 +42,13 @@ def revealed(agenda: RecrawlAgenda) -> dict[int, set[int]]:
     return {page: by for page, by in found.items() if by}
 
 
+def churning(agenda: RecrawlAgenda) -> dict[int, float]:
+    """New links a day at each page (id) at which any appeared."""
+    found = agenda._discovering.churning.rates(np.asarray(agenda.pages["since"], np.float64))
+    ids = agenda.pages["page_id"][found.row].tolist()
+    return dict(zip(ids, found.rate.tolist(), strict=True))
+
+
 def terms(page_id: Any, urls: Any, _origins: Any) -> Terms:
     n = len(urls)
     return Terms(
@@ -56,11 +63,13 @@ async def test_after_a_start_it_knows_who_reveals_what_as_before(
     monkeypatch.setattr(keeping, "RecrawlAgenda", Watched)
     stage = Stage(tmp_path / "crawl.db", audit_share=0.05)
     await stage.keep(BUDGET, DAYS, ["news", "shop"])
-    before = revealed(Watched.last)
+    before, churned = revealed(Watched.last), churning(Watched.last)
     async with reading(stage.db) as connection:
         again = RecrawlAgenda(connection, ByIndex(GreedyIndex()), terms, Random(0))
         await again.open()
     assert revealed(again) == before
+    assert churning(again) == pytest.approx(churned)
+    assert len(churned) > 2
     ((front,),) = stage.rows("SELECT id FROM page WHERE url = 'http://news.localhost/'")
     assert sum(front in by for by in before.values()) > 5
 

@@ -15,9 +15,19 @@ from scheduler.arguments import Ints
 from scheduler.policies.greedy_index import GreedyIndex
 from scheduler.recrawl.agenda import RecrawlAgenda
 from scheduler.recrawl.by_index import ByIndex
+from scheduler.recrawl.ephemeral import Exchange
 from scheduler.recrawl.terms import Terms
 from storage.database import reading
-from storage.records import Acknowledged, DueUrl, Kind, Observation, Visit
+from storage.records import (
+    Acknowledged,
+    Churn,
+    Digests,
+    DueUrl,
+    Kind,
+    Observation,
+    Targets,
+    Visit,
+)
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 
@@ -34,13 +44,15 @@ class Said:
     """Terms by page; what is not said weighs 1, and 0 is never asked for."""
 
     importance: dict[int, float] = field(default_factory=dict)
+    half_life: dict[int, float] = field(default_factory=dict)
 
     def __call__(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         assert [url.startswith(origin) for url, origin in zip(urls, origins, strict=True)]
         n = len(urls)
         weights = np.array([self.importance.get(each, 1.0) for each in page_id.tolist()])
         never, most = weights == 0, np.full(n, np.inf)
-        return Terms(np.zeros(n, np.intp), weights, never, np.zeros(n), most, np.zeros(n))
+        half_life = np.array([self.half_life.get(each, np.nan) for each in page_id.tolist()])
+        return Terms(np.zeros(n, np.intp), weights, never, np.zeros(n), most, half_life)
 
 
 async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(store: SmallStore) -> None:
@@ -108,3 +120,54 @@ async def test_what_comes_while_a_thread_works_waits_and_is_not_lost(store: Smal
         await agenda.rest()
     assert agenda.pages["page_id"].tolist() == [1, new]
     assert float(agenda.pages["since"][0]) == 9.0
+
+
+@pytest.mark.parametrize(("recognise", "first"), [(True, "/item"), (False, "/old")])
+async def test_a_new_item_of_a_source_comes_before_what_has_waited_long(
+    store: SmallStore, recognise: bool, first: str
+) -> None:
+    day = 86_400.0
+    front = store.page("/", checked_at=20.0 * day)
+    store.observe(front, 9.0 * day, "new")
+    for look in range(10, 21):
+        store.observe(front, look * day, "changed")
+        store.insert(
+            "churn", page_id=front, at=look * day, since=(look - 1) * day, appeared=3, dropped=3,
+            stayed=5,
+        )  # fmt: skip
+    store.page("/old", found_at=day)
+    item = store.page("/item", found_at=20.0 * day)
+    store.link(front, item, 20.0 * day)
+    async with reading(store.path) as connection:
+        agenda = RecrawlAgenda(connection, ByIndex(GreedyIndex()), Said(), Random(0))
+        agenda.exchange = Exchange(recognise=recognise)
+        agenda.budget = 10.0
+        await agenda.open()
+        _, urls = await supplied(agenda, 20.1 * day)
+    assert urls[0] == f"{HOST}{first}"
+
+
+async def test_what_appears_at_a_source_makes_way_in_the_window(store: SmallStore) -> None:
+    day = 86_400.0
+    front = store.page("/", checked_at=20.0 * day)
+    store.observe(front, 20.0 * day, "new")
+    for path in ("/a", "/b"):
+        store.observe(store.page(path, checked_at=2 * day), 2 * day, "new")
+    said = Said(half_life={front: 0.25})
+    async with reading(store.path) as connection:
+        agenda = RecrawlAgenda(connection, ByIndex(GreedyIndex()), said, Random(0))
+        await agenda.open()
+        await agenda.replenish(21.0 * day)
+        assert agenda.queued == 2
+        # The front page is looked at, and shows an item while the window is full.
+        item = store.page("/item", found_at=21.0 * day)
+        store.link(front, item, 21.0 * day)
+        due = DueUrl(front, f"{HOST}/", f"{HOST}/", 1, 0.0, digests=Digests(b"", None))
+        shown = Targets([f"{HOST}/item"], [f"{HOST}/item"], [HOST])
+        visit = Visit(due, Observation(front, 21.0 * day, Kind.CHANGED), targets=shown)
+        churn = Churn(20.0 * day, appeared=1, dropped=0, stayed=0)
+        agenda.done(Acknowledged(visit, pages=(item,), churn=churn))
+        await agenda.replenish(21.0 * day + 1.0)
+        first = agenda.next(frozenset({1}), 21.0 * day + 1.0)
+    assert first is not None
+    assert first.url == f"{HOST}/item"

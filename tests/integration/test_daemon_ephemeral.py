@@ -1,0 +1,59 @@
+"""A daemon on a news-like site whose links churn reaches what is new, within the same budget."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from crawler.commands.main import app
+from crawler.commands.rehearsal import Plan, Rehearsal, rehearse
+from crawler.synthetic_web.presets import WebSpec, newsroom
+from tests.integration.quick import quick
+
+BUDGET, DAYS, SEED = 60.0, 5.0, 2
+
+
+async def kept(db: Path, **changes: object) -> Rehearsal:
+    web = newsroom(WebSpec(3, 20, SEED, DAYS), items=18.0)
+    settings = quick(politeness__key="host", **changes)
+    found = await rehearse(settings, web, Plan(BUDGET, "greedy_index", DAYS, SEED), db)
+    assert found is not None
+    return found
+
+
+async def test_what_appears_is_reached_sooner_and_at_once(tmp_path: Path) -> None:
+    plain = await kept(tmp_path / "plain.db", ephemeral__recognise=False)
+    found = await kept(tmp_path / "crawl.db")
+    assert found.requests == pytest.approx(plain.requests, rel=0.01)
+    assert found.new.utility is not None
+    assert plain.new.utility is not None
+    assert found.new.utility > 1.1 * plain.new.utility
+    assert found.freshness is not None
+    assert plain.freshness is not None
+    assert found.freshness.fresh > plain.freshness.fresh - 0.05
+    # Between the look that shows an item and its first fetch hardly anything else is asked for.
+    assert others_between(tmp_path / "crawl.db") < 0.2
+    shown = CliRunner().invoke(
+        app, ["plan", "--db", str(tmp_path / "crawl.db"), "--budget", "60/day"]
+    )
+    _, _, sources = shown.stdout.partition("Ephemeral sources")
+    assert "http://courier.localhost/ " in sources.partition("Hosts")[0]
+
+
+def others_between(db: Path) -> float:
+    """How many looks at captured pages come between finding a new page and fetching it, mean."""
+    with closing(sqlite3.connect(db)) as connection:
+        ((mean,),) = connection.execute(
+            "WITH item AS (SELECT p.id, p.found_at, min(o.at) AS at FROM page AS p "
+            "  JOIN observation AS o ON o.page_id = p.id WHERE p.role = 'page' "
+            "  AND p.url NOT LIKE '%docs.%' AND p.found_at > (SELECT min(at) + ? FROM observation) "
+            "  GROUP BY p.id) "
+            "SELECT avg((SELECT count(*) FROM observation AS o WHERE o.at > item.found_at "
+            "  AND o.at < item.at AND o.kind <> 'new')) FROM item",
+            (DAYS / 2 * 86_400.0,),
+        )
+    return float(mean)
