@@ -114,6 +114,15 @@ class Fading:
         information = float(_information(decay * window).sum())
         return Fading(decay, self.clicks + information)
 
+    def optimistic(self, z: float) -> float:
+        """μ so many standard deviations of log μ slower: what is gained by a long wait.
+
+        Raises:
+            ValueError: if ``z`` is negative or not finite.
+        """
+        deviation = 1 / math.sqrt(PRIOR_CLICKS + self.clicks)
+        return self.decay * math.exp(-arguments.amount("z", z) * deviation)
+
     def faded(self, kept: float) -> Fading:
         """The same, resting on the share ``kept`` of the clicks only; for what may change."""
         return Fading(self.decay, self.clicks * kept)

@@ -1,0 +1,149 @@
+"""Learning whom to crawl: the Whittle index of estimated parameters, and some optimism. Pure.
+
+The index needs Λ, ξ̄ and μ of each source. What crawls find and what clicks tell gives posteriors of
+them (:mod:`scheduler.ephemeral.arrivals`, :mod:`scheduler.ephemeral.fading`). Plugged in are
+
+    Λ̃ = E Λ + z σ(Λ),    ξ̃ = E ξ̄ + z σ(ξ̄),    μ̃ = μ̂ e^{−zσ(log μ)}
+
+the ends at which u* = Λξ̄/μ, hence what a long wait gathers, is largest: optimism in the face of
+uncertainty. Else a source whose items seem to fade too soon is left alone, and never known better.
+The deviations σ fall as one over the square root of the evidence, and the exploration with them.
+Whom nobody has crawled comes first, once: an order of magnitude cannot be guessed.
+
+A learner sees only what was crawled, and no utilities. Without clicks ξ̄ and μ stay what was
+configured, and the ranks are as good as that is; what no clicks can teach is not explored.
+
+    z          optimism      standard deviations                  one number
+    μ̂ at first half_life     ln 2/μ, in the time of T             (n,) or one number
+    ξ̄ at first worth         configured                           (n,) or one number
+
+Method: O(1) a crawl for Λ. For ξ̄ and μ clicks are kept until their items are an eighth of all that
+came before, and learnt at once: some hundred times for a million. O(n) a period for the index.
+
+Edge cases: a source without items comes to a Λ, and an index, near 0. One whose items do not fade
+cannot be configured: a half-life is finite. What a source is known for is forgotten by its crawls,
+not while it is left alone.
+
+Reference: ours, in the place of the learner of Avrachenkov and Borkar 2019
+(:mod:`scheduler.ephemeral.lspe`), which learns thresholds without a model.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from scheduler import arguments
+from scheduler.arguments import Floats
+from scheduler.ephemeral.arrivals import HALF_LIFE_DAYS, Arrivals
+from scheduler.ephemeral.fading import Fading, Worth, exposure
+from scheduler.ephemeral.periods import Seen
+from scheduler.ephemeral.simulated_items import Watched
+from scheduler.policies import whittle
+
+#: Standard deviations of optimism.
+OPTIMISM: Final = 1.0
+#: Clicks and items are learnt when they are this share of those learnt before, or so many.
+_SHARE: Final = 1 / 8
+_MANY: Final = 20_000
+
+
+class PlugIn:
+    """The learner of n sources, told by :class:`~.simulated_items.Told`."""
+
+    def __init__(
+        self,
+        cost: Floats,
+        *,
+        half_life: ArrayLike = 1.0,
+        worth: ArrayLike = 1.0,
+        period: float = 1.0,
+        optimism: float = OPTIMISM,
+        forgetting: float = HALF_LIFE_DAYS,
+    ) -> None:
+        """Begin with nothing but what is configured; ``cost`` is (n,).
+
+        Raises:
+            ValueError: if a cost or a half-life is not above 0, a worth is negative, or one of
+                them not finite.
+        """
+        self._cost = arguments.positive("cost", arguments.finite("cost", cost))
+        n = len(self._cost)
+        half_lives = arguments.positive("half_life", _each("half_life", half_life, n))
+        self._period = arguments.budget("period", period)
+        self._optimism = arguments.amount("optimism", optimism)
+        self._forgetting = arguments.budget("forgetting", forgetting)
+        self._arrivals = [Arrivals()] * n
+        self._fading = [Fading.of(float(each)) for each in half_lives]
+        self._worth = [Worth.of(float(each)) for each in _each("worth", worth, n)]
+        self._new: list[list[Watched]] = [[] for _ in range(n)]
+        self._pending, self._learnt = [0] * n, [0] * n
+        self._rates, self._worths, self._decays = np.empty((3, n))
+        for row in range(n):
+            self._plug(row)
+
+    @property
+    def estimates(self) -> tuple[Floats, Floats, Floats]:
+        """(n,) each: E Λ, E ξ̄ and μ̂, without optimism."""
+        decays = np.array([each.decay for each in self._fading])
+        rates = np.array([each.rate for each in self._arrivals])
+        return rates, np.array([each.mean for each in self._worth]), decays
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), the index; infinite for whom nobody has crawled."""
+        index = whittle.index(
+            seen.since_crawl,
+            self._rates,
+            self._worths,
+            self._decays,
+            cost=self._cost,
+            period=self._period,
+        )
+        return np.where(seen.crawls == 0, np.inf, index)
+
+    def found(self, row: int, ages: Floats, elapsed: float) -> None:
+        """A crawl showed items, all that came in the ``elapsed`` time before it."""
+        known = self._arrivals[row]
+        self._arrivals[row] = known.after(len(ages), elapsed, half_life=self._forgetting)
+        self._plug(row)
+
+    def watched(self, row: int, seen: Watched) -> None:
+        """Clicks were counted on the items of an earlier crawl."""
+        self._new[row].append(seen)
+        self._pending[row] += len(seen.since)
+        if self._pending[row] >= min(_MANY, _SHARE * self._learnt[row]):
+            self._learn(row)
+
+    def _learn(self, row: int) -> None:
+        new = self._new[row]
+        ages = np.concatenate([each.ages for each in new])
+        since = np.concatenate([each.since[each.item] for each in new])
+        until = np.concatenate([each.until[each.item] for each in new])
+        fading = self._fading[row].after(ages, since=since, until=until)
+        lives = exposure(
+            fading.decay,
+            np.concatenate([each.since for each in new]),
+            np.concatenate([each.until for each in new]),
+        )
+        self._fading[row] = fading
+        self._worth[row] = self._worth[row].after(float(len(ages)), lives)
+        self._learnt[row] += self._pending[row]
+        self._pending[row] = 0
+        new.clear()
+        self._plug(row)
+
+    def _plug(self, row: int) -> None:
+        self._rates[row] = self._arrivals[row].optimistic(self._optimism)
+        # Without clicks nothing will ever be known of these but what was configured.
+        z = self._optimism if self._learnt[row] else 0.0
+        self._worths[row] = self._worth[row].optimistic(z)
+        self._decays[row] = self._fading[row].optimistic(z)
+
+
+def _each(name: str, values: ArrayLike, length: int) -> Floats:
+    given = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    return arguments.non_negative(
+        name, np.full(length, given[0]) if np.ndim(values) == 0 else given, length
+    )
