@@ -2,8 +2,9 @@
 
 Long-run averages of the model as it is stated, with what the papers print in a column of its own
 and whether it can be derived. The law of the random utilities is not in the papers: several are
-tried. Then how near the index policy comes to the optimum, on random tables. Prints tables, writes
-each figure as PNG and all numbers as JSON.
+tried. Then how near the index policy comes to the optimum, on random tables, and what is left of
+its reward if the parameters have to be learnt, by the learner of the 2019 paper and by our own.
+Prints tables, writes each figure as PNG and all numbers as JSON.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from scheduler.ephemeral.periods import run
 from scheduler.ephemeral.relaxed import descend, dual, relaxed
 from scheduler.ephemeral.utility_laws import arriving
 from scripts.reproductions import whittle_drawing as drawing
+from scripts.reproductions import whittle_learners
 from scripts.reproductions import whittle_measures as measures
 from tests.benchmarks.command import say
 
 PAPER = Path(__file__).with_name("whittle_paper.toml")
 #: The σ was chosen so that the random figures come near to those printed; figure 4 is drawn so.
 NEAREST = "log-normal, σ = 0.8, one draw a period"
+_LEAST = {"periods": 100, "instances": 1, "tables": 1, "steps": 50, "learner_seeds": 1}
 _REMARKS = {
     ("Whittle", "1"): "not derivable: sources 1 and 2 in turn earn (u₁(1+α₁) + u₂(1+α₂))/2",
     ("best sources", "1"): "derivable: u₁",
@@ -106,10 +109,6 @@ def random_utilities(given: argparse.Namespace, paper: dict[str, Any]) -> list[m
         "one hardly make periods of 250 items differ. What is printed is met nearest by "
         f"({list(measures.LAWS).index(NEAREST) + 1})."
     )
-    show_line(
-        f"The learner of the 2019 paper, which is not run here, is printed to earn some "
-        f"{paper['learner']['reward']} after 10,000 steps."
-    )
     return found
 
 
@@ -168,11 +167,13 @@ def options() -> argparse.Namespace:
     parser.add_argument("--periods", type=int, default=10_000, help="random utilities")
     parser.add_argument("--instances", type=int, default=200, help="beside the optimum")
     parser.add_argument("--tables", type=int, default=20, help="replicated")
+    parser.add_argument("--steps", type=int, default=10_000, help="of a learner")
+    parser.add_argument("--learner-seeds", type=int, default=20, help="runs of a learner")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    for name in ("periods", "instances", "tables"):
-        if getattr(given, name) < (least := 100 if name == "periods" else 1):
-            parser.error(f"--{name} must be at least {least}")
+    for name, least in _LEAST.items():
+        if getattr(given, name) < least:
+            parser.error(f"--{name.replace('_', '-')} must be at least {least}")
     return given
 
 
@@ -191,6 +192,7 @@ def main() -> None:
         for r in random_utilities(given, paper)
     ]
     found |= optimality(given)
+    found["learners"] = whittle_learners.learners(given, paper)
     text = json.dumps(found, indent=1, ensure_ascii=False)
     (given.output / "whittle.json").write_text(text + "\n", "utf-8")
     show_line(f"Figures and numbers are in {given.output}/")

@@ -1,14 +1,16 @@
-"""Figures 1 to 4 as PNG, and the gap to the relaxed bound by replicas."""
+"""Figures 1 to 4 as PNG, the gap to the relaxed bound by replicas, and what learners earn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 
 from scheduler.arguments import Floats
 from scheduler.ephemeral.ephemeral_sources import EphemeralSources
@@ -17,6 +19,8 @@ from scripts.reproductions.drawing import BLUE, GREEN, GREY, ORANGE, STYLE, VERM
 
 _COLOURS: Final = (BLUE, VERMILION, GREEN, ORANGE)
 _SHOWN: Final = 30
+#: Blocks of steps in the figure of learners, each longer than the last.
+_BLOCKS: Final = 28
 
 
 def values(path: Path, sources: EphemeralSources) -> None:
@@ -63,3 +67,27 @@ def replicas(path: Path, times: Sequence[int], gaps: Floats) -> None:
         axes.set_ylim(bottom=0)
         axes.set_xlabel("copies of each source, and crawls a period")
         axes.set_ylabel("below the relaxed bound, %")
+
+
+def courses(path: Path, learnt: dict[str, Floats], known: dict[str, float], printed: float) -> None:
+    """Reward by step, of learners in growing blocks of steps, of the others a line."""
+    title = "What learners earn of Table 1, M = 1, by step"
+    note = "mean over seeds, shaded: the middle half of them; LSPE(0) is not held to M"
+    with canvas(path, title, note) as axes:
+        for (name, course), colour in zip(learnt.items(), (BLUE, VERMILION), strict=True):
+            edges = np.unique(np.geomspace(1, course.shape[1], _BLOCKS).astype(int))
+            blocks = [course[:, start - 1 : end] for start, end in pairwise(edges)]
+            means = np.array([block.mean(axis=1) for block in blocks])
+            middle = np.sqrt(edges[:-1] * edges[1:])
+            low, high = np.quantile(means, (0.25, 0.75), axis=1)
+            axes.fill_between(middle, low, high, color=colour, alpha=0.2, lw=0)
+            axes.plot(middle, means.mean(axis=1), color=colour, label=name)
+        for (name, height), colour in zip(known.items(), ("black", GREY), strict=True):
+            axes.axhline(height, color=colour, lw=1.2, ls="--", label=name)
+        axes.axhline(printed, color=ORANGE, lw=1.2, ls=":", label="LSPE(0), as the paper prints")
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.set_xlabel("step")
+        axes.set_ylabel("utility per period")
+        axes.legend(loc="lower right")

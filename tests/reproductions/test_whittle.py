@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.reproductions import whittle, whittle_measures
+from scripts.reproductions import whittle, whittle_learning, whittle_measures
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,23 +22,39 @@ def run(monkeypatch: pytest.MonkeyPatch, *options: object) -> None:
 def test_one_command_prints_the_tables_and_writes_the_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    laws = {name: whittle_measures.LAWS[name] for name in list(whittle_measures.LAWS)[3:5]}
+    laws = {name: whittle_measures.LAWS[name] for name in list(whittle_measures.LAWS)[4:5]}
     monkeypatch.setattr(whittle_measures, "LAWS", laws)
     monkeypatch.setattr(whittle_measures, "SAMPLE", 500)
     monkeypatch.setattr(whittle_measures, "REPLICAS", (1, 2))
+    monkeypatch.setattr(whittle_learning, "STEPS_C", (0.5,))
+    monkeypatch.setattr(whittle_learning, "REGULARISATIONS", (1e-3, 1.0))
     run(
-        monkeypatch, "--output", tmp_path, "--periods", 100, "--instances", 2, "--tables", 1
+        monkeypatch, "--output", tmp_path, "--periods", 100, "--instances", 2, "--tables", 1,
+        "--steps", 60, "--learner-seeds", 2,
     )  # fmt: skip
-    figures = {f"whittle_{name}.png" for name in ("1", "2", "3", "4", "replicas")}
+    figures = {f"whittle_{name}.png" for name in ("1", "2", "3", "4", "replicas", "learners")}
     assert {path.name for path in tmp_path.iterdir()} == figures | {"whittle.json"}
     shown = capsys.readouterr().out
-    for words in ("printed", "254.66", "179.79", "285", "not derivable", "260.39", "337.77"):
+    for words in (
+        "printed",
+        "254.66",
+        "179.79",
+        "285",
+        "not derivable",
+        "260.39",
+        "337.77",
+        "LSPE",
+    ):
         assert words in shown
     found: Any = json.loads((tmp_path / "whittle.json").read_text("utf-8"))
     assert found["deterministic"]["1"]["means"]["round robin"] == pytest.approx(208.33, abs=0.01)
     assert found["deterministic"]["2"]["means"]["Whittle"] == pytest.approx(337.77, abs=0.01)
     assert found["optimum"]["worst"] < 0.03
-    assert len(found["random"]) == 2
+    assert len(found["random"]) == 1
+    learners = found["learners"]
+    assert learners["example"]["1"][whittle_learning.CLICKS]["share"] > 0.9
+    assert 50 < learners["lspe"][whittle_learning.AS_PRINTED]["whole"] < 350
+    assert len(learners["grid"]) == 2
 
 
 def test_what_the_papers_print_is_read_by_the_script_alone() -> None:
@@ -70,7 +86,7 @@ def test_the_gap_of_a_table_is_measured_against_its_optimum() -> None:
     ("options", "words"),
     [
         (("--periods", 5), "--periods must be at least 100"),
-        (("--instances", 0), "--instances must be at least 1"),
+        (("--learner-seeds", 0), "--learner-seeds must be at least 1"),
         (("--output", __file__), "File exists"),
     ],
 )

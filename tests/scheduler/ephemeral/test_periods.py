@@ -93,6 +93,15 @@ def test_a_budget_for_all_crawls_all() -> None:
     assert outcome.mean == pytest.approx(TABLE_1.fresh.sum())
 
 
+@pytest.mark.parametrize("budget", [0.5, 1, 3, 9])
+def test_no_items_no_fading_and_hardly_any_are_borne_by_all(budget: float) -> None:
+    table = EphemeralSources.of([0.0, 5.0, 5.0, 5.0], [1.0, 1.0, 0.0, 1.0], [0.5, 0.0, 0.5, 1e-16])
+    for policy in policies(table, budget).values():
+        outcome = run(table, policy, budget, 40)
+        assert np.isfinite(outcome.reward).all()
+        assert outcome.crawled.sum(axis=1).tolist() == [min(int(budget), 4)] * 40
+
+
 def test_bad_values_are_refused_in_a_line() -> None:
     policy = RoundRobin()
     with pytest.raises(ValueError, match="budget: is 0; accepted is a finite number above 0"):
