@@ -27,8 +27,8 @@ Method: B is symmetric, so (BᵀB + δI)⁻¹Bᵀ is λ/(λ² + δ) on its eigen
 squared. O(L³) a step for L features, 14 with four sources: 0.1 ms. f by ``expit``.
 
 What becomes of it: on Table I with the settings below q grows to 1e95, and every threshold lies at
-an end of its interval (``held``). A source is then crawled at 1/(1 + e/(1 + e)) = 0.58 of the steps,
-or, at the other end, at one of ten to 25; which, is a matter of the seed.
+an end of its interval (``held``). A source is then crawled at 1/(1 + e/(1 + e)) = 0.58 of the
+steps or, at the other end, at one of ten to 25; which of the two is a matter of the seed.
 
 Edge cases: iterates that are not finite end the learning, not the run: q and r stay what they were,
 and ``diverged`` says when. Sources that do not fade have no upper threshold and are refused, as are
