@@ -91,6 +91,11 @@ class Arrivals:
         """E Λ, items per day."""
         return (PRIOR_ITEMS + self.items) / (PRIOR_DAYS + self.days)
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of Λ."""
+        return math.sqrt(PRIOR_ITEMS + self.items) / (PRIOR_DAYS + self.days)
+
     def optimistic(self, z: float) -> float:
         """E Λ and ``z`` standard deviations, which Λ exceeds with a probability below 1/(1 + z²).
 
@@ -102,7 +107,7 @@ class Arrivals:
             ValueError: if ``z`` is negative or not finite.
         """
         arguments.amount("z", z)
-        return self.rate + z * math.sqrt(PRIOR_ITEMS + self.items) / (PRIOR_DAYS + self.days)
+        return self.rate + z * self.deviation
 
     def after(
         self,

@@ -114,14 +114,18 @@ class Fading:
         information = float(_information(decay * window).sum())
         return Fading(decay, self.clicks + information)
 
+    @property
+    def deviation(self) -> float:
+        """That of log μ."""
+        return 1 / math.sqrt(PRIOR_CLICKS + self.clicks)
+
     def optimistic(self, z: float) -> float:
         """μ so many standard deviations of log μ slower: what is gained by a long wait.
 
         Raises:
             ValueError: if ``z`` is negative or not finite.
         """
-        deviation = 1 / math.sqrt(PRIOR_CLICKS + self.clicks)
-        return self.decay * math.exp(-arguments.amount("z", z) * deviation)
+        return self.decay * math.exp(-arguments.amount("z", z) * self.deviation)
 
     def faded(self, kept: float) -> Fading:
         """The same, resting on the share ``kept`` of the clicks only; for what may change."""
@@ -163,13 +167,18 @@ class Worth:
         """ξ̄, clicks an item."""
         return self.clicks / self.exposure
 
+    @property
+    def deviation(self) -> float:
+        """That of ξ̄."""
+        return math.sqrt(self.clicks) / self.exposure
+
     def optimistic(self, z: float) -> float:
         """ξ̄ and ``z`` standard deviations, as :meth:`~.arrivals.Arrivals.optimistic` has it.
 
         Raises:
             ValueError: if ``z`` is negative or not finite.
         """
-        return self.mean + arguments.amount("z", z) * math.sqrt(self.clicks) / self.exposure
+        return self.mean + arguments.amount("z", z) * self.deviation
 
     def after(self, clicks: float, exposure: float) -> Worth:
         """What is known after so many clicks in so much :func:`exposure`.

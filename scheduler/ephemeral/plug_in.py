@@ -3,17 +3,19 @@
 The index needs Λ, ξ̄ and μ of each source. What crawls find and what clicks tell gives posteriors of
 them (:mod:`scheduler.ephemeral.arrivals`, :mod:`scheduler.ephemeral.fading`). Plugged in are
 
-    Λ̃ = E Λ + z σ(Λ),    ξ̃ = E ξ̄ + z σ(ξ̄),    μ̃ = μ̂ e^{−zσ(log μ)}
+    Λ̃ = E Λ + sσ(Λ),    ξ̃ = E ξ̄ + sσ(ξ̄),    μ̃ = μ̂ e^{−sσ(log μ)},    s = z √(1 + ln k)
 
-the ends at which u* = Λξ̄/μ, hence what a long wait gathers, is largest: optimism in the face of
-uncertainty. Else a source whose items seem to fade too soon is left alone, and never known better.
-The deviations σ fall as one over the square root of the evidence, and the exploration with them.
+k periods after a crawl: the ends at which u* = Λξ̄/μ, hence what a long wait gathers, is largest,
+optimism in the face of uncertainty. Else a source whose items seem to fade too soon is left alone,
+and never known better; as s grows without bound, however slowly, none is left alone for good. The
+deviations σ fall as one over the square root of the evidence, and the exploration with them.
 Whom nobody has crawled comes first, once: an order of magnitude cannot be guessed.
 
 A learner sees only what was crawled, and no utilities. Without clicks ξ̄ and μ stay what was
 configured, and the ranks are as good as that is; what no clicks can teach is not explored.
 
-    z          optimism      standard deviations                  one number
+    z          optimism      deviations one period after a crawl  one number
+    k          since_crawl   periods                              (n,)
     μ̂ at first half_life     ln 2/μ, in the time of T             (n,) or one number
     ξ̄ at first worth         configured                           (n,) or one number
 
@@ -30,6 +32,7 @@ Reference: ours, in the place of the learner of Avrachenkov and Borkar 2019
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -43,7 +46,7 @@ from scheduler.ephemeral.periods import Seen
 from scheduler.ephemeral.simulated_items import Watched
 from scheduler.policies import whittle
 
-#: Standard deviations of optimism.
+#: Standard deviations of optimism, one period after a crawl.
 OPTIMISM: Final = 1.0
 #: Clicks and items are learnt when they are this share of those learnt before, or so many.
 _SHARE: Final = 1 / 8
@@ -80,24 +83,26 @@ class PlugIn:
         self._worth = [Worth.of(float(each)) for each in _each("worth", worth, n)]
         self._new: list[list[Watched]] = [[] for _ in range(n)]
         self._pending, self._learnt = [0] * n, [0] * n
-        self._rates, self._worths, self._decays = np.empty((3, n))
+        # Means of Λ and ξ̄ and the mode of log μ, and their deviations.
+        self._middle, self._spread = np.empty((3, n)), np.zeros((3, n))
         for row in range(n):
             self._plug(row)
 
     @property
     def estimates(self) -> tuple[Floats, Floats, Floats]:
         """(n,) each: E Λ, E ξ̄ and μ̂, without optimism."""
-        decays = np.array([each.decay for each in self._fading])
-        rates = np.array([each.rate for each in self._arrivals])
-        return rates, np.array([each.mean for each in self._worth]), decays
+        rates, worths, logs = self._middle
+        return rates.copy(), worths.copy(), np.exp(logs)
 
     def priority(self, seen: Seen) -> Floats:
         """(n,), the index; infinite for whom nobody has crawled."""
+        optimism = self._optimism * np.sqrt(1 + np.log(seen.since_crawl))
+        rates, worths, logs = self._middle + optimism * self._spread
         index = whittle.index(
             seen.since_crawl,
-            self._rates,
-            self._worths,
-            self._decays,
+            rates,
+            worths,
+            np.exp(logs),
             cost=self._cost,
             period=self._period,
         )
@@ -135,11 +140,12 @@ class PlugIn:
         self._plug(row)
 
     def _plug(self, row: int) -> None:
-        self._rates[row] = self._arrivals[row].optimistic(self._optimism)
+        arrivals, worth, fading = self._arrivals[row], self._worth[row], self._fading[row]
+        self._middle[:, row] = arrivals.rate, worth.mean, math.log(fading.decay)
+        self._spread[0, row] = arrivals.deviation
         # Without clicks nothing will ever be known of these but what was configured.
-        z = self._optimism if self._learnt[row] else 0.0
-        self._worths[row] = self._worth[row].optimistic(z)
-        self._decays[row] = self._fading[row].optimistic(z)
+        if self._learnt[row]:
+            self._spread[1:, row] = worth.deviation, -fading.deviation
 
 
 def _each(name: str, values: ArrayLike, length: int) -> Floats:

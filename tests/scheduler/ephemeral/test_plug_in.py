@@ -68,6 +68,20 @@ def test_a_source_that_seems_to_fade_too_soon_is_tried_again() -> None:
     assert learner.estimates[2][1] == pytest.approx(0.5, rel=0.4)
 
 
+def test_the_longer_a_source_is_left_alone_the_more_it_may_be_worth() -> None:
+    learner = PlugIn(np.ones(1))
+    learner.found(0, np.full(5, 0.5), 1.0)
+    learner.watched(0, Watched(np.zeros(5), np.ones(5), np.arange(5), np.full(5, 0.5)))
+    rate, worth, decay = (float(column[0]) for column in learner.estimates)
+    indices = [
+        float(learner.priority(Seen(1, ages, np.ones(1), ages, ages))[0])
+        for ages in (np.full(1, k) for k in (1e2, 1e4, 1e6, 1e8))
+    ]
+    # The index of estimates alone ends at u*.
+    assert indices[0] > rate * worth / decay
+    assert min(np.diff(indices)) > 0.1 * indices[0]
+
+
 def test_those_nobody_has_crawled_come_first_and_the_rest_by_the_index() -> None:
     learner = PlugIn(np.ones(3))
     ages = np.array([1.0, 2.0, 2.0])
