@@ -27,10 +27,10 @@ def test_one_command_prints_the_tables_and_writes_the_figures(
     monkeypatch.setattr(whittle_measures, "SAMPLE", 500)
     monkeypatch.setattr(whittle_measures, "REPLICAS", (1, 2))
     monkeypatch.setattr(whittle_learning, "STEPS_C", (0.5,))
-    monkeypatch.setattr(whittle_learning, "REGULARISATIONS", (1e-3, 1.0))
+    monkeypatch.setattr(whittle_learning, "REGULARISATIONS", (1e-3,))
     run(
         monkeypatch, "--output", tmp_path, "--periods", 100, "--instances", 2, "--tables", 1,
-        "--steps", 60, "--learner-seeds", 2,
+        "--steps", 50, "--learner-seeds", 1,
     )  # fmt: skip
     figures = {f"whittle_{name}.png" for name in ("1", "2", "3", "4", "replicas", "learners")}
     assert {path.name for path in tmp_path.iterdir()} == figures | {"whittle.json"}
@@ -54,7 +54,7 @@ def test_one_command_prints_the_tables_and_writes_the_figures(
     learners = found["learners"]
     assert learners["example"]["1"][whittle_learning.CLICKS]["share"] > 0.9
     assert 50 < learners["lspe"][whittle_learning.AS_PRINTED]["whole"] < 350
-    assert len(learners["grid"]) == 2
+    assert len(learners["grid"]) == 1
 
 
 def test_what_the_papers_print_is_read_by_the_script_alone() -> None:

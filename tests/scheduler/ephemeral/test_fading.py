@@ -104,6 +104,15 @@ def test_without_clicks_an_item_is_worth_what_was_said_or_one() -> None:
     assert Worth.of(0.0).mean == 0.0
 
 
+def test_optimism_lets_items_fade_slower_by_deviations_of_the_logarithm() -> None:
+    known = Fading(0.5, 7.0)
+    # Nine clicks with the prior's: a deviation of a third.
+    assert known.optimistic(3.0) == pytest.approx(0.5 / math.e)
+    assert known.optimistic(0.0) == 0.5
+    with pytest.raises(ValueError, match="z: is nan"):
+        known.optimistic(math.nan)
+
+
 def test_what_is_old_weighs_less_and_says_the_same() -> None:
     assert Fading(0.3, 8.0).faded(0.25) == Fading(0.3, 2.0)
     old = Worth(50.0, 101.0).faded(0.5)
