@@ -32,7 +32,9 @@ _OBSERVED = (
     + " END FROM finding"
 )
 
-_PAGE = np.dtype([("id", np.int64), ("host", np.intp), ("at", np.float64)])
+_PAGE = np.dtype(
+    [("id", np.int64), ("host", np.intp), ("at", np.float64), ("found_at", np.float64)]
+)
 _OBSERVATION = np.dtype([("page", np.intp), ("at", np.float64), ("kind", np.int8)])
 
 
@@ -45,6 +47,7 @@ class KeptPages:
         url: n canonical URLs.
         host: (n,), row of the page's host in ``hosts``.
         checked_at: (n,), Unix seconds of the last time that its content was confirmed.
+        found_at: (n,), when it was found.
         hosts: every host of the store.
         gone: how many further pages were gone when last asked, and are left out.
     """
@@ -53,6 +56,7 @@ class KeptPages:
     url: list[str]
     host: NDArray[np.intp]
     checked_at: NDArray[np.float64]
+    found_at: NDArray[np.float64]
     hosts: list[KeptHost]
     gone: int
 
@@ -96,18 +100,18 @@ async def pages(connection: aiosqlite.Connection) -> KeptPages:
     urls: list[str] = []
     pieces = []
     sql = (
-        "SELECT id, host_id, checked_at, url FROM page "
+        "SELECT id, host_id, checked_at, found_at, url FROM page "
         f"WHERE {_KEPT} AND last_kind IS NOT 'gone' ORDER BY id"
     )
     async for rows in _pieces(connection, sql):
-        urls.extend(row[3] for row in rows)
-        columns = ((page_id, row_of[host], checked) for page_id, host, checked, _ in rows)
+        urls.extend(row[4] for row in rows)
+        columns = ((row[0], row_of[row[1]], row[2], row[3]) for row in rows)
         pieces.append(np.fromiter(columns, _PAGE, len(rows)))
     page = _joined(pieces, _PAGE)
     gone = await _gone(connection)
     # Copies: what is looked up often should not stand a record's length apart.
-    page_id, host, at = (page[name].copy() for name in ("id", "host", "at"))
-    return KeptPages(page_id, urls, host, at, hosts, gone)
+    page_id, host, at, found_at = (page[name].copy() for name in _PAGE.names or ())
+    return KeptPages(page_id, urls, host, at, found_at, hosts, gone)
 
 
 async def observations(

@@ -63,13 +63,14 @@ class Appearing:
 
     Attributes:
         row: of the page.
-        at, since: days of the look, and of the one before.
+        at: day of the look.
+        began: day since when the page is looked at.
         appeared, dropped, stayed: links; see :mod:`storage.churn`.
     """
 
     row: Rows
     at: Floats
-    since: Floats
+    began: Floats
     appeared: Ints
     dropped: Ints
     stayed: Ints
@@ -107,17 +108,17 @@ class Churning:
     def learn(self, looks: Appearing) -> None:
         """Take in looks at which something appeared."""
         columns = (getattr(looks, name).tolist() for name in Appearing.__slots__)
-        for row, at, since, appeared, dropped, stayed in zip(*columns, strict=True):
-            self._saw(row, at, since, (appeared, dropped, stayed))
+        for row, at, began, appeared, dropped, stayed in zip(*columns, strict=True):
+            self._saw(row, at, began, (appeared, dropped, stayed))
 
-    def _saw(self, row: int, at: float, since: float, links: tuple[int, int, int]) -> None:
+    def _saw(self, row: int, at: float, began: float, links: tuple[int, int, int]) -> None:
         appeared, dropped, stayed = links
         place = self._place.get(row)
         is_first = place is None
         if place is None:
             place = self._place[row] = len(self._sources)
             fresh = np.zeros(1, _SOURCE)
-            fresh["row"], fresh["at"] = row, since
+            fresh["row"], fresh["at"] = row, began
             self._sources.extend(fresh)
         it = self._sources.rows[place : place + 1]
         elapsed = max(at - float(it["at"][0]), _MOMENT_DAYS)
@@ -144,12 +145,21 @@ class Churning:
         """What is known when pages were looked at last on the days ``since``, (n,)."""
         it = self._sources.rows
         quiet = np.maximum(since[it["row"]] - it["at"], 0.0)
-        # As Arrivals has it of a look that finds nothing.
-        y = quiet * (np.log(2) / HALF_LIFE_DAYS)
-        kept = np.exp(-y)
-        days = it["days"] * kept - HALF_LIFE_DAYS / np.log(2) * np.expm1(-y)
-        rate = (PRIOR_ITEMS + it["items"] * kept) / (PRIOR_DAYS + days)
+        kept = 0.5 ** (quiet / HALF_LIFE_DAYS)
+        rate = _rate(it["items"] * kept, it["days"] * kept, quiet)
         return Rates(it["row"].copy(), rate, _churn(it, rate, kept))
+
+
+def rate_of_silent(watched: Floats) -> Floats:
+    """(n,), Λ of pages at which nothing has appeared in so many days."""
+    return _rate(np.zeros(len(watched)), np.zeros(len(watched)), np.maximum(watched, 0.0))
+
+
+def _rate(items: Floats, days: Floats, quiet: Floats) -> Floats:
+    # As Arrivals has it of a look that finds nothing after so many days.
+    more = -HALF_LIFE_DAYS / np.log(2) * np.expm1(-quiet * (np.log(2) / HALF_LIFE_DAYS))
+    rate: Floats = (PRIOR_ITEMS + items) / (PRIOR_DAYS + days + more)
+    return rate
 
 
 def _churn(it: NDArray[np.void], rate: Floats, kept: Floats) -> Bools:

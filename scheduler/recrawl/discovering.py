@@ -83,7 +83,7 @@ class Discovering:
             Appearing(
                 np.array([row for row, _, _ in known], np.intp),
                 np.array([at for _, at, _ in known], np.float64),
-                np.array([it.since / _DAY_S for _, _, it in known], np.float64),
+                np.array([pages["found_at"][row] for row, _, _ in known], np.float64),
                 np.array([it.appeared for _, _, it in known], np.int64),
                 np.array([it.dropped for _, _, it in known], np.int64),
                 np.array([it.stayed for _, _, it in known], np.int64),

@@ -38,9 +38,8 @@ import numpy as np
 
 from scheduler.arguments import Bools, Floats, Ints
 from scheduler.discovery.precedents import Revealing
-from scheduler.ephemeral.arrivals import PRIOR_DAYS, PRIOR_ITEMS
 from scheduler.policies import whittle
-from scheduler.recrawl.churning import Churning
+from scheduler.recrawl.churning import Churning, rate_of_silent
 from scheduler.recrawl.discovering import Discovering
 from scheduler.recrawl.watchlist import Watchlist
 from scheduler.sources import Rows
@@ -93,7 +92,8 @@ def fading(
     """
     it = _Columns.of(pages)
     held = it.captured & (it.gone == 0)
-    source, rate = sources(it.half_life, it.since, held, discovering.churning, on)
+    looked = Looked(it.found_at, it.since, held)
+    source, rate = sources(it.half_life, looked, discovering.churning, on)
     if not source.any():
         return Fading(source, rate, np.zeros(len(source)), np.zeros(len(source)))
     decay = decays(it.half_life, on)
@@ -126,22 +126,30 @@ class _Columns:
         return cls(**columns)
 
 
-def sources(
-    half_life: Floats, since: Floats, held: Bools, churning: Churning, on: Exchange
-) -> tuple[Bools, Floats]:
-    """(n,) each: which of the pages of which a copy is ``held`` are sources, and Λ of those.
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """From when (days) to when n pages were looked at, and of which a copy is ``held``."""
 
-    ``half_life`` is as :class:`~scheduler.recrawl.terms.Terms` has it, ``since`` the day of the
-    last look.
+    found_at: Floats
+    since: Floats
+    held: Bools
+
+
+def sources(
+    half_life: Floats, looked: Looked, churning: Churning, on: Exchange
+) -> tuple[Bools, Floats]:
+    """(n,) each: which pages are sources, and Λ of those.
+
+    ``half_life`` is as :class:`~scheduler.recrawl.terms.Terms` has it.
     """
     source: Bools = half_life > 0
-    rate = np.full(len(source), PRIOR_ITEMS / PRIOR_DAYS)
+    rate = rate_of_silent(looked.since - looked.found_at)
     if len(churning):
-        known = churning.rates(since)
+        known = churning.rates(looked.since)
         rate[known.row] = known.rate
         if on.recognise:
             source[known.row[known.churning]] = True
-    source &= held & (half_life != 0)
+    source &= looked.held & (half_life != 0)
     return source, np.where(source, rate, 0.0)
 
 

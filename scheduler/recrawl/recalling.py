@@ -50,8 +50,8 @@ def appearing(stored: StoredChurn, pages: Watchlist, moved: Mapping[int, int]) -
     """What the store has of churn, of watched pages, as which they stand now."""
     row, known = pages.rows(watched.where_now(stored.page_id, moved))
     return Appearing(
-        row, stored.at[known] / _DAY_S, stored.since[known] / _DAY_S, stored.appeared[known],
-        stored.dropped[known], stored.stayed[known],
+        row, stored.at[known] / _DAY_S, pages["found_at"][row].astype(np.float64, copy=False),
+        stored.appeared[known], stored.dropped[known], stored.stayed[known],
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from crawler.commands.sources.page_rules import terms
 from crawler.commands.sources.weighing import Weighing
 from scheduler.arguments import Bools, Floats
 from scheduler.recrawl.churning import Appearing, Churning
-from scheduler.recrawl.ephemeral import decays, sources
+from scheduler.recrawl.ephemeral import Looked, decays, sources
 from scheduler.sources import Rows
 from storage import churn, watched
 from storage.histories import KeptPages
@@ -67,7 +67,8 @@ async def ephemeral_pages(
     half_life = terms(pages.url, pages.host, np.ones(n), daemon.rules, listed).half_life_days
     on, since = exchange_of(said, daemon), pages.checked_at / _DAY_S
     churning = await _churning(connection, pages)
-    source, rate = sources(half_life, since, np.ones(n, np.bool_), churning, on)
+    looked = Looked(pages.found_at / _DAY_S, since, np.ones(n, np.bool_))
+    source, rate = sources(half_life, looked, churning, on)
     row = np.flatnonzero(source)
     links = await churn.shown(connection, pages.page_id[row].tolist())
     return EphemeralPages(
@@ -85,7 +86,7 @@ async def _churning(connection: aiosqlite.Connection, pages: KeptPages) -> Churn
         Appearing(
             row[kept],
             stored.at[kept] / _DAY_S,
-            stored.since[kept] / _DAY_S,
+            pages.found_at[row[kept]] / _DAY_S,
             stored.appeared[kept],
             stored.dropped[kept],
             stored.stayed[kept],

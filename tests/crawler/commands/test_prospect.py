@@ -266,7 +266,8 @@ async def test_of_a_crawl_and_of_what_is_held_back_a_daemon_has_nothing_to_say(
 
 
 async def test_a_source_of_news_and_its_newest_item_are_told_as_such(store: SmallStore) -> None:
-    front = looked_at(store, "/news", *((day / 2, "changed") for day in range(40, 0, -1)))
+    looks = [(half / 2, "changed") for half in range(40, 0, -1)]
+    front = looked_at(store, "/news", *looks, found_at=NOW - 20 * DAY_S)
     for half in range(39, 0, -1):
         at = NOW - half * DAY_S / 2
         store.insert(

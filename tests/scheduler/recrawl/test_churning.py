@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scheduler.ephemeral.arrivals import Arrivals
-from scheduler.recrawl.churning import Appearing, Churning
+from scheduler.recrawl.churning import Appearing, Churning, rate_of_silent
 
 #: (day, the look before, appeared, dropped, stayed): two items a look, a quarter of a day apart.
 STEADY = [(0.25 * n, 0.25 * (n - 1), 2, 2, 4) for n in range(1, 13)]
@@ -16,9 +16,9 @@ STEADY = [(0.25 * n, 0.25 * (n - 1), 2, 2, 4) for n in range(1, 13)]
 
 def seen(*looks: tuple[float, float, int, int, int], row: int = 0) -> Appearing:
     columns: list[Any] = [list(column) for column in zip(*looks, strict=True)]
-    at, since, *links = columns
+    at, _, *links = columns
     return Appearing(
-        np.full(len(at), row), np.array(at), np.array(since), *(np.array(each) for each in links)
+        np.full(len(at), row), np.array(at), np.zeros(len(at)), *(np.array(each) for each in links)
     )
 
 
@@ -86,3 +86,10 @@ def test_a_page_that_moves_takes_along_what_is_known() -> None:
     known.inherit(1, 0)
     found = known.rates(np.array([3.0, 0.0]))
     assert (found.row.tolist(), found.churning.tolist()) == ([0], [True])
+
+
+def test_what_is_silent_is_learnt_to_be_silent() -> None:
+    arrivals = Arrivals()
+    for _ in range(8):
+        arrivals = arrivals.after(0, 0.25)
+    assert rate_of_silent(np.array([2.0, 0.0])) == pytest.approx([arrivals.rate, Arrivals().rate])

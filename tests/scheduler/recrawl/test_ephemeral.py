@@ -31,7 +31,7 @@ class Site:
         at = np.linspace(0.25, 10, 40)
         count = np.full(40, per_look)
         self.discovering.churning.learn(
-            Appearing(np.full(40, row), at, at - 0.25, count, count, count)
+            Appearing(np.full(40, row), at, np.zeros(40), count, count, count)
         )
         self.since[row] = NOW
         return self
