@@ -189,7 +189,7 @@ async def test_the_same_seed_gives_the_same_daemon(tmp_path: Path) -> None:
 
 async def test_what_changes_often_is_looked_at_more_often(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db")
-    await stage.keep(150.0, 14.0)
+    await stage.keep(150.0, 9.0)
     looks = stage.rows(
         "SELECT sum(kind = 'changed'), count(*) FROM finding "
         "WHERE kind IN ('changed', 'unchanged') GROUP BY page_id HAVING count(*) > 1"
@@ -381,11 +381,11 @@ async def test_its_pages_are_compared_every_day_and_copies_share_what_they_weigh
 
 async def test_what_was_judged_anew_is_learnt_anew_every_day(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db")
-    await stage.keep(400.0, 6.0)
+    await stage.keep(300.0, 5.0)
     amended = stage.rows("SELECT count(*) FROM amendment")[0][0]
     assert int(str(amended)) > 0
     # The daemon that went on knows what one knows that begins with the same store now.
     expected = stage.rows("SELECT stale, harmonic FROM outlook ORDER BY at DESC LIMIT 1")
-    await stage.keep(400.0, 1e-9)
+    await stage.keep(300.0, 1e-9)
     again = stage.rows("SELECT stale, harmonic FROM outlook ORDER BY at DESC LIMIT 1")
     assert again[0] == pytest.approx(expected[0], rel=1e-5)

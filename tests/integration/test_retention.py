@@ -15,7 +15,7 @@ from tests.benchmarks.daemon_replay import differences, learnt_at_once
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Stage
 
-BUDGET = 400.0
+BUDGET = 240.0
 #: As little as the settings allow, and less.
 NOTHING = Retention(1, 0.0, 0.0, 3, 0.0, 0.0)
 

@@ -56,7 +56,7 @@ def replay(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["replay", *map(str, arguments)])
 
 
-@pytest.mark.parametrize("budgets", [["48/hour"], ["2/day", "4/day", "48/hour"]])
+@pytest.mark.parametrize("budgets", [["2/hour"], ["2/day", "4/day", "2/hour"]])
 @pytest.mark.parametrize("policies", [["uniform"], ["greedy_index", "uniform"]])
 def test_the_page_needs_nothing_else_and_says_what_json_says(
     store: SmallStore, tmp_path: Path, policies: list[str], budgets: list[str]
@@ -76,14 +76,14 @@ def test_the_page_needs_nothing_else_and_says_what_json_says(
     assert "@import" not in page
     assert "default-src 'none'" in page
     assert "nan" not in re.findall(r"[\w.]+", page.casefold())
-    # The page is flagged by those that ask 1,152 times a day.
+    # The page is flagged by those that ask 48 times a day.
     assert "/%3Cscript%3E" in page or "&lt;script&gt;" in page
     for verdict in found["verdicts"]:
         cost = verdict["harmonic"]
         assert f"{cost['early']:.3g}" in page
         assert verdict["policy"] in page
         assert f"{verdict['fetches']:,} (" in page
-    assert f"--budget {48 * 24}/day" in page
+        assert "--budget 48/day" in page
     assert list(tmp_path.glob(".*")) == []
 
 
