@@ -21,6 +21,8 @@ _ROUNDING = 1e-12
 #: Of how many rows one is sampled, and how small a sample suggests nothing.
 _STRIDE = 64
 _SAMPLE = 64
+#: So many rows are sorted in less time than they are divided.
+_SORTED = 2_048
 
 
 def affordable(index: Floats, cost: Floats, budget: float) -> Rows:
@@ -35,8 +37,16 @@ def affordable(index: Floats, cost: Floats, budget: float) -> Rows:
     if not len(cost) or limit < cost.min():
         return np.empty(0, dtype=np.intp)
     if cost[0] == cost.min() == cost.max():
-        return np.sort(largest(index, int(limit / cost[0])))
-    return np.sort(_of_unequal_cost(index, cost, limit))
+        return _in_order(largest(index, int(limit / cost[0])), len(index))
+    return _in_order(_of_unequal_cost(index, cost, limit), len(index))
+
+
+def _in_order(rows: Rows, n: int) -> Rows:
+    if len(rows) * _STRIDE < n:
+        return np.sort(rows)
+    chosen = np.zeros(n, np.bool_)
+    chosen[rows] = True
+    return np.flatnonzero(chosen)
 
 
 def largest(index: Floats, count: int) -> Rows:
@@ -71,10 +81,11 @@ def _likely(index: Floats, count: int) -> Rows | None:
 
 def _of_unequal_cost(index: Floats, cost: Floats, limit: float) -> Rows:
     front = _front(index, cost, limit)
-    taken, left = _in_turn(front, index, cost, limit)
+    taken, left = _in_turn(front, index[front], cost[front], limit)
     others = cost <= left
     others[front] = False
-    more, _ = _in_turn(np.flatnonzero(others), index, cost, left)
+    rest = np.flatnonzero(others)
+    more, _ = _in_turn(rest, index[rest], cost[rest], left)
     return np.concatenate([taken, more])
 
 
@@ -89,16 +100,40 @@ def _front(index: Floats, cost: Floats, limit: float) -> Rows:
 
 
 def _in_turn(rows: Rows, index: Floats, cost: Floats, left: float) -> tuple[Rows, float]:
-    """Those of ``rows`` that are paid for, largest index first, and what is left over."""
-    ordered = rows[np.lexsort((rows, -index[rows]))]
+    """Those of ``rows`` that are paid for, largest index first, and what is left over.
+
+    What is paid for as a whole, or not at all, need not be sorted: the half with the larger
+    indices comes first, divided again unless it is paid for, then the other one. ``index`` and
+    ``cost`` are those of the rows.
+    """
+    if len(rows) <= _SORTED:
+        return _one_by_one(rows, index, cost, left)
+    middle = np.partition(index, len(rows) // 2)[len(rows) // 2]
+    is_first = index > middle
+    if not is_first.any():
+        return _one_by_one(rows, index, cost, left)
+    first, spent = rows[is_first], float(cost[is_first].sum())
+    if spent <= left:
+        left -= spent
+    else:
+        first, left = _in_turn(first, index[is_first], cost[is_first], left)
+    second = ~is_first & (cost <= left)
+    more, left = _in_turn(rows[second], index[second], cost[second], left)
+    return np.concatenate([first, more]), left
+
+
+def _one_by_one(rows: Rows, index: Floats, cost: Floats, left: float) -> tuple[Rows, float]:
+    order = np.lexsort((rows, -index))
+    rows, cost = rows[order], cost[order]
     taken: list[Rows] = []
     while True:
-        ordered = ordered[cost[ordered] <= left]
-        if not ordered.size:
-            return np.concatenate([*taken, ordered]), left
-        spent = np.cumsum(cost[ordered])
+        paid = cost <= left
+        rows, cost = rows[paid], cost[paid]
+        if not rows.size:
+            return np.concatenate([*taken, rows]), left
+        spent = np.cumsum(cost)
         # What fits alone fits as the first, though its sum be rounded.
         count = max(1, int(np.searchsorted(spent, left, side="right")))
-        taken.append(ordered[:count])
+        taken.append(rows[:count])
         left -= float(spent[count - 1])
-        ordered = ordered[count:]
+        rows, cost = rows[count:], cost[count:]
