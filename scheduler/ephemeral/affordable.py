@@ -80,43 +80,44 @@ def _likely(index: Floats, count: int) -> Rows | None:
 
 
 def _of_unequal_cost(index: Floats, cost: Floats, limit: float) -> Rows:
-    front = _front(index, cost, limit)
-    taken, left = _in_turn(front, index[front], cost[front], limit)
-    others = cost <= left
-    others[front] = False
-    rest = np.flatnonzero(others)
-    more, _ = _in_turn(rest, index[rest], cost[rest], left)
-    return np.concatenate([taken, more])
+    # A sample suggests which are paid for whatever the order, and where the budget ends.
+    high, low = _levels(index, cost, limit)
+    taken, left = [], limit
+    for among in (index > high, (index <= high) & (index > low), index <= low):
+        rows = np.flatnonzero(among & (cost <= left))
+        paid, left = _in_turn(rows, index[rows], cost[rows], left)
+        taken.append(paid)
+    return np.concatenate(taken)
 
 
-def _front(index: Floats, cost: Floats, limit: float) -> Rows:
-    # As many of the largest as spend the budget, found by doubling a guess.
-    count = max(1, int(1.2 * limit / float(cost.mean())))
-    while True:
-        rows = largest(index, count)
-        if count >= len(index) or cost[rows].sum() >= limit:
-            return rows
-        count *= 2
+def _levels(index: Floats, cost: Floats, limit: float) -> tuple[float, float]:
+    """Indices somewhat above and below the one at which the budget is spent, likely."""
+    order = np.argsort(-index[::_STRIDE])
+    spent = np.cumsum(cost[::_STRIDE][order]) * _STRIDE
+    expected = int(np.searchsorted(spent, limit))
+    margin = int(4 * expected**0.5 + 8)
+    first, last = expected - margin, expected + margin
+    sample = index[::_STRIDE][order]
+    return (
+        float(sample[first]) if first >= 0 else np.inf,
+        float(sample[last]) if last < len(sample) else -np.inf,
+    )
 
 
 def _in_turn(rows: Rows, index: Floats, cost: Floats, left: float) -> tuple[Rows, float]:
     """Those of ``rows`` that are paid for, largest index first, and what is left over.
 
-    What is paid for as a whole, or not at all, need not be sorted: the half with the larger
-    indices comes first, divided again unless it is paid for, then the other one. ``index`` and
-    ``cost`` are those of the rows.
+    What is paid for as a whole need not be sorted: else the half with the larger indices comes
+    first, then the other one. ``index`` and ``cost`` are those of the rows.
     """
-    if len(rows) <= _SORTED:
-        return _one_by_one(rows, index, cost, left)
+    spent = float(cost.sum())
+    if spent <= left:
+        return rows, left - spent
     middle = np.partition(index, len(rows) // 2)[len(rows) // 2]
     is_first = index > middle
-    if not is_first.any():
+    if len(rows) <= _SORTED or not is_first.any():
         return _one_by_one(rows, index, cost, left)
-    first, spent = rows[is_first], float(cost[is_first].sum())
-    if spent <= left:
-        left -= spent
-    else:
-        first, left = _in_turn(first, index[is_first], cost[is_first], left)
+    first, left = _in_turn(rows[is_first], index[is_first], cost[is_first], left)
     second = ~is_first & (cost <= left)
     more, left = _in_turn(rows[second], index[second], cost[second], left)
     return np.concatenate([first, more]), left
