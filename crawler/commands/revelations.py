@@ -44,10 +44,12 @@ class Revelations:
         """What a look on a day is expected to reveal."""
         revealing, row = self.discovering.revealing(self.pages, day), self.row
         faded = fading(self.pages, self.discovering, revealing, self.exchange, day, self.cost)
+        own = faded.row == row
         return Revelation(
             self.new_page * float(revealing.worth[row]) if self.takes_in else 0.0,
             float(revealing.pages[row]) if self.takes_in else 0.0,
-            float(faded.rate[row]), float(faded.worth[row]), bool(faded.urgency[row] > 0),
+            float(faded.rate[own].sum()), float(faded.worth[own].sum()),
+            row in faded.urgent,
         )  # fmt: skip
 
 

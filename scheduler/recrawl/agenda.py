@@ -26,7 +26,7 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
+from scheduler.arguments import Floats
 from scheduler.recrawl import moves
 from scheduler.recrawl.appraisal import Appraisal, Inquiry, appraise
 from scheduler.recrawl.discovering import Discovering
@@ -41,6 +41,7 @@ from scheduler.recrawl.terms import TermsOf
 from scheduler.recrawl.unlearnt import Unlearnt
 from scheduler.recrawl.watchlist import Watchlist
 from scheduler.recrawl.window import Window
+from scheduler.sources import Rows
 from storage import hosts, watched
 from storage.records import Acknowledged, Churn, DueUrl, Host, Reason, Supply, Visit
 from storage.watched import WatchedPages
@@ -102,7 +103,7 @@ class RecrawlAgenda:
         self._drawing = Drawing(reader, rng)
         self.audit_share = 0.0
         self._audits_due = 0.0
-        self._source: Bools = np.zeros(0, np.bool_)
+        self._sources: Rows = np.zeros(0, np.intp)
         self._looked_at = 0.0
         self._room = 0
         self._wants_look = True
@@ -272,7 +273,7 @@ class RecrawlAgenda:
     def _make_way(self, rows: Sequence[int]) -> None:
         """Something appeared at these pages; of an ephemeral source it comes before what waits."""
         for row in rows:
-            if row < len(self._source) and self._source[row]:
+            if row in self._sources:
                 self._wants_look = True
                 for due in self._window.clear(self._host_ids[self.pages["host"][row]]):
                     self.pages["taken"][self.pages.row(due.page_id)] = False
@@ -367,7 +368,7 @@ class RecrawlAgenda:
     async def _fill(self, found: Appraisal, now: float) -> set[int]:
         """Bring the chosen pages into the window, and those in it into their order."""
         self.unknown_pages, self.new_per_day = found.unknown, found.per_day
-        self._source = found.source
+        self._sources = found.sources
         self._window.revalue(lambda due: self._now_worth(due, found.worth))
         supplied: set[int] = set()
         for first in range(0, len(found.chosen), _READ):

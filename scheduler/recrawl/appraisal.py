@@ -56,7 +56,7 @@ class Appraisal:
         worth: (n,), what a look at each page is worth.
         discovers: (n,), whether most of that is for pages that are not captured yet.
         chosen: the rows that come into the window, the worthiest first.
-        source: (n,), whether a page is taken for an ephemeral source.
+        sources: the rows of the pages that are taken for ephemeral sources, ascending.
         hazard: (n,), the changes expected since the last look, where pages are drawn; else empty.
         unknown, per_day: new pages that are thought to be there unknown, and those a day.
     """
@@ -64,7 +64,7 @@ class Appraisal:
     worth: Floats
     discovers: Bools
     chosen: Rows
-    source: Bools
+    sources: Rows
     hazard: Floats
     unknown: float
     per_day: float
@@ -92,9 +92,12 @@ def appraise(
     captured = pages["captured"].astype(np.bool_, copy=False)
     turn = int(np.count_nonzero(captured)) / asked.budget
     faded = fading(pages, discovering, revealing, asked.exchange, asked.now, asked.cost)
-    worth = pages.weighted(np.maximum(fresh + new, faded.worth), asked.now, turn, asked.new_page)
-    worth[faded.urgency > 0] = _AT_ONCE * faded.urgency[faded.urgency > 0]
-    discovers: Bools = (np.maximum(new, faded.worth) > fresh) | ~captured
+    both = fresh + new
+    both[faded.row] = np.maximum(both[faded.row], faded.worth)
+    new[faded.row] = np.maximum(new[faded.row], faded.worth)
+    worth = pages.weighted(both, asked.now, turn, asked.new_page)
+    worth[faded.urgent] = _AT_ONCE * faded.urgency
+    discovers: Bools = (new > fresh) | ~captured
     left = np.where(pages.may_be_asked(asked.now), worth, 0.0)
     if asked.favoured is not None:
         left[discovers != asked.favoured] *= _AFTER
@@ -102,5 +105,5 @@ def appraise(
     hazard = refresher.beliefs(asked.now).hazard if asked.drawing else np.empty(0)
     chosen = worthiest(left, host, asked.free, asked.room)
     return Appraisal(
-        worth, discovers, chosen, faded.source, hazard, revealing.unknown, revealing.per_day
+        worth, discovers, chosen, faded.row, hazard, revealing.unknown, revealing.per_day
     )

@@ -67,18 +67,20 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Fading:
-    """What comes of it for n pages; every column has length n.
+    """What comes of it, on a day.
 
     Attributes:
-        source: whether a page is taken for an ephemeral source.
-        rate: Λ, of a source; else 0.
-        worth: W, of a source; else 0.
-        urgency: of an item that comes at once what a day's delay costs; else 0.
+        row: (k,), the pages that are ephemeral sources, ascending.
+        rate: (k,), Λ.
+        worth: (k,), W.
+        urgent: (m,), the rows of the items that come at once.
+        urgency: (m,), what a day costs by which each comes later.
     """
 
-    source: Bools
+    row: Rows
     rate: Floats
     worth: Floats
+    urgent: Rows
     urgency: Floats
 
 
@@ -90,27 +92,28 @@ def fading(
 
     ``cost`` (H,) is C of a look at each host.
     """
-    it = _Columns.of(pages)
-    held = it.captured & (it.gone == 0)
-    looked = Looked(it.found_at, it.since, held)
-    source, rate = sources(it.half_life, looked, discovering.churning, on)
-    if not source.any():
-        return Fading(source, rate, np.zeros(len(source)), np.zeros(len(source)))
-    decay = decays(it.half_life, on)
-    reveals = source[revealing.by] & (revealing.item >= 0)
-    by, item = revealing.by[reveals], revealing.item[reveals]
-    worth = it.importance * on.item_worth * rate
-    worth *= _reaped(it, source, decay, by, revealing.waited[reveals], now)
+    columns: Any = {each.name: pages[each.name] for each in fields(_Columns)}
+    it = _Columns(**columns)
+    looked = Looked(it.found_at, it.since, it.captured & (it.gone == 0))
+    row, rate = sources(it.half_life, looked, discovering.churning, on)
+    if not len(row):
+        return Fading(row, rate, np.zeros(0), np.zeros(0, np.intp), np.zeros(0))
+    decay = decays(it.half_life[row], on)
+    place = np.full(len(it.since), -1)
+    place[row] = np.arange(len(row))
+    reveals = (place[revealing.by] >= 0) & (revealing.item >= 0)
+    by, item = place[revealing.by[reveals]], revealing.item[reveals]
+    since = np.maximum(now - it.since[row], 0.0)
+    worth = it.importance[row] * on.item_worth * rate
+    worth *= _reaped(since, decay, by, revealing.waited[reveals])
     if on.by_delay:
-        worth /= cost[it.host]
-    fastest = np.zeros(len(source))
-    np.maximum.at(fastest, item, decay[by])
-    return Fading(source, rate, worth, _urgency(it, fastest, on, now))
+        worth /= cost[it.host[row]]
+    return Fading(row, rate, worth, *_urgent(it, item, decay[by], on, now))
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Those of the watchlist that matter here."""
+    """Those of the watchlist that matter here, (n,) each."""
 
     host: Rows
     importance: Floats
@@ -119,11 +122,6 @@ class _Columns:
     found_at: Floats
     captured: Bools
     gone: Ints
-
-    @classmethod
-    def of(cls, pages: Watchlist) -> _Columns:
-        columns: dict[str, Any] = {each.name: pages[each.name] for each in fields(cls)}
-        return cls(**columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,48 +135,51 @@ class Looked:
 
 def sources(
     half_life: Floats, looked: Looked, churning: Churning, on: Exchange
-) -> tuple[Bools, Floats]:
-    """(n,) each: which pages are sources, and Λ of those.
+) -> tuple[Rows, Floats]:
+    """(k,) each: the rows of the pages that are sources, ascending, and Λ of those.
 
-    ``half_life`` is as :class:`~scheduler.recrawl.terms.Terms` has it.
+    ``half_life`` (n,) is as :class:`~scheduler.recrawl.terms.Terms` has it.
     """
-    source: Bools = half_life > 0
-    rate = rate_of_silent(looked.since - looked.found_at)
-    if len(churning):
-        known = churning.rates(looked.since)
-        rate[known.row] = known.rate
-        if on.recognise:
-            source[known.row[known.churning]] = True
-    source &= looked.held & (half_life != 0)
-    return source, np.where(source, rate, 0.0)
+    known = churning.rates(looked.since)
+    is_source: Bools = half_life > 0
+    if on.recognise:
+        is_source[known.row[known.churning]] = True
+    row = np.flatnonzero(is_source & looked.held & (half_life != 0))
+    rate = rate_of_silent(looked.since[row] - looked.found_at[row])
+    place = np.minimum(np.searchsorted(row, known.row), max(len(row) - 1, 0))
+    found = row[place] == known.row if len(row) else np.zeros(len(known.row), np.bool_)
+    rate[place[found]] = known.rate[found]
+    return row, rate
 
 
 def decays(half_life: Floats, on: Exchange) -> Floats:
-    """(n,), μ of what appears at pages, were they sources."""
+    """(k,), μ of what appears at sources."""
     own = np.isfinite(half_life) & (half_life > 0)
     decay: Floats = np.log(2) / np.where(own, half_life, on.half_life)
     return decay
 
 
-def _reaped(
-    it: _Columns, source: Bools, decay: Floats, by: Rows, waited: Floats, now: float
-) -> Floats:
-    """(n,), the index for Λ = 1: that of the items that others reveal, too, by when they did."""
-    found, rows = np.zeros(len(source)), np.flatnonzero(source)
-    since = np.maximum(now - it.since[rows], 0.0)
-    found[rows] = whittle.index_after(since, 1.0, 1.0, decay[rows])
+def _reaped(since: Floats, decay: Floats, by: Rows, waited: Floats) -> Floats:
+    """(k,), the index for Λ = 1: that of the items that others reveal, too, by when they did."""
+    found = np.asarray(whittle.index_after(since, 1.0, 1.0, decay))
     items = np.bincount(by, minlength=len(found))
     each = np.bincount(by, whittle.index_after(waited, 1.0, 1.0, decay[by]), minlength=len(found))
-    known = items > 0
-    found[known] = each[known] / items[known]
-    return found
+    return np.where(items > 0, each / np.maximum(items, 1), found)
 
 
-def _urgency(it: _Columns, decay: Floats, on: Exchange, now: float) -> Floats:
-    """(n,), what a day costs by which an item comes later; 0 where that is no hurry any more.
+def _urgent(
+    it: _Columns, item: Rows, decay: Floats, on: Exchange, now: float
+) -> tuple[Rows, Floats]:
+    """The rows of the items that come at once, and what a day costs by which each comes later.
 
-    ``decay`` (n,) is how fast it fades, 0 of what no source revealed.
+    ``item`` (m,) was revealed by a source at which things fade at the rate ``decay``; by the
+    fastest, where there are several.
     """
-    a_day = on.item_worth * decay * np.exp(-decay * np.maximum(now - it.found_at, 0.0))
-    waits = ~it.captured & (it.gone == 0) & (a_day > on.missing)
-    return np.where(waits, it.importance * a_day, 0.0)
+    waits = ~it.captured[item] & (it.gone[item] == 0)
+    row, which = np.unique(item[waits], return_inverse=True)
+    fastest = np.zeros(len(row))
+    np.maximum.at(fastest, which, decay[waits])
+    age = np.maximum(now - it.found_at[row], 0.0)
+    a_day = on.item_worth * fastest * np.exp(-fastest * age)
+    hurry = a_day > on.missing
+    return row[hurry], it.importance[row[hurry]] * a_day[hurry]

@@ -17,7 +17,7 @@ from storage.records import FetchResult, Outcome
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_daemon import DAY_S, Server, Stage
 
-BUDGET = 120.0
+BUDGET = 96.0
 GONE = "news.localhost"
 
 

@@ -51,7 +51,7 @@ async def test_claims_are_those_that_the_web_makes_and_true(tmp_path: Path) -> N
 
 async def test_the_usual_places_are_tried_once_a_month(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db")
-    await stage.keep(100.0, 20.0, ["docs"])
+    await stage.keep(60.0, 20.0, ["docs"])
     tried = [(at, url) for at, url in stage.server.asked if url.endswith(("/feed", "/rss.xml"))]
     assert sorted(url.rsplit("/", 1)[1] for _, url in tried) == ["feed", "rss.xml"]
     assert stage.rows("SELECT DISTINCT last_kind, role FROM page WHERE url LIKE '%/rss.xml'") == [

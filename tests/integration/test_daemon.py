@@ -238,9 +238,9 @@ async def test_a_reload_that_cannot_be_followed_changes_nothing(
 
 async def test_pages_drawn_at_random_measure_the_freshness(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db", audit_share=0.3)
-    await stage.keep(150.0, 10.0)
+    await stage.keep(150.0, 7.0)
     looks = stage.rows("SELECT count(*) FROM audit")[0][0]
-    assert 0.2 * 1_500 < int(str(looks)) < 0.3 * 1_500
+    assert 0.2 * 1_050 < int(str(looks)) < 0.3 * 1_050
     async with reading(stage.db) as connection:
         found = await audits.results(connection, 0.0)
     measured = staleness(
@@ -276,7 +276,7 @@ async def test_rules_keep_pages_away_and_apart_and_bring_them_back(tmp_path: Pat
 
 async def test_what_it_thinks_of_a_page_can_be_told(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db")
-    await stage.keep(120.0, 12.0, ["news"])
+    await stage.keep(120.0, 8.0, ["news"])
     async with reading(stage.db) as connection:
         found = {
             str(url): await prospect(connection, int(str(page_id)), stage.clock.now())

@@ -61,7 +61,7 @@ async def test_what_it_says_it_spent_is_what_the_server_saw(tmp_path: Path) -> N
 
 async def test_what_it_expects_is_what_an_outsider_measures(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db", audit_share=0.3)
-    await stage.keep(150.0, 10.0)
+    await stage.keep(150.0, 8.0)
     found = await shown(stage)
     assert found.measured is not None
     assert found.outlook.stale is not None
@@ -77,7 +77,7 @@ async def test_a_full_host_takes_what_it_may_and_what_it_refuses_is_shown_and_go
 ) -> None:
     # One look in 15 minutes at each host, 96 a day, of one in three minutes in all.
     stage = Stage(tmp_path / "crawl.db", delay_s=900.0, policy=policy)
-    await stage.keep(480.0, 4.0)
+    await stage.keep(480.0, 3.0)
     outlook, day = await last_noted(stage), stage.clock.now() - DAY_S
     asked = Counter(url.split("/")[2] for at, url in stage.server.asked if at > day)
     assert max(asked.values()) <= 96

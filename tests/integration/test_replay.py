@@ -26,7 +26,7 @@ from crawler.synthetic_web.fetcher import SyntheticFetcher
 from crawler.synthetic_web.presets import showcase
 from crawler.synthetic_web.server import serve
 from crawler.urls import canonical, origin
-from storage.records import FetchResult
+from storage.records import FetchResult, SeedLine
 from tests.integration.quick import assert_consistent, order, quick, unwatched
 
 DAY_S = 86_400.0
@@ -63,8 +63,9 @@ class Tape:
             return None
 
         with closing(sqlite3.connect(db)) as store:
-            seeds = store.execute("SELECT text, url, fallback_url, importance FROM seed").fetchall()
+            rows = store.execute("SELECT text, url, fallback_url, importance FROM seed").fetchall()
             (began_at,) = store.execute("SELECT max(started_at) FROM crawl_run").fetchone()
+        seeds = [SeedLine(*row) for row in rows]
         return RunPast(began_at, seeds, exchanges, probe, is_lasting)
 
 

@@ -68,11 +68,10 @@ async def ephemeral_pages(
     on, since = exchange_of(said, daemon), pages.checked_at / _DAY_S
     churning = await _churning(connection, pages)
     looked = Looked(pages.found_at / _DAY_S, since, np.ones(n, np.bool_))
-    source, rate = sources(half_life, looked, churning, on)
-    row = np.flatnonzero(source)
+    row, rate = sources(half_life, looked, churning, on)
     links = await churn.shown(connection, pages.page_id[row].tolist())
     return EphemeralPages(
-        row, rate[row], _own_share(pages.page_id[row], links), decays(half_life, on)[row],
+        row, rate, _own_share(pages.page_id[row], links), decays(half_life[row], on),
         half_life[row] > 0, since[row],
     )  # fmt: skip
 

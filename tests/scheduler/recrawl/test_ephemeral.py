@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import exp, inf, log, nan
 
 import numpy as np
 import pytest
 
+from scheduler.arguments import Bools, Floats
 from scheduler.recrawl.churning import Appearing
 from scheduler.recrawl.discovering import Discovering
-from scheduler.recrawl.ephemeral import Exchange, Fading, fading
+from scheduler.recrawl.ephemeral import Exchange, fading
 from scheduler.recrawl.watchlist import Watchlist
 
 NOW = 10.0
 #: An item loses half of its worth in a quarter of a day.
 DECAY = log(2) / 0.25
 ON = Exchange(item_worth=7.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What came of it, (n,) each."""
+
+    source: Bools
+    worth: Floats
+    urgency: Floats
 
 
 class Site:
@@ -60,7 +71,7 @@ class Site:
         known.watch(rows, np.zeros(len(rows), np.intp), urls, np.array(self.found[watched:]))
         return known
 
-    def fading(self, on: Exchange = ON, now: float = NOW, cost: float = 1.0) -> Fading:
+    def fading(self, on: Exchange = ON, now: float = NOW, cost: float = 1.0) -> Columns:
         n = len(self.found)
         since = np.array(self.since)
         self.pages.add(
@@ -69,7 +80,11 @@ class Site:
             captured=~np.isnan(since), half_life=np.array([*self.half_life, *[nan] * (n - 2)]),
         )  # fmt: skip
         revealing = self._discovering(n).revealing(self.pages, now)
-        return fading(self.pages, self.discovering, revealing, on, now, np.array([cost]))
+        found = fading(self.pages, self.discovering, revealing, on, now, np.array([cost]))
+        columns = Columns(np.zeros(n, np.bool_), np.zeros(n), np.zeros(n))
+        columns.source[found.row], columns.worth[found.row] = True, found.worth
+        columns.urgency[found.urgent] = found.urgency
+        return columns
 
 
 def law(rate: float, tau: float, decay: float = DECAY) -> float:
