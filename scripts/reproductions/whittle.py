@@ -32,6 +32,8 @@ PAPER = Path(__file__).with_name("whittle_paper.toml")
 #: The σ was chosen so that the random figures come near to those printed; figure 4 is drawn so.
 NEAREST = "log-normal, σ = 0.8, one draw a period"
 _LEAST = {"periods": 100, "instances": 1, "tables": 1, "steps": 50, "learner_seeds": 1}
+#: M, crawls a period.
+_BUDGETS = (1, 2)
 _REMARKS = {
     ("Whittle", "1"): "not derivable: sources 1 and 2 in turn earn (u₁(1+α₁) + u₂(1+α₂))/2",
     ("best sources", "1"): "derivable: u₁",
@@ -41,7 +43,7 @@ _REMARKS = {
 def example(paper: dict[str, Any]) -> dict[str, Any]:
     """The deterministic example with one and two crawls a period."""
     found = {}
-    for budget in (1, 2):
+    for budget in _BUDGETS:
         outcomes = measures.deterministic(budget)
         printed = paper["deterministic"].get(str(budget), {})
         show_example(budget, outcomes, printed)
@@ -78,14 +80,34 @@ def show_example(budget: int, outcomes: dict[str, Any], printed: dict[str, Any])
     show_list(f"Table 1, deterministic, M = {budget}", header, rows)
 
 
-def random_utilities(given: argparse.Namespace, paper: dict[str, Any]) -> list[measures.Random]:
-    """M = 1 under each law."""
-    found = []
+def random_utilities(given: argparse.Namespace, paper: dict[str, Any]) -> dict[str, Any]:
+    """One and two crawls a period, under each law."""
+    by_law = []
     for name in measures.LAWS:
         say(f"random utilities: {name}")
-        found.append(measures.stochastic(name, 1, given.periods, given.seed))
+        by_law.append(measures.stochastic(name, _BUDGETS, given.periods, given.seed))
+    by_budget = dict(zip(map(str, _BUDGETS), zip(*by_law, strict=True), strict=True))
+    for budget, found in by_budget.items():
+        show_random(budget, found, paper["stochastic"].get(budget, {}))
+    for number, name in enumerate(measures.LAWS, 1):
+        show_line(f"({number}) {name}")
+    show_line(
+        "Policies that see no state earn their deterministic averages under any law (but for "
+        "chance), as is printed. What seeing adds is a matter of the law: items that differ one by "
+        "one hardly make periods of 250 items differ. What is printed is met nearest by "
+        f"({list(measures.LAWS).index(NEAREST) + 1})."
+    )
+    return {
+        budget: [
+            {"law": r.law, "means": r.means, "margin": r.margin, "spread": r.spread} for r in found
+        ]
+        for budget, found in by_budget.items()
+    }
+
+
+def show_random(budget: str, found: Sequence[measures.Random], printed: dict[str, Any]) -> None:
+    """A table with a column for each law, and the papers'."""
     policies = list(found[0].means)
-    printed = paper["stochastic"]["1"]
     header = ("policy", *(f"({number})" for number in range(1, len(found) + 1)), "printed")
     rows: list[Sequence[Cell]] = [
         (
@@ -100,16 +122,7 @@ def random_utilities(given: argparse.Namespace, paper: dict[str, Any]) -> list[m
     )
     rows.append(("  ±", *(f"{100 * each.spread:.2f}" for each in found), None))
     rows.append(("deviation of U over its mean", *(f"{r.variation:.2f}" for r in found), None))
-    show_list("Table 1, random utilities, M = 1, by the law of ξ", header, rows)
-    for number, each in enumerate(found, 1):
-        show_line(f"({number}) {each.law}")
-    show_line(
-        "Policies that see no state earn their deterministic averages under any law (but for "
-        "chance), as is printed. What seeing adds is a matter of the law: items that differ one by "
-        "one hardly make periods of 250 items differ. What is printed is met nearest by "
-        f"({list(measures.LAWS).index(NEAREST) + 1})."
-    )
-    return found
+    show_list(f"Table 1, random utilities, M = {budget}, by the law of ξ", header, rows)
 
 
 def optimality(given: argparse.Namespace) -> dict[str, Any]:
@@ -187,10 +200,7 @@ def main() -> None:
         raise SystemExit(f"--output {given.output}: {error.strerror}") from error
     found: dict[str, Any] = {"deterministic": example(paper)}
     figures(given)
-    found["random"] = [
-        {"law": r.law, "means": r.means, "margin": r.margin, "spread": r.spread}
-        for r in random_utilities(given, paper)
-    ]
+    found["random"] = random_utilities(given, paper)
     found |= optimality(given)
     found["learners"] = whittle_learners.learners(given, paper)
     text = json.dumps(found, indent=1, ensure_ascii=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from scheduler.arguments import Floats
 from scheduler.ephemeral.baselines import BestSources, GreedyExpected, GreedyObserved, RoundRobin
 from scheduler.ephemeral.ephemeral_sources import EphemeralSources
 from scheduler.ephemeral.index_policies import WhittleByAge, WhittleByCurve, WhittleByState
-from scheduler.ephemeral.observed_index import atoms, index_curve
+from scheduler.ephemeral.observed_index import IndexCurve, atoms, index_curve
 from scheduler.ephemeral.optimum import optimum
 from scheduler.ephemeral.periods import Outcome, PeriodPolicy, run
 from scheduler.ephemeral.relaxed import relaxed
@@ -75,8 +76,8 @@ class Random:
     spread: float
 
 
-def stochastic(name: str, budget: int, periods: int, seed: int) -> Random:
-    """The example with random utilities, every policy on the same draws."""
+def stochastic(name: str, budgets: Sequence[int], periods: int, seed: int) -> list[Random]:
+    """The example with random utilities, by M, every policy on the same draws."""
     law, streams = LAWS[name], np.random.default_rng(seed).spawn(2)
     coming = arriving(TABLE_1, law, WARM_UP + periods, streams[0])
     sample = arriving(TABLE_1, law, SAMPLE, streams[1])
@@ -84,8 +85,16 @@ def stochastic(name: str, budget: int, periods: int, seed: int) -> Random:
         index_curve(atoms(sample[:, row], 200, float(TABLE_1.fresh[row])), float(alpha), points=150)
         for row, alpha in enumerate(TABLE_1.retention)
     ]
+    return [_stochastic(name, budget, coming, sample, curves) for budget in budgets]
+
+
+def _stochastic(
+    name: str, budget: int, coming: Floats, sample: Floats, curves: list[IndexCurve]
+) -> Random:
     policies: dict[str, PeriodPolicy] = {
         "round robin": RoundRobin(),
+        "best sources": BestSources(TABLE_1),
+        "static frequencies": StaticFrequencies(static_frequencies(TABLE_1, budget)),
         "greedy, state expected": GreedyExpected(TABLE_1),
         "Whittle, state unseen": WhittleByAge(TABLE_1),
         "greedy, state seen": GreedyObserved(TABLE_1),
@@ -96,7 +105,7 @@ def stochastic(name: str, budget: int, periods: int, seed: int) -> Random:
     halves = np.array([True, True, False, False])
     outcomes = {
         each: run(
-            TABLE_1, policy, budget, periods, warm_up=WARM_UP, arriving=coming,
+            TABLE_1, policy, budget, len(coming) - WARM_UP, warm_up=WARM_UP, arriving=coming,
             observed=halves if "1 and 2" in each else True,
         )
         for each, policy in policies.items()

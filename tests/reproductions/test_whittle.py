@@ -50,7 +50,8 @@ def test_one_command_prints_the_tables_and_writes_the_figures(
     assert found["deterministic"]["1"]["means"]["round robin"] == pytest.approx(208.33, abs=0.01)
     assert found["deterministic"]["2"]["means"]["Whittle"] == pytest.approx(337.77, abs=0.01)
     assert found["optimum"]["worst"] < 0.03
-    assert len(found["random"]) == 1
+    assert {budget: len(laws) for budget, laws in found["random"].items()} == {"1": 1, "2": 1}
+    assert found["random"]["2"][0]["means"]["round robin"] == pytest.approx(303.6, rel=0.3)
     learners = found["learners"]
     assert learners["example"]["1"][whittle_learning.CLICKS]["share"] > 0.9
     assert 50 < learners["lspe"][whittle_learning.AS_PRINTED]["whole"] < 350
