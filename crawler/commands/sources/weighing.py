@@ -91,12 +91,18 @@ class Weighing:
 
         That is for the page of the line in the site list, where that has moved, too.
         """
-        found = np.full(len(urls), np.nan)
-        for seed in self.seeds:
-            if seed.half_life_hours is not None:
-                url = canonical(seed.root_url or seed.url)
-                stands = (page_id == seed.page_id) | np.fromiter((u == url for u in urls), np.bool_)
-                found[stands] = seed.half_life_hours / _DAY_HOURS
+        said = [
+            (seed, seed.half_life_hours / _DAY_HOURS)
+            for seed in self.seeds
+            if seed.half_life_hours is not None
+        ]
+        if not said:
+            return np.full(len(urls), np.nan)
+        by_url = {canonical(seed.root_url or seed.url): days for seed, days in said}
+        by_id = {seed.page_id: days for seed, days in said if seed.page_id is not None}
+        found = np.array([by_url.get(url, np.nan) for url in urls], np.float64)
+        for row in np.flatnonzero(np.isin(page_id, list(by_id))).tolist():
+            found[row] = by_id[int(page_id[row])]
         return found
 
     def touched(self, before: Weighing) -> list[int] | None:

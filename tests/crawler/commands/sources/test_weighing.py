@@ -14,6 +14,7 @@ from config.settings import Daemon, PageRule
 from crawler.commands.sources.importance import Importance
 from crawler.commands.sources.weighing import Weighing, weigh
 from storage.database import reading
+from storage.records import StoredSeed
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 OTHER = "https://other.example"
@@ -107,6 +108,23 @@ def test_only_pages_whose_group_is_another_may_weigh_otherwise(store: SmallStore
     assert replace(after, by="constant").touched(before) is None
     ranked = weighing(store, "pagerank")
     assert ranked.touched(ranked) is None
+
+
+def test_a_half_life_is_that_of_the_page_of_its_line_also_where_it_has_moved() -> None:
+    lines = [
+        StoredSeed(1, "a", "https://a.example", None, None, None, 1.0, 12.0),
+        StoredSeed(2, "b", "https://b.example", None, "https://b.example/new", 7, 1.0, 6.0),
+        StoredSeed(3, "c", "https://c.example", None, None, None, 1.0),
+    ]
+    urls = [
+        "https://a.example/",
+        "https://a.example/x",
+        "https://b.example/moved",
+        "https://c.example/",
+    ]
+    found = Weighing("list", lines).half_lives(np.array([1, 2, 7, 9]), urls)
+    assert found.tolist() == pytest.approx([0.5, np.nan, 0.25, np.nan], nan_ok=True)
+    assert np.isnan(Weighing("list", lines[2:]).half_lives(np.array([1]), urls[:1])).all()
 
 
 def daemon(*rules: PageRule) -> Daemon:
