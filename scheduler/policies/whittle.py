@@ -115,9 +115,18 @@ def index_after(
     tau, income, mu, price = _together(tau, income, mu, price)
     fading = mu > 0
     with np.errstate(over="ignore"):
-        share = gammainc(2.0, np.where(fading, mu, 0.0) * np.where(fading, tau, 0.0))
+        share = ripe(np.where(fading, mu, 0.0) * np.where(fading, tau, 0.0))
         worth = np.divide(income, mu, out=np.zeros_like(tau), where=fading) * share
     return _result(worth / price)
+
+
+def ripe(y: Floats) -> Floats:
+    """(n,), γ(τ) as a share of its limit u*/C, for y = μτ of at least 0, which is not checked.
+
+    >>> ripe(np.array([0.0, 1.0])).round(6).tolist()  # 1 − 2/e
+    [0.0, 0.264241]
+    """
+    return np.asarray(gammainc(2.0, y), np.float64)
 
 
 def elapsed_at(

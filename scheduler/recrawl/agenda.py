@@ -57,7 +57,8 @@ _MOST: Final = 4_096
 _SHARE: Final = 200
 #: Pages read from the store at once.
 _READ: Final = 500
-#: Seconds after which it is looked again where nothing could be asked for.
+#: Seconds after which it is looked again where nothing could be asked for, or, where that is more,
+#: half of the time for which a request must last.
 _LOOK_AGAIN_S: Final = 60.0
 
 
@@ -219,9 +220,9 @@ class RecrawlAgenda:
         news = self._settled or self._found or self._withdrawn
         return bool(news or self._wants_look)
 
-    def wakes_at(self) -> float | None:
-        """When it is looked again; never None, as pages change for ever."""
-        return self._looked_at + _LOOK_AGAIN_S
+    def wakes_at(self) -> float:
+        """When it is looked again: pages change for ever."""
+        return self._looked_at + max(_LOOK_AGAIN_S, _DAY_S / self.budget / 2)
 
     async def replenish(self, now: float) -> Supply:
         """Learn what has come, and fill the window where it runs low."""
@@ -231,7 +232,7 @@ class RecrawlAgenda:
             found, self._work = self._work.result(), None
             return Supply((), tuple(await self._fill(found, now)))
         await self._take_in()
-        if now >= self._looked_at + _LOOK_AGAIN_S or len(self._window) * 2 < self._wanted:
+        if now >= self.wakes_at() or len(self._window) * 2 < self._wanted:
             self._wants_look = True
         supplied = await self._look(now) if self._wants_look else set()
         new_hosts, self._new_hosts = self._new_hosts, []

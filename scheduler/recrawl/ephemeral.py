@@ -161,10 +161,11 @@ def decays(half_life: Floats, on: Exchange) -> Floats:
 
 def _reaped(since: Floats, decay: Floats, by: Rows, waited: Floats) -> Floats:
     """(k,), the index for Λ = 1: that of the items that others reveal, too, by when they did."""
-    found = np.asarray(whittle.index_after(since, 1.0, 1.0, decay))
-    items = np.bincount(by, minlength=len(found))
-    each = np.bincount(by, whittle.index_after(waited, 1.0, 1.0, decay[by]), minlength=len(found))
-    return np.where(items > 0, each / np.maximum(items, 1), found)
+    items = np.bincount(by, minlength=len(since))
+    each = np.bincount(by, whittle.ripe(decay[by] * waited), minlength=len(since))
+    ripe = np.where(items > 0, each / np.maximum(items, 1), whittle.ripe(decay * since))
+    reaped: Floats = ripe / decay
+    return reaped
 
 
 def _urgent(

@@ -44,7 +44,7 @@ def of(name: str, told: list[dict[str, Any]]) -> list[dict[str, Any]]:
 async def test_a_daemon_tells_at_once_and_daily_of_all_that_it_found(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db")
     with receiving() as (url, told):
-        await kept(stage, 6.0, rule("now", url), rule("days", url + "2", mode="daily", hour=0))
+        await kept(stage, 4.0, rule("now", url), rule("days", url + "2", mode="daily", hour=0))
     at_once, digests = of("now", told), of("days", told)
     seen = stage.rows(
         "SELECT p.url, o.kind FROM finding AS o JOIN page AS p ON p.id = o.page_id "
@@ -66,7 +66,7 @@ async def test_a_daemon_tells_at_once_and_daily_of_all_that_it_found(tmp_path: P
         stands[str(page), iso(float(str(at)))] = str(kind)
     left = [(page, kind) for (page, _), kind in stands.items() if kind in {"new", "changed"}]
     assert sorted(left) == sorted(seen)
-    assert 3 <= len(digests) <= 6
+    assert 2 <= len(digests) <= 4
     assert all(each["to"][11:19] == "00:00:00" for each in digests)
     assert len({each["to"] for each in digests}) == len(digests)
     changes = [change["summary"] for each in digests for change in each["changes"]

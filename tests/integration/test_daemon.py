@@ -259,7 +259,7 @@ async def test_rules_keep_pages_away_and_apart_and_bring_them_back(tmp_path: Pat
         {"match": "http://news.localhost/about", "most_days": 0.5},
     ]
     stage = Stage(tmp_path / "crawl.db", rules=rules)
-    await stage.keep(200.0, 6.0, ["news", "docs"])
+    await stage.keep(140.0, 6.0, ["news", "docs"])
     pages = [(at, url) for at, url in stage.server.asked if not url.endswith((".txt", ".xml"))]
     assert not [url for _, url in pages if "/archive/" in url]
     gaps: dict[str, list[float]] = {}

@@ -93,7 +93,7 @@ async def test_a_full_host_takes_what_it_may_and_what_it_refuses_is_shown_and_go
 
 async def test_no_page_of_a_full_host_is_forgotten(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db", delay_s=900.0)
-    await stage.keep(500.0, 8.0, ["news"])
+    await stage.keep(300.0, 8.0, ["news"])
     end = stage.clock.now()
     seen: defaultdict[object, list[float]] = defaultdict(list)
     for page, at in stage.rows("SELECT page_id, at FROM observation ORDER BY at"):
@@ -102,8 +102,8 @@ async def test_no_page_of_a_full_host_is_forgotten(tmp_path: Path) -> None:
     assert len(known) > 60
     assert max(end - seen[page][-1] for (page,) in known) < 6 * DAY_S
     outlook = await last_noted(stage)
-    assert outlook.forgone > 0.6 * 8 * 500
-    assert outlook.flowed == pytest.approx(8 * 500)
+    assert outlook.forgone > 0.6 * 8 * 300
+    assert outlook.flowed == pytest.approx(8 * 300)
 
 
 async def test_without_a_page_there_is_an_outlook_all_the_same(tmp_path: Path) -> None:
