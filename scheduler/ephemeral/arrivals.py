@@ -71,8 +71,8 @@ class Arrivals:
     >>> known = Arrivals(items=99.5, days=9.95)
     >>> known.rate
     10.0
-    >>> known.optimistic(2)
-    12.0
+    >>> known.deviation
+    1.0
 
     Attributes:
         items: new items that were found, each by how much it still weighs.
@@ -93,21 +93,12 @@ class Arrivals:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of Λ."""
-        return math.sqrt(PRIOR_ITEMS + self.items) / (PRIOR_DAYS + self.days)
+        """The standard deviation of Λ.
 
-    def optimistic(self, z: float) -> float:
-        """E Λ and ``z`` standard deviations, which Λ exceeds with a probability below 1/(1 + z²).
-
-        That is Cantelli's bound, which holds for any law, hence also for one whose moments were
-        matched; ``z`` = 0 gives the rate. A quantile of the Gamma law would promise more than is
-        known, and cost a root search for each source and period.
-
-        Raises:
-            ValueError: if ``z`` is negative or not finite.
+        Λ exceeds its mean by ``z`` of them with a probability below 1/(1 + z²): Cantelli's bound,
+        which holds for any law, hence also for one whose moments were matched.
         """
-        arguments.amount("z", z)
-        return self.rate + z * self.deviation
+        return math.sqrt(PRIOR_ITEMS + self.items) / (PRIOR_DAYS + self.days)
 
     def after(
         self,

@@ -119,18 +119,6 @@ class Fading:
         """That of log μ."""
         return 1 / math.sqrt(PRIOR_CLICKS + self.clicks)
 
-    def optimistic(self, z: float) -> float:
-        """μ so many standard deviations of log μ slower: what is gained by a long wait.
-
-        Raises:
-            ValueError: if ``z`` is negative or not finite.
-        """
-        return self.decay * math.exp(-arguments.amount("z", z) * self.deviation)
-
-    def faded(self, kept: float) -> Fading:
-        """The same, resting on the share ``kept`` of the clicks only; for what may change."""
-        return Fading(self.decay, self.clicks * kept)
-
 
 @dataclass(frozen=True, slots=True)
 class Worth:
@@ -172,14 +160,6 @@ class Worth:
         """That of ξ̄."""
         return math.sqrt(self.clicks) / self.exposure
 
-    def optimistic(self, z: float) -> float:
-        """ξ̄ and ``z`` standard deviations, as :meth:`~.arrivals.Arrivals.optimistic` has it.
-
-        Raises:
-            ValueError: if ``z`` is negative or not finite.
-        """
-        return self.mean + arguments.amount("z", z) * self.deviation
-
     def after(self, clicks: float, exposure: float) -> Worth:
         """What is known after so many clicks in so much :func:`exposure`.
 
@@ -188,11 +168,6 @@ class Worth:
         """
         seen = arguments.amount("clicks", clicks)
         return Worth(self.clicks + seen, self.exposure + arguments.amount("exposure", exposure))
-
-    def faded(self, kept: float) -> Worth:
-        """The same, resting on the share ``kept`` only, the rest given up for the prior's."""
-        shift = self.exposure * kept + PRIOR_EXPOSURE * (1 - kept)
-        return Worth(self.mean * shift, shift)
 
 
 def exposure(decay: float, since: ArrayLike, until: ArrayLike) -> float:

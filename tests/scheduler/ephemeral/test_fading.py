@@ -94,7 +94,7 @@ def test_what_an_item_is_worth_is_its_clicks_by_the_share_that_was_watched() -> 
     watched = exposure(mu, since, since + window)
     known = Worth.of(1.0).after(float(number.sum()), watched)
     assert known.mean == pytest.approx(xi, abs=4 * (xi / watched) ** 0.5)
-    assert known.optimistic(1) - known.mean == pytest.approx((xi / watched) ** 0.5, rel=0.05)
+    assert known.deviation == pytest.approx((xi / watched) ** 0.5, rel=0.05)
     assert exposure(mu, 0.0, np.inf) == 1.0
 
 
@@ -104,20 +104,9 @@ def test_without_clicks_an_item_is_worth_what_was_said_or_one() -> None:
     assert Worth.of(0.0).mean == 0.0
 
 
-def test_optimism_lets_items_fade_slower_by_deviations_of_the_logarithm() -> None:
-    known = Fading(0.5, 7.0)
-    # Nine clicks with the prior's: a deviation of a third.
-    assert known.optimistic(3.0) == pytest.approx(0.5 / math.e)
-    assert known.optimistic(0.0) == 0.5
-    with pytest.raises(ValueError, match="z: is nan"):
-        known.optimistic(math.nan)
-
-
-def test_what_is_old_weighs_less_and_says_the_same() -> None:
-    assert Fading(0.3, 8.0).faded(0.25) == Fading(0.3, 2.0)
-    old = Worth(50.0, 101.0).faded(0.5)
-    assert old.mean == pytest.approx(50 / 101)
-    assert old.exposure == 51.0
+def test_the_deviation_is_that_of_the_logarithm() -> None:
+    # Nine clicks with the prior's.
+    assert Fading(0.5, 7.0).deviation == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-9, 1.0, 1e9, 1e150])
