@@ -101,15 +101,11 @@ async def shown(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> ND
     return np.array([tuple(row) for row in rows], np.int64).reshape(-1, 2)
 
 
-async def load(connection: aiosqlite.Connection, page_id: int | None = None) -> StoredChurn:
-    """All that is known, or what is known of one page."""
-    chosen = "" if page_id is None else "WHERE page_id = ? "
-    values: Sequence[int] = () if page_id is None else (page_id,)
+async def load(connection: aiosqlite.Connection) -> StoredChurn:
+    """All that is known."""
     parts: list[NDArray[np.void]] = []
     names = ", ".join(_COLUMNS.names or ())
-    async with connection.execute(
-        f"SELECT {names} FROM churn {chosen}ORDER BY at, page_id", values
-    ) as cursor:
+    async with connection.execute(f"SELECT {names} FROM churn ORDER BY at, page_id") as cursor:
         while rows := await cursor.fetchmany(_ROWS):
             parts.append(np.array([tuple(row) for row in rows], _COLUMNS))
     table = np.concatenate(parts) if parts else np.empty(0, _COLUMNS)
