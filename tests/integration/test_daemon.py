@@ -160,7 +160,7 @@ async def test_time_that_passes_while_it_decides_holds_nothing_up(tmp_path: Path
 
 async def test_in_the_end_it_has_every_page_that_a_complete_crawl_finds(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db")
-    await stage.keep(2_000.0, 1.0)
+    await stage.keep(1_500.0, 1.0)
     addresses = SyntheticFetcher(stage.web, stage.clock).addresses
     alive = stage.web.crawlable(stage.clock.now() - 0.5 * DAY_S)
     wanted = {canonical(addresses.url(place)) for place in alive}
@@ -332,8 +332,8 @@ async def test_what_is_linked_much_is_looked_at_more_than_what_is_not(tmp_path: 
     looks = {}
     for by in ("list", "pagerank"):
         stage = Stage(tmp_path / f"{by}.db", importance=by, sitemaps=False)
-        await stage.keep(80.0, 16.0, ["docs"])
-        late = stage.clock.now() - 10 * DAY_S
+        await stage.keep(80.0, 12.0, ["docs"])
+        late = stage.clock.now() - 8 * DAY_S
         urls = Counter(url for at, url in stage.server.asked if at > late)
         linked = stage.rows(
             "SELECT p.url FROM page AS p JOIN link AS l ON l.dst_id = p.id WHERE p.role = 'page' "

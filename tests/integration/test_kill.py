@@ -39,9 +39,9 @@ def test_3_kills_of_a_daemon_lose_nothing_and_make_no_burst(tmp_path: Path) -> N
         assert found["differences"][policy]["stale"] < 1e-9
 
 
-def test_2_kills_of_a_daemon_lose_no_alert_and_tell_none_twice(tmp_path: Path) -> None:
-    found = alert_kill.measure(2, 1, tmp_path)
-    assert found["kills"] == 2
+def test_3_kills_of_a_daemon_lose_no_alert_and_tell_none_twice(tmp_path: Path) -> None:
+    found = alert_kill.measure(3, 1, tmp_path)
+    assert found["kills"] == 3
     assert found["expected"] > 0
     assert found["taken"] > 0
     wrong = (
