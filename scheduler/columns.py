@@ -53,3 +53,18 @@ class Column(Generic[T]):
             )
             room[: len(self._room)] = self._room
             self._room = room
+
+
+def rows_among(
+    ascending: NDArray[np.integer], wanted: NDArray[np.integer]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where those of ``wanted``, (m,), stand that are among these numbers, and which they are.
+
+    >>> rows, known = rows_among(np.array([2, 5, 9]), np.array([9, 4, 2]))
+    >>> rows.tolist(), known.tolist()
+    ([2, 0], [True, False, True])
+    """
+    place = np.searchsorted(ascending, wanted)
+    known = place < len(ascending)
+    known[known] = ascending[place[known]] == wanted[known]
+    return place[known], known

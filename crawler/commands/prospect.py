@@ -17,7 +17,7 @@ import aiosqlite
 import numpy as np
 
 from crawler.commands.budget import parsed
-from crawler.commands.recollecting import LastOrder, hosts_of, order_of, rows_of, terms_of
+from crawler.commands.recollecting import LastOrder, hosts_of, order_of, terms_of
 from crawler.commands.revelations import Revelations, revelations
 from crawler.commands.sources.exchange import costs_of
 from crawler.commands.sources.importance import Importance
@@ -26,6 +26,7 @@ from crawler.commands.sources.page_rules import ruling
 from crawler.commands.sources.weighing import Weighing, weigh
 from crawler.commands.valuing import Valuing, Watched, valuing
 from scheduler.arguments import Bools
+from scheduler.columns import rows_among
 from scheduler.recrawl.ephemeral import decays
 from scheduler.recrawl.news import News
 from scheduler.recrawl.terms import Terms
@@ -153,7 +154,7 @@ async def _records(connection: aiosqlite.Connection, page_id: int) -> _Records |
     return _Records(
         order, pages, int(rows[0]), {host.host_id: host for host in known},
         await weigh(connection, order.daemon.importance),
-        await stored_news(connection, partial(rows_of, pages)),
+        await stored_news(connection, partial(rows_among, pages.page_id)),
         await inquiries.observations(connection, page_id, _OBSERVATIONS),
         await inquiries.frontier_place(connection, page_id),
         await audits.was_drawn(connection, page_id),

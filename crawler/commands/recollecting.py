@@ -19,7 +19,8 @@ from crawler.commands.sources.exchange import exchange_of
 from crawler.commands.sources.page_rules import terms
 from crawler.commands.sources.spacing import Spacing
 from crawler.commands.sources.weighing import Weighing, weigh
-from scheduler.arguments import Bools, Ints
+from scheduler.arguments import Ints
+from scheduler.columns import rows_among
 from scheduler.recrawl.ephemeral import Exchange
 from scheduler.recrawl.guarded import Guarded
 from scheduler.recrawl.terms import Terms
@@ -110,12 +111,5 @@ async def relearnt(connection: aiosqlite.Connection) -> Learnt | None:
     refresher = refresher_of(order.daemon.policy)
     refresher.replan(parsed(order.daemon.budget), 0.0)
     refresher.add(codes, on_terms.area, on_terms.importance, pages.found_at / _DAY_S)
-    (await stored_news(connection, partial(rows_of, pages))).teach(refresher)
+    (await stored_news(connection, partial(rows_among, pages.page_id))).teach(refresher)
     return Learnt(order.daemon, refresher, {origin: code for code, origin in enumerate(origins)})
-
-
-def rows_of(pages: WatchedPages, page_id: Ints) -> tuple[Rows, Bools]:
-    """The rows of those of these pages that are watched, and which they are."""
-    place = np.minimum(np.searchsorted(pages.page_id, page_id), len(pages) - 1)
-    known = pages.page_id[place] == page_id
-    return place[known].astype(np.intp), known

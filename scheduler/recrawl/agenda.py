@@ -57,9 +57,10 @@ _MOST: Final = 4_096
 _SHARE: Final = 200
 #: Pages read from the store at once.
 _READ: Final = 500
-#: Seconds after which it is looked again where nothing could be asked for, or, where that is more,
-#: half of the time for which a request must last.
+#: Seconds after which it is looked again where nothing could be asked for: half of the time for
+#: which a request must last, but at least and at most so many.
 _LOOK_AGAIN_S: Final = 60.0
+_LOOK_AGAIN_MOST_S: Final = 900.0
 
 
 class RecrawlAgenda:
@@ -119,6 +120,8 @@ class RecrawlAgenda:
         self._refresher = refresher
         self.pages, self._discovering = Watchlist(self._recheck_days), Discovering()
         self._host_codes, self._host_ids, self._origins = {}, [], {}
+        # Hosts get other codes, and pages other rows.
+        self.costs, self._sources = np.ones(0), np.zeros(0, np.intp)
         self._window, self._settled, self._found = Window(), [], []
         self._withdrawn, self._churned = [], []
         self._unlearnt = Unlearnt(self._reader, self.pages)
@@ -222,7 +225,8 @@ class RecrawlAgenda:
 
     def wakes_at(self) -> float:
         """When it is looked again: pages change for ever."""
-        return self._looked_at + max(_LOOK_AGAIN_S, _DAY_S / self.budget / 2)
+        wait = min(max(_LOOK_AGAIN_S, _DAY_S / self.budget / 2), _LOOK_AGAIN_MOST_S)
+        return self._looked_at + wait
 
     async def replenish(self, now: float) -> Supply:
         """Learn what has come, and fill the window where it runs low."""
@@ -276,8 +280,9 @@ class RecrawlAgenda:
         for row in rows:
             if row in self._sources:
                 self._wants_look = True
-                for due in self._window.clear(self._host_ids[self.pages["host"][row]]):
-                    self.pages["taken"][self.pages.row(due.page_id)] = False
+                back = self._window.clear(self._host_ids[self.pages["host"][row]])
+                ids = np.array([due.page_id for due in back], np.int64)
+                self.pages["taken"][self.pages.rows(ids)[0]] = False
 
     # -- what people want to know ------------------------------------------------
 

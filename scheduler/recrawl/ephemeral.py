@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.arguments import Bools, Floats, Ints
+from scheduler.columns import rows_among
 from scheduler.discovery.precedents import Revealing
 from scheduler.policies import whittle
 from scheduler.recrawl.churning import Churning, rate_of_silent
@@ -146,9 +147,8 @@ def sources(
         is_source[known.row[known.churning]] = True
     row = np.flatnonzero(is_source & looked.held & (half_life != 0))
     rate = rate_of_silent(looked.since[row] - looked.found_at[row])
-    place = np.minimum(np.searchsorted(row, known.row), max(len(row) - 1, 0))
-    found = row[place] == known.row if len(row) else np.zeros(len(known.row), np.bool_)
-    rate[place[found]] = known.rate[found]
+    place, told = rows_among(row, known.row)
+    rate[place] = known.rate[told]
     return row, rate
 
 

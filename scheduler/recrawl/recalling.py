@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import aiosqlite
 import numpy as np
@@ -14,10 +13,10 @@ from scheduler.discovery.sightings import looked_before
 from scheduler.recrawl.churning import Appearing
 from scheduler.recrawl.discovering import Discovering
 from scheduler.recrawl.looks import Looks
+from scheduler.recrawl.unlearnt import RowsOf
 from scheduler.recrawl.watchlist import Watchlist
 from scheduler.sources import Rows
 from storage import churn, sightings, watched
-from storage.churn import StoredChurn
 
 _DAY_S: Final = 86_400.0
 #: Pages that are asked for at once.
@@ -30,7 +29,8 @@ async def recall(
     """Learn which of these pages revealed new ones, by all looks at them."""
     newest = np.array(discovering.newest, np.intp)
     moved = await watched.moves(reader)
-    discovering.churning.learn(appearing(await churn.load(reader), pages, moved))
+    found_at: Any = pages["found_at"]
+    discovering.churning.learn(await appearing(reader, pages.rows, found_at))
     order = np.argsort(looks.at, kind="stable")
     shown = order[~looks.gone[order]]
     for first in range(0, len(newest), _AT_ONCE):
@@ -46,12 +46,16 @@ async def recall(
         _tell(discovering, pages, Sighted(by, row, at, before))
 
 
-def appearing(stored: StoredChurn, pages: Watchlist, moved: Mapping[int, int]) -> Appearing:
-    """What the store has of churn, of watched pages, as which they stand now."""
-    row, known = pages.rows(watched.where_now(stored.page_id, moved))
+async def appearing(reader: aiosqlite.Connection, rows_of: RowsOf, found_at: Floats) -> Appearing:
+    """What the store has of churn, of pages that are found on the days ``found_at`` (n,).
+
+    Those that have moved are the pages where they stand now.
+    """
+    stored, moved = await churn.load(reader), await watched.moves(reader)
+    row, known = rows_of(watched.where_now(stored.page_id, moved))
     return Appearing(
-        row, stored.at[known] / _DAY_S, pages["found_at"][row].astype(np.float64, copy=False),
-        stored.appeared[known], stored.dropped[known], stored.stayed[known],
+        row, stored.at[known] / _DAY_S, found_at[row], stored.appeared[known],
+        stored.dropped[known], stored.stayed[known],
     )  # fmt: skip
 
 

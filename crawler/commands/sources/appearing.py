@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import aiosqlite
@@ -14,10 +15,12 @@ from crawler.commands.sources.exchange import exchange_of
 from crawler.commands.sources.page_rules import terms
 from crawler.commands.sources.weighing import Weighing
 from scheduler.arguments import Bools, Floats
-from scheduler.recrawl.churning import Appearing, Churning
+from scheduler.columns import rows_among
+from scheduler.recrawl.churning import Churning
 from scheduler.recrawl.ephemeral import Looked, decays, sources
+from scheduler.recrawl.recalling import appearing
 from scheduler.sources import Rows
-from storage import churn, watched
+from storage import churn
 from storage.histories import KeptPages
 
 _DAY_S: Final = 86_400.0
@@ -77,20 +80,9 @@ async def ephemeral_pages(
 
 
 async def _churning(connection: aiosqlite.Connection, pages: KeptPages) -> Churning:
-    stored, known = await churn.load(connection), Churning()
-    page_id = watched.where_now(stored.page_id, await watched.moves(connection))
-    row = np.minimum(np.searchsorted(pages.page_id, page_id), max(len(pages) - 1, 0))
-    kept = pages.page_id[row] == page_id if len(pages) else np.zeros(len(page_id), np.bool_)
-    known.learn(
-        Appearing(
-            row[kept],
-            stored.at[kept] / _DAY_S,
-            pages.found_at[row[kept]] / _DAY_S,
-            stored.appeared[kept],
-            stored.dropped[kept],
-            stored.stayed[kept],
-        )
-    )
+    known = Churning()
+    rows_of = partial(rows_among, pages.page_id)
+    known.learn(await appearing(connection, rows_of, pages.found_at / _DAY_S))
     return known
 
 

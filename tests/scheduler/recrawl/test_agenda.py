@@ -171,3 +171,16 @@ async def test_what_appears_at_a_source_makes_way_in_the_window(store: SmallStor
         first = agenda.next(frozenset({1}), 21.0 * day + 1.0)
     assert first is not None
     assert first.url == f"{HOST}/item"
+
+
+async def test_a_daemon_that_begins_anew_knows_no_costs_of_hosts(store: SmallStore) -> None:
+    store.page("/", checked_at=86_400.0)
+    async with reading(store.path) as connection:
+        agenda = RecrawlAgenda(connection, ByIndex(GreedyIndex()), Said(), Random(0))
+        await agenda.open()
+        # Of hosts that have nothing to be asked for any more.
+        agenda.costs = np.full(3, 5.0)
+        await agenda.forget(ByIndex(GreedyIndex()))
+        await agenda.open()
+        found, _ = await supplied(agenda, 9 * 86_400.0)
+    assert found == {1}
