@@ -27,14 +27,24 @@ _APPEARED = f"""
     WHERE d.found_at > p.checked_at AND d.held_back IS NULL AND d.role = '{Role.PAGE}'
     GROUP BY p.id
 """
-_APPEND = """
+#: Materialized: a busy page has thousands of links, which are gone through once for that.
+_FIRST = "(SELECT min(first_seen_at) FROM link WHERE src_id = value ->> 0) AS first"
+_APPEND = f"""
+    WITH look AS MATERIALIZED (
+        SELECT value ->> 0 AS id, value ->> 1 AS at, value ->> 2 AS since, value ->> 3 AS appeared,
+            {_FIRST}
+        FROM json_each(?)
+    )
     INSERT OR REPLACE INTO churn (page_id, at, since, appeared, dropped, stayed)
-    SELECT w.value ->> 0, w.value ->> 1, w.value ->> 2, w.value ->> 3,
-        total(l.gone_at IS w.value ->> 1),
-        total(l.gone_at IS NULL AND l.first_seen_at < w.value ->> 1 AND l.first_seen_at > (
-            SELECT min(first_seen_at) FROM link WHERE src_id = w.value ->> 0))
-    FROM json_each(?) AS w JOIN link AS l ON l.src_id = w.value ->> 0
-    GROUP BY w.key RETURNING page_id, since, appeared, dropped, stayed
+    SELECT look.id, look.at, since, appeared, total(l.gone_at IS look.at),
+        total(l.gone_at IS NULL AND l.first_seen_at < look.at AND l.first_seen_at > first)
+    FROM look CROSS JOIN link AS l ON l.src_id = look.id
+    GROUP BY look.id RETURNING page_id, since, appeared, dropped, stayed
+"""
+_SHOWN = f"""
+    WITH source AS MATERIALIZED (SELECT value ->> 0 AS id, {_FIRST} FROM json_each(?))
+    SELECT l.src_id, l.dst_id FROM source CROSS JOIN link AS l ON l.src_id = source.id
+    WHERE l.first_seen_at > first
 """
 _COLUMNS = np.dtype(
     [
@@ -93,11 +103,8 @@ class StoredChurn:
 
 async def shown(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> NDArray[np.int64]:
     """(m, 2), which of these pages has shown a link to which since its first look."""
-    rows = await connection.execute_fetchall(
-        "SELECT l.src_id, l.dst_id FROM json_each(?) AS w JOIN link AS l ON l.src_id = w.value "
-        "WHERE l.first_seen_at > (SELECT min(first_seen_at) FROM link WHERE src_id = w.value)",
-        (json.dumps(list(page_ids)),),
-    )
+    wanted = json.dumps([[page_id] for page_id in page_ids])
+    rows = await connection.execute_fetchall(_SHOWN, (wanted,))
     return np.array([tuple(row) for row in rows], np.int64).reshape(-1, 2)
 
 
