@@ -18,7 +18,7 @@ from typing import TypeAlias
 from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource
 
-from config.settings import Settings
+from freshet.config.settings import Settings
 
 #: For each setting (``group.key``) where its value came from: ``default``, ``file PATH``,
 #: ``environment NAME`` or ``command line``.

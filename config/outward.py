@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo
 from pydantic import field_validator as check
 
-from config.values import (
+from freshet.config.values import (
     Count,
     Factor,
     Group,

@@ -14,8 +14,8 @@ from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic import field_validator as check
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from config.outward import Alerts, Operation, Receiver
-from config.values import (
+from freshet.config.outward import Alerts, Operation, Receiver
+from freshet.config.values import (
     Addresses,
     Count,
     Endings,
@@ -328,7 +328,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments only: ``config.loading`` lays the sources over each other.
+        """Arguments only: ``freshet.config.loading`` lays the sources over each other.
 
         It remembers where each value came from, which the library does not.
         """

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from crawler.errands import CallErrand
-from crawler.frontier import Frontier
-from storage.records import Entry, FetchResult
+from freshet.crawler.errands import CallErrand
+from freshet.crawler.frontier import Frontier
+from freshet.storage.records import Entry, FetchResult
 
 #: Hears the answer at a time, and returns what is to be written down.
 Heard = Callable[[FetchResult, float], Sequence[Entry]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storage.records import DueUrl
+from freshet.storage.records import DueUrl
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from itertools import count
 from math import inf
 from random import Random
 
-from crawler.errands import (
+from freshet.crawler.errands import (
     CallErrand,
     Errand,
     PageErrand,
@@ -26,9 +26,10 @@ from crawler.errands import (
     Refusal,
     RobotsErrand,
 )
-from crawler.politeness.lanes import Answer, Lane, PolitenessRules
-from crawler.robots.book import RobotsBook
-from storage.records import Agenda, DueUrl, Host, HostState
+from freshet.crawler.politeness.lanes import Answer, Lane, PolitenessRules
+from freshet.crawler.robots.book import RobotsBook
+from freshet.storage.host_state import Host, HostState
+from freshet.storage.records import Agenda, DueUrl
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Pacing: when the next request may start under a budget. Pure.
+"""Pacing: when the next request may start under a budget.
 
 The budget flows in evenly, and what is not taken is kept for half a minute, or as one request
 where less than one flows in by then. *Invariant.* In any span of time no more requests start than

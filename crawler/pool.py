@@ -12,12 +12,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
-from crawler.clock import Clock
-from crawler.errands import CallErrand, Errand, PageErrand, ProbeErrand, Refusal, RobotsErrand
-from crawler.frontier import Frontier
-from crawler.pacing import Pacer
-from crawler.visiting import Visiting
-from storage.records import Acknowledged, Agenda, Entry, Kind, Role, Visit
+from freshet.crawler.clock import Clock
+from freshet.crawler.errands import (
+    CallErrand,
+    Errand,
+    PageErrand,
+    ProbeErrand,
+    Refusal,
+    RobotsErrand,
+)
+from freshet.crawler.frontier import Frontier
+from freshet.crawler.pacing import Pacer
+from freshet.crawler.visiting import Visiting
+from freshet.storage.records import Acknowledged, Agenda, Entry, Visit
+from freshet.storage.words import Kind, Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from crawler.frontier import Frontier
-from storage.records import FetchResult
+from freshet.crawler.frontier import Frontier
+from freshet.storage.records import FetchResult
 
 
 class Probing:

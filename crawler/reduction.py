@@ -11,42 +11,38 @@ from dataclasses import dataclass, replace
 
 import zstandard
 
-from crawler.admission.admitting import Admission
-from crawler.admission.copies import Copies
-from crawler.admission.redirection import Redirection
-from crawler.detection.change import NOT_MODIFIED, Verdict, judge_body
-from crawler.detection.detector import Detection, Detector
-from crawler.detection.sketch import Sketch, body_digest, sketch
-from crawler.detection.walls.look import Wall, WallKind
-from crawler.parsing.blocks import Blocks
-from crawler.parsing.page import ParsedPage
-from crawler.parsing.quarantine import Parser, Unparsable
-from crawler.parsing.sitemaps import looks_like_feed, looks_like_sitemap
-from crawler.politeness.retrying import Retrying
-from crawler.receiving.hub_links import advertised
-from crawler.robots.directives import Directives, parse_directives
-from crawler.signals.discovery import Discovery
-from crawler.signals.hearing import Hearing
-from crawler.signals.listings import Listing, Listings
-from crawler.urls import canonical, is_http
-from crawler.vetting import Vetted, Vetting
-from storage.records import (
-    Advertised,
-    AliasKind,
+from freshet.crawler.admission.admitting import Admission
+from freshet.crawler.admission.copies import Copies
+from freshet.crawler.admission.redirection import Redirection
+from freshet.crawler.detection.change import NOT_MODIFIED, Verdict, judge_body
+from freshet.crawler.detection.detector import Detection, Detector
+from freshet.crawler.detection.sketch import Sketch, body_digest, sketch
+from freshet.crawler.detection.walls.look import Wall, WallKind
+from freshet.crawler.parsing.blocks import Blocks
+from freshet.crawler.parsing.page import ParsedPage
+from freshet.crawler.parsing.quarantine import Parser, Unparsable
+from freshet.crawler.parsing.sitemaps import looks_like_feed, looks_like_sitemap
+from freshet.crawler.politeness.retrying import FailureRetries
+from freshet.crawler.receiving.hub_links import advertised
+from freshet.crawler.robots.directives import Directives, parse_directives
+from freshet.crawler.signals.discovery import Discovery
+from freshet.crawler.signals.hearing import Hearing
+from freshet.crawler.signals.listings import Listing, Listings
+from freshet.crawler.urls import canonical, is_http
+from freshet.crawler.vetting import Vetted, Vetting
+from freshet.storage.records import (
     Capture,
-    ClaimKind,
     Digests,
     DueUrl,
     FetchResult,
-    Kind,
     Observation,
-    Outcome,
     PageHistory,
-    Role,
-    Rung,
     Validators,
     Visit,
 )
+from freshet.storage.signals import ClaimKind
+from freshet.storage.subscribing import Advertised
+from freshet.storage.words import AliasKind, Kind, Outcome, Role, Rung
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +91,7 @@ class Reduction:
         parser: Parser,
         admission: Admission,
         redirection: Redirection,
-        retrying: Retrying,
+        retrying: FailureRetries,
         judges: Judges,
         listener: Listener,
         rules: ReductionRules,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from storage.records import Acknowledged, Kind, Observation, Role, Visit
+from freshet.storage.records import Acknowledged, Observation, Visit
+from freshet.storage.words import Kind, Role
 
 _ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
 

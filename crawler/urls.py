@@ -1,4 +1,4 @@
-"""URLs: resolution, identity and the names of the places they lead to. Pure.
+"""URLs: resolution, identity and the names of the places they lead to.
 
 Parsing is that of the WHATWG URL standard (https://url.spec.whatwg.org/), because pages
 are written for browsers; ``ada_url`` does it. What stands here is what a crawler adds: one

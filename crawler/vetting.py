@@ -14,15 +14,17 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
-from crawler.detection.sketch import Sketch, sketch
-from crawler.detection.walls.look import PageLook, Wall, is_another_text
-from crawler.detection.walls.probing import HonestAnswer, ProbeAnswer, probe_url
-from crawler.detection.walls.sieve import is_short, tells
-from crawler.detection.walls.signs import read_signs
-from crawler.detection.walls.site import MOST_PENDING, SiteWalls
-from crawler.parsing.page import ParsedPage, is_plain
-from crawler.parsing.quarantine import Parser, Unparsable
-from storage.records import Digests, DueUrl, FetchResult, Outcome, PageHistory, Retraction
+from freshet.crawler.detection.sketch import Sketch, sketch
+from freshet.crawler.detection.walls.look import PageLook, Wall, is_another_text
+from freshet.crawler.detection.walls.probing import HonestAnswer, ProbeAnswer, probe_url
+from freshet.crawler.detection.walls.sieve import is_short, tells
+from freshet.crawler.detection.walls.signs import read_signs
+from freshet.crawler.detection.walls.site import MOST_PENDING, SiteWalls
+from freshet.crawler.parsing.page import ParsedPage, is_plain
+from freshet.crawler.parsing.quarantine import Parser, Unparsable
+from freshet.storage.corrections import Retraction
+from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
+from freshet.storage.words import Outcome
 
 #: Hosts of which it is held what they have shown, those used last.
 _HOSTS: Final = 512

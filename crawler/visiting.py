@@ -9,36 +9,33 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from crawler.admission.admitting import Admission
-from crawler.admission.seeding import Seeding
-from crawler.calling import Calls
-from crawler.clock import Clock
-from crawler.errands import CallErrand, PageErrand, ProbeErrand, Refusal, RobotsErrand
-from crawler.frontier import Frontier
-from crawler.network.fetch import Accept, Fetcher, Request
-from crawler.politeness.lanes import answer_of
-from crawler.probing import Probing
-from crawler.reduction import TURNED_AWAY, Reduction
-from crawler.robots.book import Bar, RobotsBook, RobotsRules
-from crawler.robots.robots_txt import cut_at_line_end, standing
-from crawler.signals.discovery import Discovery
-from crawler.urls import canonical, is_http, resolve
-from storage.records import (
-    Called,
+from freshet.crawler.admission.admitting import Admission
+from freshet.crawler.admission.seeding import Seeding
+from freshet.crawler.calling import Calls
+from freshet.crawler.clock import Clock
+from freshet.crawler.errands import CallErrand, PageErrand, ProbeErrand, Refusal, RobotsErrand
+from freshet.crawler.frontier import Frontier
+from freshet.crawler.network.fetch import Accept, Fetcher, Request
+from freshet.crawler.politeness.lanes import answer_of
+from freshet.crawler.probing import Probing
+from freshet.crawler.reduction import TURNED_AWAY, Reduction
+from freshet.crawler.robots.book import Bar, RobotsBook, RobotsRules
+from freshet.crawler.robots.robots_txt import cut_at_line_end, standing
+from freshet.crawler.signals.discovery import Discovery
+from freshet.crawler.urls import canonical, is_http, resolve
+from freshet.storage.host_state import RobotsRecord
+from freshet.storage.records import (
     DueUrl,
     Entry,
     FetchResult,
-    Kind,
     Observation,
-    Outcome,
     Probed,
-    RobotsRecord,
-    RobotsStanding,
     RobotsVisit,
-    Role,
-    Targets,
     Visit,
 )
+from freshet.storage.subscribing import Called
+from freshet.storage.targets import Targets
+from freshet.storage.words import Kind, Outcome, RobotsStanding, Role
 
 log = logging.getLogger(__name__)
 

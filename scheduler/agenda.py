@@ -12,8 +12,8 @@ from heapq import heapify, heappop, heappush
 
 import aiosqlite
 
-from storage import frontier, hosts
-from storage.records import Acknowledged, DueUrl, Supply, Visit
+from freshet.storage import frontier, hosts
+from freshet.storage.records import Acknowledged, DueUrl, Supply, Visit
 
 _WINDOW = 64
 _LEAST = 2
@@ -23,7 +23,7 @@ _HOSTS_PER_QUERY = 200
 
 
 class BreadthFirst:
-    """An :class:`~storage.records.Agenda` over the stored frontier, a window per host.
+    """An :class:`~freshet.storage.records.Agenda` over the stored frontier, a window per host.
 
     All windows together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host.
     """

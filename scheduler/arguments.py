@@ -1,4 +1,4 @@
-"""Checks of numbers that come from outside: one clear error, nothing clipped. Pure.
+"""Checks of numbers that come from outside: one clear error, nothing clipped.
 
 Every message names the argument, the first row that is wrong (counted from 0) with its
 value, and what is accepted.

@@ -1,4 +1,4 @@
-"""A column of rows that come and never go. Pure."""
+"""A column of rows that come and never go."""
 
 from __future__ import annotations
 

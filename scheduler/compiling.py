@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
-T = TypeVar("T")
+Compiled = TypeVar("Compiled")
 
 #: Rows from which a compiled loop is asked for where numpy does the same.
 WORTHWHILE_ROWS = 500_000
@@ -25,7 +25,7 @@ def worthwhile(rows: int) -> bool:
     return rows >= WORTHWHILE_ROWS
 
 
-def compiled(loop: Callable[P, T]) -> Callable[P, T]:
+def compiled(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
     """``loop`` as machine code for one core, compiled when it is first called.
 
     The code is kept on disk, beside the module or in the user's cache directory; where neither
@@ -37,18 +37,18 @@ def compiled(loop: Callable[P, T]) -> Callable[P, T]:
     and its sums may be regrouped, so that the processor adds several terms at once: their last
     digits depend on it, and a sum that corrects its own rounding must not be compiled with this.
     """
-    code: Callable[P, T] = _machine_code(loop, from_python=True)
+    code: Callable[P, Compiled] = _machine_code(loop, from_python=True)
     return code
 
 
-def part(loop: Callable[P, T]) -> Callable[P, T]:
+def part(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
     """As :func:`compiled`, for what none but compiled loops call: compiled in half the time."""
-    code: Callable[P, T] = _machine_code(loop, from_python=False)
+    code: Callable[P, Compiled] = _machine_code(loop, from_python=False)
     return code
 
 
 @cache
-def _machine_code(loop: Callable[P, T], *, from_python: bool) -> Callable[P, T]:
+def _machine_code(loop: Callable[P, Compiled], *, from_python: bool) -> Callable[P, Compiled]:
     import numba  # noqa: PLC0415 - slow to import
 
     options: dict[str, Any] = {
@@ -56,8 +56,8 @@ def _machine_code(loop: Callable[P, T], *, from_python: bool) -> Callable[P, T]:
         "no_cpython_wrapper": not from_python, "no_cfunc_wrapper": True,
     }  # fmt: skip
 
-    def made(*, cache: bool) -> Callable[P, T]:
-        code: Callable[P, T] = numba.njit(cache=cache, **options)(loop)
+    def made(*, cache: bool) -> Callable[P, Compiled]:
+        code: Callable[P, Compiled] = numba.njit(cache=cache, **options)(loop)
         return code
 
     try:

@@ -1,4 +1,4 @@
-"""What staleness costs: the harmonic and the binary objective in closed form. Pure.
+"""What staleness costs: the harmonic and the binary objective in closed form.
 
 Let N(t) be the number of a source's changes since its last crawl. Its costs are long-run time
 averages, weighted with its importance μ, and a policy costs the sum over its sources:
@@ -51,11 +51,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
-from scheduler import arguments
-from scheduler.arguments import Bools, Floats
-from scheduler.harmonics import changed_mean, ein_mean, harmonic_number
-from scheduler.policy import Crawling, CrawlPlan
-from scheduler.sources import SourceTable
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.harmonics import changed_mean, ein_mean, harmonic_number
+from freshet.scheduler.policy import Crawling, CrawlPlan
+from freshet.scheduler.sources import SourceTable
 
 #: Change rates, crawl rates and classes of some rows → the figure of each at importance 1.
 _Formula: TypeAlias = Callable[[Floats, Floats, Bools], Floats]

@@ -1,4 +1,4 @@
-"""Harmonic numbers of a random number of changes: E H(N). Pure.
+"""Harmonic numbers of a random number of changes: E H(N).
 
 The harmonic cost counts N uncrawled changes as H(N) = 1 + 1/2 + … + 1/N. One integral serves
 every law of N, because
@@ -9,7 +9,7 @@ and E[(1 − u)ᴺ] is e^{−mu} for a Poisson number with mean m, (1 − qu)ᵏ
 their product for the sum of the two.
 
 Every function takes one number or an array of any shape, and returns the same. Relative
-errors are below 1e-13. Nothing is checked here: :mod:`scheduler.freshness` and the policies
+errors are below 1e-13. Nothing is checked here: :mod:`freshet.scheduler.freshness` and the policies
 check their arguments.
 """
 
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.polynomial.polynomial import polyval
 from scipy.special import digamma, exp1
 
-from scheduler.arguments import Floats, Ints
+from freshet.scheduler.arguments import Floats, Ints
 
 # Below 1 the closed forms subtract nearly equal numbers, while the Taylor series alternate
 # with falling terms: the first one left out is below 1/20!.

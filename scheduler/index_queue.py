@@ -1,4 +1,4 @@
-"""The next crawl of an index policy, among millions of sources. Pure.
+"""The next crawl of an index policy, among millions of sources.
 
 *Invariant.* :meth:`IndexQueue.best` is the source of the largest index among those whose host is
 ready, ties by the lowest row: what ``argmax(policy.index(table, now))`` would give (to the
@@ -35,16 +35,16 @@ from math import inf, log
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler import arguments
-from scheduler.arguments import Bools
-from scheduler.policies.greedy_loops import valuation
-from scheduler.policy import IndexPolicy
-from scheduler.shortlists.front import Front
-from scheduler.shortlists.ranks import NOBODY, Rank, outranks
-from scheduler.shortlists.repair import Repair
-from scheduler.shortlists.shortlist import Shortlist
-from scheduler.shortlists.whole import Whole
-from scheduler.sources import SourceTable
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Bools
+from freshet.scheduler.policies.greedy_loops import valuation
+from freshet.scheduler.policy import IndexPolicy
+from freshet.scheduler.shortlists.front import Front
+from freshet.scheduler.shortlists.ranks import NOBODY, Rank, outranks
+from freshet.scheduler.shortlists.repair import Repair
+from freshet.scheduler.shortlists.shortlist import Shortlist
+from freshet.scheduler.shortlists.whole import Whole
+from freshet.scheduler.sources import SourceTable
 
 #: About the sources of a list for each of the next shorter one, and the places of the front.
 _RATIO = 20
@@ -73,7 +73,7 @@ class IndexQueue:
     Raises:
         ValueError: if the jitter is out of range or a last crawl is after ``now``.
 
-    >>> from scheduler.policies.greedy_index import GreedyIndex
+    >>> from freshet.scheduler.policies.greedy_index import GreedyIndex
     >>> queue = IndexQueue(GreedyIndex(), SourceTable.of([1, 3, 2], [1, 1, 1]), 0.0)
     >>> queue.best(1.0)
     1

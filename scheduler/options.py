@@ -1,4 +1,4 @@
-"""Options as people write them, ``NAME=VALUE,NAME=VALUE``, for what is made from keywords. Pure."""
+"""Options as people write them, ``NAME=VALUE,NAME=VALUE``, for what is made from keywords."""
 
 from __future__ import annotations
 

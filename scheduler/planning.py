@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.freshness import Costs, plan_costs
-from scheduler.policy import CrawlPlan, PolicyError, RatePolicy, load
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.freshness import Costs, plan_costs
+from freshet.scheduler.policy import CrawlPlan, PolicyError, RatePolicy, load
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: The policies that a plan is compared with. ``optimal_intervals`` is what ``greedy_index``,
 #: which has no rates, comes to within a per cent.

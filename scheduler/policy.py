@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from scheduler import options
-from scheduler.arguments import Bools, Floats
-from scheduler.sources import SourceTable
+from freshet.scheduler import options
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.sources import SourceTable
 
 GROUP = "freshet.policies"
 

@@ -1,4 +1,4 @@
-"""The harmonic worth of a source with noisy signals, fast. Pure.
+"""The harmonic worth of a source with noisy signals, fast.
 
 :func:`scheduler.signal_paths.harmonic_worth` is the equation; this module evaluates it in about
 two microseconds. Model, rule and units are told there. Let x = Ein⁻¹(L) be the effective age: the
@@ -36,9 +36,9 @@ import numpy as np
 from scipy.interpolate import RegularGridInterpolator
 from scipy.special import exp1
 
-from scheduler.arguments import Floats, Ints
-from scheduler.harmonics import ein, noisy_harmonic
-from scheduler.signal_paths import ein_inverse, harmonic_worth
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.harmonics import ein, noisy_harmonic
+from freshet.scheduler.signal_paths import ein_inverse, harmonic_worth
 
 # Where every change is told of (r near 1), W has a kink at each level that a whole number of
 # signals has: nodes lie closer there, and closer between the first few of these levels.
@@ -48,9 +48,9 @@ _RECALL = np.concatenate(
 _PRECISION = np.array([0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1])
 _BEYOND = np.concatenate([np.arange(60) / 40, np.arange(1.5, 2, 0.05), [2, 2.25, 2.5, 3, 3.4]])
 
-_X, _W = np.polynomial.legendre.leggauss(10)
-_SHARE: Floats = (_X + 1) / 2
-_D_SHARE: Floats = _W / 2
+_LEVEL_X, _LEVEL_W = np.polynomial.legendre.leggauss(10)
+_SHARE: Floats = (_LEVEL_X + 1) / 2
+_D_SHARE: Floats = _LEVEL_W / 2
 
 
 def worth(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> Floats:

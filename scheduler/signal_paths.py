@@ -1,4 +1,4 @@
-"""What it is worth to crawl a source whose signals may be false, summed over its paths. Pure.
+"""What it is worth to crawl a source whose signals may be false, summed over its paths.
 
 **Model.** Between two crawls of a source, changes that no signal tells of come at rate a, and
 signals at rate g, each of them true with probability q (the precision) on its own. At age s,
@@ -36,9 +36,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammainc
 
-from scheduler.arguments import Floats, Ints
-from scheduler.harmonics import ein
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.harmonics import ein
+from freshet.scheduler.sources import Rows
 
 # The Gauss–Legendre rule in √u: the nodes crowd at u = 0, where the integrands of a high
 # level fall steeply. To 1e-9 relative for levels up to that of 100 changes.
@@ -81,7 +81,7 @@ def harmonic_worth(recall: Floats, precision: Floats, level: Floats) -> Floats:
     with P the regularized lower incomplete gamma function; what is left is the integral over
     u, by quadrature. The sum ends at the k with D(0, k) ≥ L, or where terms no longer change
     it. Relative error 1e-9 for levels from 1e-3 (it grows as cancellation, 1e-16/L, below).
-    About 30 µs a row at the levels that occur: what :mod:`scheduler.signal_levels` is made
+    About 30 µs a row at the levels that occur: what :mod:`freshet.scheduler.signal_levels` is made
     from, and measured by.
 
     >>> one = np.ones(1)  # every change is told of, and every signal true: W(H(3)) is 3

@@ -1,4 +1,4 @@
-"""The sources of a plan as a table of columns. Pure."""
+"""The sources of a plan as a table of columns."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scheduler import arguments
-from scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Bools, Floats, Ints
 
 #: Rows of a table, by number.
 Rows: TypeAlias = NDArray[np.intp]

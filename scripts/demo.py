@@ -13,21 +13,21 @@ from pathlib import Path
 import uvloop
 from rich.console import Console
 
-from config.loading import load
-from config.settings import Settings
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.crawling import CrawlOrder, crawl
-from crawler.commands.display import show_line, show_list
-from crawler.commands.progress import watching
-from crawler.commands.report import CrawlReport
-from crawler.commands.summary import print_summary
-from crawler.synthetic_web.clock import WebClock
-from crawler.synthetic_web.content import EditKind
-from crawler.synthetic_web.presets import showcase
-from crawler.synthetic_web.server import WebServer, serve
-from crawler.synthetic_web.web import SyntheticWeb
-from crawler.urls import canonical
-from storage.database import reading
+from freshet.config.loading import load
+from freshet.config.settings import Settings
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands.crawling import CrawlOrder, crawl
+from freshet.crawler.commands.display import show_line, show_list
+from freshet.crawler.commands.progress import watching
+from freshet.crawler.commands.report import CrawlReport
+from freshet.crawler.commands.summary import print_summary
+from freshet.crawler.synthetic_web.clock import WebClock
+from freshet.crawler.synthetic_web.content import EditKind
+from freshet.crawler.synthetic_web.presets import showcase
+from freshet.crawler.synthetic_web.server import WebServer, serve
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.urls import canonical
+from freshet.storage.database import reading
 
 _DAY_S = 86_400.0
 _SETTINGS = {

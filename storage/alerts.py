@@ -17,7 +17,8 @@ from typing import Final
 
 import aiosqlite
 
-from storage.records import Kind, Observation, Role, Visit
+from freshet.storage.records import Observation, Visit
+from freshet.storage.words import Kind, Role
 
 #: The kind of an alert that takes back the one before it.
 WITHDRAWN: Final = "withdrawn"

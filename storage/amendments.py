@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import aiosqlite
 
-from storage.records import Amendment, Kind, Rung, Visit
+from freshet.storage.corrections import Amendment
+from freshet.storage.records import Visit
+from freshet.storage.words import Kind, Rung
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Move:
 _OPEN = f"(o.kind = '{Kind.CHANGED}' AND o.rung = '{Rung.BLOCKS}') OR o.rung = '{Rung.FRAME}'"
 
 
-async def append(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
+async def append_amendment(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
     """Write what these visits say of earlier observations of their pages."""
     for visit in visits:
         for amendment in visit.amendments:

@@ -8,7 +8,8 @@ from math import log1p
 
 import aiosqlite
 
-from storage.records import Kind, Visit
+from freshet.storage.records import Visit
+from freshet.storage.words import Kind
 
 _ALMOST_ONE = 1 - 1e-15
 _SEEN = f"'{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}'"
@@ -28,7 +29,7 @@ class AuditResult:
     stale: bool
 
 
-async def append(connection: aiosqlite.Connection, visits: Sequence[Visit]) -> None:
+async def append_audit(connection: aiosqlite.Connection, visits: Sequence[Visit]) -> None:
     """Mark the observations of these visits that are audits, after they were appended."""
     await connection.executemany(
         "INSERT OR REPLACE INTO audit (observation_id, importance, since, expected, hazard) "

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from storage.database import APPLICATION_ID, held, owner_of, refuse_foreign
-from storage.errors import StoreError, StoreUnavailable, sqlite_errors, store_errors
-from storage.migrations import newest
+from freshet.storage.database import APPLICATION_ID, held, owner_of, refuse_foreign
+from freshet.storage.errors import StoreError, StoreUnavailable, sqlite_errors, store_errors
+from freshet.storage.migrations import newest
 
 #: Told what is being done, and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]

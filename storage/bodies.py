@@ -1,7 +1,7 @@
 """Tables ``version`` and ``body``: what pages contained, content-addressed.
 
 Versions (digests and sketches) are kept for ever, but for those that are taken back
-(:mod:`storage.retractions`); bodies and sketches as :mod:`storage.retention` says.
+(:mod:`freshet.storage.retractions`); bodies and sketches as :mod:`freshet.storage.retention` says.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 import aiosqlite
 
-from storage.records import Visit
+from freshet.storage.records import Visit
 
 
-async def append(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
+async def append_bodies(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
     """Add a version for each visit with a capture, and its body where one is kept."""
     captured = [(v.due.page_id, v.observation.at, v.capture) for v in visits if v.capture]
     await connection.executemany(

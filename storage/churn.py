@@ -16,7 +16,9 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.records import Churn, Role, Visit
+from freshet.storage.records import Visit
+from freshet.storage.targets import Churn
+from freshet.storage.words import Role
 
 #: The page itself has the time of the look before until it takes in this one.
 _APPEARED = f"""
@@ -73,7 +75,9 @@ async def append(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> M
     return {row[0]: Churn(*row[1:]) for row in noted}
 
 
-async def forget(connection: aiosqlite.Connection, page_id: int, parses: Iterable[float]) -> None:
+async def forget_churn(
+    connection: aiosqlite.Connection, page_id: int, parses: Iterable[float]
+) -> None:
     """Undo what parses of a page at these times said: it was no content."""
     await connection.executemany(
         "DELETE FROM churn WHERE page_id = ? AND at = ?", [(page_id, at) for at in parses]

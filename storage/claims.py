@@ -14,17 +14,9 @@ from dataclasses import dataclass
 import aiosqlite
 import numpy as np
 
-from storage.records import (
-    CLAIM_KINDS,
-    NO_CLAIMS,
-    Announcement,
-    Claim,
-    ClaimKind,
-    Claims,
-    Entry,
-    Kind,
-    Visit,
-)
+from freshet.storage.records import Announcement, Entry, Visit
+from freshet.storage.signals import CLAIM_KINDS, NO_CLAIMS, Claim, ClaimKind, Claims
+from freshet.storage.words import Kind
 
 _ROWS = 50_000
 _SLICE = 5_000

@@ -11,8 +11,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage.database import Database
-from storage.errors import StoreError, store_errors
+from freshet.storage.database import Database
+from freshet.storage.errors import StoreError, store_errors
 
 #: Beside what is known to be needed.
 _SPARE_BYTES = 16 * 1024 * 1024
@@ -49,9 +49,9 @@ async def compact(database: Database) -> None:
     needed = found.size_bytes - found.free_bytes + _SPARE_BYTES
     temporary = _temporary()
     is_one = database.path.absolute().parent.stat().st_dev == temporary.stat().st_dev
-    _require_room(database.path, database.path.absolute().parent, needed * (1 + is_one))
+    _require_room_to_compact(database.path, database.path.absolute().parent, needed * (1 + is_one))
     if not is_one:
-        _require_room(database.path, temporary, needed)
+        _require_room_to_compact(database.path, temporary, needed)
     with store_errors(database.path):
         await database.writer.execute("VACUUM")
         await database.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -66,7 +66,7 @@ def _temporary() -> Path:
     return Path()
 
 
-def _require_room(path: Path, folder: Path, needed: int) -> None:
+def _require_room_to_compact(path: Path, folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise StoreError(

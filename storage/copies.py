@@ -23,8 +23,10 @@ from dataclasses import dataclass, field, replace
 
 import aiosqlite
 
-from storage import frontier
-from storage.records import CopyFinding, Reason, Visit
+from freshet.storage import frontier
+from freshet.storage.corrections import CopyFinding
+from freshet.storage.records import Visit
+from freshet.storage.words import Reason
 
 #: Why a URL of a closed pattern is held back.
 KIND = "trap: copies"
@@ -102,7 +104,7 @@ def sampling(refused: int) -> int:
     return SAMPLED << (max(refused, 0) // THINNED).bit_length()
 
 
-async def closed(connection: aiosqlite.Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
+async def closed_copies(connection: aiosqlite.Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
     """Which of these patterns (host id and shape) are closed; how many URLs of each are held."""
     rows = await connection.execute_fetchall(
         "SELECT host_id, shape, refused FROM json_each(?) AS k CROSS JOIN trap "

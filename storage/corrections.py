@@ -1,13 +1,13 @@
 """What later visits say of earlier ones, and of other pages. Pure values.
 
-Others take them from :mod:`storage.records`.
+Others take them from :mod:`freshet.storage.records`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storage.words import Kind, Rung
+from freshet.storage.words import Kind, Rung
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from typing import IO
 
 import aiosqlite
 
-from storage.errors import StoreError, store_errors
-from storage.migrations import Migration, migrations, newest
+from freshet.storage.errors import StoreError, store_errors
+from freshet.storage.migrations import Migration, migrations, newest
 
 #: ``PRAGMA application_id`` of every Freshet store: "FRSH" in ASCII.
 APPLICATION_ID = 0x46525348

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import aiosqlite
 
-from storage import near_duplicates
-from storage.near_duplicates import Parameters
+from freshet.storage import near_duplicates
+from freshet.storage.near_duplicates import Parameters
 
 
 @dataclass(frozen=True, slots=True)

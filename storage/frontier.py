@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import aiosqlite
 
-from storage.records import Digests, DueUrl, Reason, Role, Validators, Visit
+from freshet.storage.records import Digests, DueUrl, Validators, Visit
+from freshet.storage.words import Reason, Role
 
 #: The priority of URLs that a former run deferred; others have their depth plus one.
 _DEFERRED = 0

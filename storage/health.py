@@ -7,7 +7,7 @@ from pathlib import Path
 
 import aiosqlite
 
-from storage.database import reading
+from freshet.storage.database import reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from storage import watched
-from storage.records import KINDS
+from freshet.storage import watched
+from freshet.storage.words import KINDS
 
 #: Rows that SQLite hands over at once.
 _ROWS = 50_000
@@ -32,7 +32,7 @@ _OBSERVED = (
     + " END FROM finding"
 )
 
-_PAGE = np.dtype(
+_PAGE_HISTORY = np.dtype(
     [("id", np.int64), ("host", np.intp), ("at", np.float64), ("found_at", np.float64)]
 )
 _OBSERVATION = np.dtype([("page", np.intp), ("at", np.float64), ("kind", np.int8)])
@@ -83,7 +83,7 @@ class PastObservations:
     Attributes:
         page: (m,), row of the page, ascending.
         at: (m,), Unix seconds; they fall within a page where the clock was set back.
-        kind: (m,), place in :data:`storage.records.KINDS`.
+        kind: (m,), place in :data:`freshet.storage.records.KINDS`.
     """
 
     page: NDArray[np.intp]
@@ -94,7 +94,7 @@ class PastObservations:
         return len(self.page)
 
 
-async def pages(connection: aiosqlite.Connection) -> KeptPages:
+async def page_histories(connection: aiosqlite.Connection) -> KeptPages:
     """The pages that are kept up to date."""
     hosts, row_of = await _hosts(connection)
     urls: list[str] = []
@@ -106,11 +106,11 @@ async def pages(connection: aiosqlite.Connection) -> KeptPages:
     async for rows in _pieces(connection, sql):
         urls.extend(row[4] for row in rows)
         columns = ((row[0], row_of[row[1]], row[2], row[3]) for row in rows)
-        pieces.append(np.fromiter(columns, _PAGE, len(rows)))
-    page = _joined(pieces, _PAGE)
+        pieces.append(np.fromiter(columns, _PAGE_HISTORY, len(rows)))
+    page = _joined(pieces, _PAGE_HISTORY)
     gone = await _gone(connection)
     # Copies: what is looked up often should not stand a record's length apart.
-    page_id, host, at, found_at = (page[name].copy() for name in _PAGE.names or ())
+    page_id, host, at, found_at = (page[name].copy() for name in _PAGE_HISTORY.names or ())
     return KeptPages(page_id, urls, host, at, found_at, hosts, gone)
 
 

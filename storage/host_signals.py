@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import aiosqlite
 
-from storage.records import HeaderSigns, Visit
+from freshet.storage.host_state import HeaderSigns
+from freshet.storage.records import Visit
 
 _COUNT = (
     "INSERT INTO host_signals VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (host_id) DO UPDATE SET "
@@ -52,7 +53,9 @@ async def count(connection: aiosqlite.Connection, visits: Sequence[Visit]) -> No
     await connection.executemany(_COUNT, [_row(*each) for each in by_host.items()])
 
 
-async def load(connection: aiosqlite.Connection, host_id: int | None = None) -> list[HostSignals]:
+async def load_signals(
+    connection: aiosqlite.Connection, host_id: int | None = None
+) -> list[HostSignals]:
     """Of all hosts, or of one, by origin."""
     rows = await connection.execute_fetchall(
         "SELECT h.origin, s.dated, s.skew_s, s.modified_now, s.modified_past, s.etag_right, "

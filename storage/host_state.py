@@ -1,13 +1,13 @@
-"""What is remembered of hosts: politeness, robots.txt, and what their headers are worth. Pure.
+"""What is remembered of hosts: politeness, robots.txt, and what their headers are worth.
 
-Others take them from :mod:`storage.records`.
+Others take them from :mod:`freshet.storage.records`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storage.words import RobotsStanding
+from freshet.storage.words import RobotsStanding
 
 
 @dataclass(frozen=True, slots=True)

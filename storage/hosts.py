@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import aiosqlite
 
-from storage.records import Host, HostState, Kind, RobotsRecord, RobotsStanding
+from freshet.storage.host_state import Host, HostState, RobotsRecord
+from freshet.storage.words import Kind, RobotsStanding
 
 #: Observations from which it is told how long exchanges take.
 _LAST = 20_000

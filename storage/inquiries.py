@@ -10,8 +10,9 @@ from pathlib import Path
 
 import aiosqlite
 
-from storage.database import reading
-from storage.records import AliasKind, Digests, Kind, Reason, Role, Rung, Validators
+from freshet.storage.database import reading
+from freshet.storage.records import Digests, Validators
+from freshet.storage.words import AliasKind, Kind, Reason, Role, Rung
 
 _NEIGHBOURS = 40
 

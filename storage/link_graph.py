@@ -9,7 +9,7 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.records import AliasKind, Kind, Role
+from freshet.storage.words import AliasKind, Kind, Role
 
 #: Rows that SQLite hands over at once: a moment's work for whoever waits meanwhile.
 _ROWS = 20_000

@@ -12,7 +12,8 @@ from itertools import compress
 
 import aiosqlite
 
-from storage.records import Links, Visit
+from freshet.storage.records import Visit
+from freshet.storage.targets import Links
 
 _UPSERT = """
     ON CONFLICT DO UPDATE SET position = excluded.position, rel = excluded.rel,

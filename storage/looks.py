@@ -12,7 +12,8 @@ from typing import Any
 
 import aiosqlite
 
-from storage.records import KINDS, Kind, Role, SeedLine, Validators
+from freshet.storage.records import SeedLine, Validators
+from freshet.storage.words import KINDS, Kind, Role
 
 _ROWS = 500
 _KINDS = ", ".join(f"'{kind}'" for kind in KINDS)

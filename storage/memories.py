@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import aiosqlite
 
-from storage.records import Kind, PageHistory, Visit
+from freshet.storage.records import PageHistory, Visit
+from freshet.storage.words import Kind
 
 #: The sketch of a page's last text, in the row of ``page AS p``.
 _SKETCH = (

@@ -7,7 +7,8 @@ from math import inf
 
 import aiosqlite
 
-from storage.records import Kind, Visit
+from freshet.storage.records import Visit
+from freshet.storage.words import Kind
 
 #: Kinds that saw the page's content and so refer to a version of it.
 _SAW_CONTENT = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})

@@ -10,7 +10,7 @@ import aiosqlite
 #: What stands before the path: ``http://host:port``.
 _HOST = "instr(l.url, '://')"
 _ORIGIN = f"substr(l.url, 1, {_HOST} + 1 + instr(substr(l.url, {_HOST} + 3) || '/', '/'))"
-_LINKS = f"""
+_OFFSITE_LINKS = f"""
 SELECT l.src_id, {_ORIGIN} AS origin, min(l.first_seen_at)
 FROM page AS p JOIN offsite_link AS l ON l.src_id = p.id
 WHERE p.host_id IN (SELECT value FROM json_each(?)) GROUP BY l.src_id, origin ORDER BY 3, 1, 2
@@ -27,9 +27,11 @@ class OffsiteLink:
     seen_at: float
 
 
-async def read(connection: aiosqlite.Connection, host_ids: Sequence[int]) -> list[OffsiteLink]:
+async def read_offsite(
+    connection: aiosqlite.Connection, host_ids: Sequence[int]
+) -> list[OffsiteLink]:
     """The links of the pages of some hosts, one for each page and origin, the first seen first."""
-    rows = await connection.execute_fetchall(_LINKS, (str(list(host_ids)),))
+    rows = await connection.execute_fetchall(_OFFSITE_LINKS, (str(list(host_ids)),))
     return [OffsiteLink(*row) for row in rows]
 
 

@@ -1,6 +1,6 @@
 """What a daemon expects, of one page and of all. Pure values.
 
-Others take them from :mod:`storage.records`.
+Others take them from :mod:`freshet.storage.records`.
 """
 
 from __future__ import annotations

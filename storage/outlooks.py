@@ -8,7 +8,7 @@ from typing import Final
 
 import aiosqlite
 
-from storage.records import CappedLane, Discovered, Outlook
+from freshet.storage.outlook import CappedLane, Discovered, Outlook
 
 _DAY_S: Final = 86_400.0
 #: Outlooks that are older are thinned to the last of each day.
@@ -66,7 +66,7 @@ async def _thin(connection: aiosqlite.Connection, before: float) -> None:
     await connection.execute(f"DELETE FROM outlook WHERE at IN ({old})", (ended,))
 
 
-async def latest(connection: aiosqlite.Connection, run_id: int) -> Outlook | None:
+async def latest_outlook(connection: aiosqlite.Connection, run_id: int) -> Outlook | None:
     """The last outlook of a run, or None."""
     rows = await connection.execute_fetchall(
         f"SELECT {_VALUES} FROM outlook WHERE run_id = ? ORDER BY at DESC LIMIT 1", (run_id,)

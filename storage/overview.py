@@ -7,7 +7,7 @@ from pathlib import Path
 
 import aiosqlite
 
-from storage.records import RobotsStanding
+from freshet.storage.words import RobotsStanding
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ from math import inf
 
 import aiosqlite
 
-from storage.records import Alias, Kind, Targets, Visit
+from freshet.storage.records import Visit
+from freshet.storage.targets import Alias, Targets
+from freshet.storage.words import Kind
 
 #: Reasons to hold a URL back that a better link to it lifts.
 _LIFTED = ("nofollow", "depth")

@@ -10,8 +10,8 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from storage import watched
-from storage.records import KINDS, Kind, Role
+from freshet.storage import watched
+from freshet.storage.words import KINDS, Kind, Role
 
 _ROWS = 50_000
 
@@ -28,7 +28,7 @@ _VISITS = (
     "THEN substr(coalesce(v.text_digest, v.body_digest), 1, 8) END "
     "FROM finding AS f LEFT JOIN version AS v ON v.id = f.version_id ORDER BY f.id"
 )
-_PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("found", np.float64)])
+_PAST_PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("found", np.float64)])
 _VISIT = np.dtype(
     [("page", np.int64), ("at", np.float64), ("kind", np.int8), ("digest", np.uint64)]
 )
@@ -60,7 +60,7 @@ class PastVisits:
     Attributes:
         page: (m,), row of the page as which it stands now.
         at: (m,), Unix seconds.
-        kind: (m,), place in :data:`storage.records.KINDS`.
+        kind: (m,), place in :data:`freshet.storage.records.KINDS`.
         digest: (m,), of the content that the visit showed first; 0: it showed none, or the
             content is not known any more.
     """
@@ -97,10 +97,10 @@ async def read(connection: aiosqlite.Connection) -> tuple[PastPages, PastVisits]
 
 
 async def _pages(connection: aiosqlite.Connection) -> tuple[NDArray[np.void], list[str]]:
-    parts, urls = [np.empty(0, _PAGE)], []
+    parts, urls = [np.empty(0, _PAST_PAGE)], []
     async for rows in _pieces(connection, _PAGES):
         urls += [row[3] for row in rows]
-        parts.append(np.fromiter(((row[0], row[1], row[2]) for row in rows), _PAGE, len(rows)))
+        parts.append(np.fromiter(((row[0], row[1], row[2]) for row in rows), _PAST_PAGE, len(rows)))
     return np.concatenate(parts), urls
 
 

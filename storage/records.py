@@ -1,4 +1,4 @@
-"""The nouns that cross packages. Pure values; their words are in :mod:`storage.words`.
+"""The nouns that cross packages. Pure values; their words are in :mod:`freshet.storage.words`.
 
 It gives out those of ``corrections``, ``host_state``, ``signals``, ``subscribing``, ``outlook`` and
 ``targets``.
@@ -13,19 +13,28 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from storage.corrections import Amendment, CopyFinding, Retraction
-from storage.host_state import HeaderSigns, Host, HostState, RobotsRecord
-from storage.outlook import RATE_CLASSES, Audit, CappedLane, Discovered, Outlook
-from storage.signals import CLAIM_KINDS, NO_CLAIMS, Claim, ClaimKind, Claims
-from storage.subscribing import (
+from freshet.storage.corrections import Amendment, CopyFinding, Retraction
+from freshet.storage.host_state import HeaderSigns, Host, HostState, RobotsRecord
+from freshet.storage.outlook import RATE_CLASSES, Audit, CappedLane, Discovered, Outlook
+from freshet.storage.signals import CLAIM_KINDS, NO_CLAIMS, Claim, ClaimKind, Claims
+from freshet.storage.subscribing import (
     Advertised,
     Called,
     Subscription,
     SubscriptionNoted,
     SubscriptionState,
 )
-from storage.targets import Alias, Churn, Links, Targets
-from storage.words import KINDS, AliasKind, Kind, Outcome, Reason, RobotsStanding, Role, Rung
+from freshet.storage.targets import Alias, Churn, Links, Targets
+from freshet.storage.words import (
+    KINDS,
+    AliasKind,
+    Kind,
+    Outcome,
+    Reason,
+    RobotsStanding,
+    Role,
+    Rung,
+)
 
 __all__ = [
     "CLAIM_KINDS", "KINDS", "NO_CLAIMS", "RATE_CLASSES", "Acknowledged", "Advertised", "Agenda",

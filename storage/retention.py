@@ -17,8 +17,8 @@ from typing import Final
 
 import aiosqlite
 
-from storage.database import Database, reading
-from storage.records import Kind
+from freshet.storage.database import Database, reading
+from freshet.storage.words import Kind
 
 #: Rows of one transaction; bodies have some 10 kB each.
 _BATCH: Final = 2_000

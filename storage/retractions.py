@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import aiosqlite
 
-from storage import amendments, churn, links, near_duplicates, pages
-from storage.records import Kind, Retraction, Rung
+from freshet.storage import amendments, churn, links, near_duplicates, pages
+from freshet.storage.corrections import Retraction
+from freshet.storage.words import Kind, Rung
 
 #: Verdicts by which a page is the same as at the visit before, but for what differs at each.
 _SAME = (Rung.NOT_MODIFIED, Rung.BODY, Rung.TEXT, Rung.VOLATILE)
@@ -54,7 +55,7 @@ async def take_back(
     await amendments.fail(connection, ids, retraction.reason, retraction.detail, now)
     captured = await _forget_versions(connection, visits)
     await links.forget(connection, page_id, captured)
-    await churn.forget(connection, page_id, captured)
+    await churn.forget_churn(connection, page_id, captured)
     await connection.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
     await pages.take_back(connection, page_id, visits[-1].at)
     await near_duplicates.revise(connection, page_id)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import aiosqlite
 
-from storage.records import SeedLine, StoredSeed
+from freshet.storage.records import SeedLine, StoredSeed
 
 
 async def add(

@@ -11,7 +11,7 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.records import Kind, Role
+from freshet.storage.words import Kind, Role
 
 #: When a page is gone that is not.
 STAYS: Final = 1e308

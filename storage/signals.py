@@ -1,6 +1,6 @@
 """What others say of when pages changed. Pure values; never mixed with own observations.
 
-Others take them from :mod:`storage.records`.
+Others take them from :mod:`freshet.storage.records`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The nouns of WebSub: what a page advertises, and what is agreed with its hub. Pure values.
 
-Others take them from :mod:`storage.records`.
+Others take them from :mod:`freshet.storage.records`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from storage.host_state import HostState
+from freshet.storage.host_state import HostState
 
 
 class SubscriptionState(StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import aiosqlite
 
-from storage.records import Subscription, SubscriptionNoted, SubscriptionState
+from freshet.storage.subscribing import Subscription, SubscriptionNoted, SubscriptionState
 
 
 async def record(connection: aiosqlite.Connection, noted: Sequence[SubscriptionNoted]) -> None:
@@ -25,7 +25,7 @@ async def record(connection: aiosqlite.Connection, noted: Sequence[SubscriptionN
         )  # fmt: skip
 
 
-async def load(connection: aiosqlite.Connection) -> list[Subscription]:
+async def load_subscriptions(connection: aiosqlite.Connection) -> list[Subscription]:
     """All subscriptions."""
     rows = await connection.execute_fetchall(
         "SELECT s.page_id, p.host_id, p.url, s.hub, s.topic, s.token, s.secret, s.next_at, "

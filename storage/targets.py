@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from storage.words import AliasKind, Role
+from freshet.storage.words import AliasKind, Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import aiosqlite
 
-from storage.copies import KIND
+from freshet.storage.copies import KIND
 
 
 @dataclass(frozen=True, slots=True)

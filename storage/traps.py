@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import aiosqlite
 
-from storage import copies
-from storage.pages import Admitted
-from storage.records import Targets
+from freshet.storage import copies
+from freshet.storage.pages import Admitted
+from freshet.storage.targets import Targets
 
 
 class _Sign(NamedTuple):
@@ -51,7 +51,9 @@ async def _copies(
     await connection.executemany(
         "UPDATE page SET pattern = ? WHERE id = ?", [(shape, p.page_id) for p, shape, _ in found]
     )
-    closed = await copies.closed(connection, {(page.host_id, shape) for page, shape, _ in found})
+    closed = await copies.closed_copies(
+        connection, {(page.host_id, shape) for page, shape, _ in found}
+    )
     held: list[tuple[int, str]] = []
     refused: dict[int, str] = {}
     for page, shape, depth in found:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import aiosqlite
 import zstandard
 
-from storage.errors import StoreError
+from freshet.storage.errors import StoreError
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from itertools import chain
 
 import aiosqlite
 
-from storage import (
+from freshet.storage import (
     alerts,
     amendments,
     audits,
@@ -31,23 +31,16 @@ from storage import (
     subscriptions,
     traps,
 )
-from storage.alerts import AlertRule
-from storage.copies import CopyRule, Weighed
-from storage.records import (
-    Acknowledged,
-    Claims,
-    Entry,
-    HostState,
-    Kind,
-    Outlook,
-    Reason,
-    Retraction,
-    RobotsVisit,
-    SeedsSettled,
-    SubscriptionNoted,
-    Targets,
-    Visit,
-)
+from freshet.storage.alerts import AlertRule
+from freshet.storage.copies import CopyRule, Weighed
+from freshet.storage.corrections import Retraction
+from freshet.storage.host_state import HostState
+from freshet.storage.outlook import Outlook
+from freshet.storage.records import Acknowledged, Entry, RobotsVisit, SeedsSettled, Visit
+from freshet.storage.signals import Claims
+from freshet.storage.subscribing import SubscriptionNoted
+from freshet.storage.targets import Targets
+from freshet.storage.words import Kind, Reason
 
 #: URLs that are remembered as admitted, at some 150 bytes each and 2 KiB at most.
 _REMEMBERED = 16_384
@@ -87,12 +80,12 @@ class VisitTables:
         acknowledged = [await self._admit(connection, entry) for entry in entries]
         await links.record(connection, visits)
         appeared = await churn.append(connection, visits)
-        await bodies.append(connection, visits)
+        await bodies.append_bodies(connection, visits)
         await pages.record(connection, visits)
         await observations.append(connection, self._run_id, visits)
-        await audits.append(connection, visits)
+        await audits.append_audit(connection, visits)
         await memories.record(connection, visits)
-        await amendments.append(connection, visits)
+        await amendments.append_amendment(connection, visits)
         kept = await claims.append(connection, entries)
         await host_signals.count(connection, visits)
         await frontier.settle(connection, visits)

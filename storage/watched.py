@@ -11,7 +11,8 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.records import AliasKind, Digests, DueUrl, Kind, Reason, Role, Rung, Validators
+from freshet.storage.records import Digests, DueUrl, Validators
+from freshet.storage.words import AliasKind, Kind, Reason, Role, Rung
 
 _PAGE = np.dtype(
     [

@@ -1,4 +1,4 @@
-"""The short words that the store keeps and that cross packages: kinds, rungs, roles. Pure."""
+"""The short words that the store keeps and that cross packages: kinds, rungs, roles."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from storage.database import Database
-from storage.errors import StoreUnavailable
-from storage.records import Acknowledged, Entry
-from storage.visits import VisitTables
+from freshet.storage.database import Database
+from freshet.storage.errors import StoreUnavailable
+from freshet.storage.records import Acknowledged, Entry
+from freshet.storage.visits import VisitTables
 
 
 class Writer:

@@ -15,7 +15,7 @@ from typing import Final
 
 import aiosqlite
 
-from storage.copies import KIND
+from freshet.storage.copies import KIND
 
 #: So many URLs of a pattern weigh as much as all others of its host: half of those that close it.
 STRENGTH: Final = 15.0

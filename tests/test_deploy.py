@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from config.loading import load
-from crawler.operation.metrics import Figures, MeasuredFreshness, Metrics
-from storage.records import Discovered, Outlook
+from freshet.config.loading import load
+from freshet.crawler.operation.metrics import Figures, MeasuredFreshness, Metrics
+from freshet.storage.outlook import Discovered, Outlook
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "scripts/deploy"

@@ -9,11 +9,19 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from crawler.admission.combinations import Combinations, Parts
-from crawler.admission.scope import Scope
-from crawler.admission.traps import Proof, TrapKind, TrapLimits, TrapSign, classify, pattern_of
-from crawler.urls import origin
-from storage.records import Links, Role, Targets
+from freshet.crawler.admission.combinations import Combinations, Parts
+from freshet.crawler.admission.scope import Scope
+from freshet.crawler.admission.traps import (
+    Proof,
+    TrapKind,
+    TrapLimits,
+    TrapSign,
+    classify,
+    pattern_of,
+)
+from freshet.crawler.urls import origin
+from freshet.storage.targets import Links, Targets
+from freshet.storage.words import Role
 
 #: The pages of a site link to the same pages: what is judged by the URL alone is remembered.
 _REMEMBERED = 8192

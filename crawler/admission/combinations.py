@@ -1,4 +1,4 @@
-"""Combinations: URLs made of values that recur, as the filters of a shop make them. Pure.
+"""Combinations: URLs made of values that recur, as the filters of a shop make them.
 
 ``/shop/red/large`` and ``/shop?colour=red&size=large`` are made of values each of which stands in
 other URLs, too; their number is the product of the values, and has no end where any value can be

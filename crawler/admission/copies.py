@@ -27,11 +27,12 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from crawler.admission.shown import Shown
-from crawler.admission.traps import Proof
-from crawler.detection.near_duplicates import LEAST_SHINGLES, THRESHOLD, same
-from crawler.detection.sketch import Sketch
-from storage.records import CopyFinding, DueUrl
+from freshet.crawler.admission.shown import Shown
+from freshet.crawler.admission.traps import Proof
+from freshet.crawler.detection.near_duplicates import LEAST_SHINGLES, THRESHOLD, same
+from freshet.crawler.detection.sketch import Sketch
+from freshet.storage.corrections import CopyFinding
+from freshet.storage.records import DueUrl
 
 #: Digests that are held, those used last, at some 300 bytes each.
 _DIGESTS: Final = 65_536

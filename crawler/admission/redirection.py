@@ -12,20 +12,11 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Final
 
-from crawler.admission.admitting import Admission
-from crawler.urls import canonical, without_fragment
-from storage.records import (
-    Alias,
-    AliasKind,
-    DueUrl,
-    FetchResult,
-    Kind,
-    Links,
-    Observation,
-    Role,
-    Targets,
-    Visit,
-)
+from freshet.crawler.admission.admitting import Admission
+from freshet.crawler.urls import canonical, without_fragment
+from freshet.storage.records import DueUrl, FetchResult, Observation, Visit
+from freshet.storage.targets import Alias, Links, Targets
+from freshet.storage.words import AliasKind, Kind, Role
 
 #: A visit commits long before that.
 _RECENT_S: Final = 60.0

@@ -1,4 +1,4 @@
-"""Scope: which URLs belong to the crawl. Pure.
+"""Scope: which URLs belong to the crawl.
 
 Invariant: a URL is in scope if and only if one of its keys is the key of a root. Hence the
 cost of a question does not depend on the number of seeds.
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
-from crawler.urls import canonical, origin, registrable_domain, site_key
+from freshet.crawler.urls import canonical, origin, registrable_domain, site_key
 
 
 class ScopeKind(StrEnum):

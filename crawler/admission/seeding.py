@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawler.admission.admitting import Admission
-from crawler.admission.scope import Scope
-from crawler.urls import canonical, origin
-from storage.records import FetchResult, SeedsSettled, StoredSeed, Targets
+from freshet.crawler.admission.admitting import Admission
+from freshet.crawler.admission.scope import Scope
+from freshet.crawler.urls import canonical, origin
+from freshet.storage.records import FetchResult, SeedsSettled, StoredSeed
+from freshet.storage.targets import Targets
 
 #: Failures that say "nobody speaks https here".
 _NO_HTTPS = frozenset({"connect", "timeout_connect", "not_tls"})

@@ -1,4 +1,4 @@
-"""What the pages of each host have shown: which blocks of main text are new on a page. Pure.
+"""What the pages of each host have shown: which blocks of main text are new on a page.
 
 A list of filtered products is made of blocks that other lists show as well, an empty month of a
 calendar of what stands on every month; their texts differ all the same, be it in the heading.
@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.detection.sketch import Sketch
+from freshet.crawler.detection.sketch import Sketch
 
 #: Blocks that are held, at 16 bytes each; a power of two.
 _PLACES: Final = 1 << 18

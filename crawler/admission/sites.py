@@ -1,4 +1,4 @@
-"""Site lists: from a file or the command line to seeds. Pure.
+"""Site lists: from a file or the command line to seeds.
 
 Text, CSV, OPML and sitemaps are told apart by their content. An entry that is no seed
 becomes a :class:`Problem` and the others stay: one bad line must not cost a list.
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 # No DTD is read: the first sign of one ends the parsing, before an entity can be declared.
 from xml.parsers import expat
 
-from crawler.urls import canonical, origin, resolve
+from freshet.crawler.urls import canonical, origin, resolve
 
 MAX_BYTES = 50 * 1024 * 1024
 

@@ -1,4 +1,4 @@
-"""Crawler traps: what session ids, calendars and endless depth look like. Pure.
+"""Crawler traps: what session ids, calendars and endless depth look like.
 
 One URL never proves a trap; many of one shape do. So a sign names the *shape* that a URL
 has in common with its kin, and how many URLs of that shape are crawled on a host. A shape
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import unquote_plus
 
-from crawler.urls import without_fragment
+from freshet.crawler.urls import without_fragment
 
 _Parameters = Sequence[tuple[str, str]]
 

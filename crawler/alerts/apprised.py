@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-from crawler.alerts.delivery import Answer, Dispatch, Outcome
+from freshet.crawler.alerts.delivery import Answer, Dispatch, Outcome
 
 #: Items of a digest that a person is shown.
 _SHOWN: Final = 50
@@ -40,7 +40,7 @@ class Apprised:
         self._thread: threading.Thread | None = None
 
     async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
-        """As :class:`~crawler.alerts.delivery.Receiver` says."""
+        """As :class:`~freshet.crawler.alerts.delivery.Receiver` says."""
         if self._thread is not None and self._thread.is_alive():
             return Answer(Outcome.FAILED, "the service has not come back from the last message")
         title, body = in_words(json.loads(dispatch.body))

@@ -1,4 +1,4 @@
-"""Delivering a message: the seam between the outbox and whoever takes messages. Pure."""
+"""Delivering a message: the seam between the outbox and whoever takes messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When digests are due: the hours and days that they cover. Pure."""
+"""When digests are due: the hours and days that they cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signatures of webhooks by the Standard Webhooks specification. Pure.
+"""Signatures of webhooks by the Standard Webhooks specification.
 
 What is signed is ``id.timestamp.body`` with HMAC-SHA256 (its scheme ``v1``).
 """

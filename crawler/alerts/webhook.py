@@ -9,11 +9,11 @@ from typing import Final
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
-from crawler.alerts.delivery import Answer, Dispatch, Outcome
-from crawler.alerts.signing import signature
-from crawler.network.addresses import AddressGuard
-from crawler.network.responses import retry_after_s
-from crawler.network.transport import Unfetched, guarded_connector, own_failures
+from freshet.crawler.alerts.delivery import Answer, Dispatch, Outcome
+from freshet.crawler.alerts.signing import signature
+from freshet.crawler.network.addresses import AddressGuard
+from freshet.crawler.network.responses import retry_after_s
+from freshet.crawler.network.transport import Unfetched, guarded_connector, own_failures
 
 #: Answers that are about the message: sent again, it would be answered alike.
 _ABOUT_THE_MESSAGE: Final = frozenset({400, 410, 413, 415, 422})
@@ -48,7 +48,7 @@ class Webhook:
         )
 
     async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
-        """As :class:`~crawler.alerts.delivery.Receiver` says."""
+        """As :class:`~freshet.crawler.alerts.delivery.Receiver` says."""
         try:
             async with asyncio.timeout(self._hook.timeout_s):
                 with own_failures():

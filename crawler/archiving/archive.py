@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from crawler.archiving.originals import Originals
-from crawler.archiving.warc import Entry, Exchange, Fields, records, warcinfo
-from crawler.archiving.warc_output import WarcOutput, finish_what_was_left, member
+from freshet.crawler.archiving.originals import Originals
+from freshet.crawler.archiving.warc import Entry, Exchange, Fields, records, warcinfo
+from freshet.crawler.archiving.warc_output import WarcOutput, finish_what_was_left, member
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 

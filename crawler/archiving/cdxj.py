@@ -18,8 +18,8 @@ from typing import IO, Final
 
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
-from crawler.archiving.surt import surt
-from crawler.network.responses import media_type
+from freshet.crawler.archiving.surt import surt
+from freshet.crawler.network.responses import media_type
 
 _REVISIT: Final = "warc/revisit"
 _NOT_MODIFIED: Final = "304"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crawler.archiving.warc import Exchange
-from crawler.network.fetch import Fetcher, Request
-from storage.records import FetchResult
+from freshet.crawler.archiving.warc import Exchange
+from freshet.crawler.network.fetch import Fetcher, Request
+from freshet.storage.records import FetchResult
 
 
 class ArchivingFetcher:

@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from crawler.archiving.warc import Original
-from storage.records import Validators
+from freshet.crawler.archiving.warc import Original
+from freshet.storage.records import Validators
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Sort-friendly URLs (SURT): the keys of a CDX index. Pure.
+"""Sort-friendly URLs (SURT): the keys of a CDX index.
 
 Programs that look pages up make the key of what they are asked for, and find what was filed under
 the same. So these are the rules of the Internet Archive's canonicaliser, which they all follow;

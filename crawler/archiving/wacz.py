@@ -17,7 +17,7 @@ from typing import IO, Final, NamedTuple
 from uuid import uuid4
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
-from crawler.archiving.cdxj import CdxEntry, write_cdxj
+from freshet.crawler.archiving.cdxj import CdxEntry, write_cdxj
 
 _CHUNK_BYTES: Final = 1 << 20
 _VERSION: Final = "1.1.1"

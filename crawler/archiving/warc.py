@@ -1,4 +1,4 @@
-"""WARC 1.1 (ISO 28500:2017): an exchange as records. Pure.
+"""WARC 1.1 (ISO 28500:2017): an exchange as records.
 
 Each exchange is a ``request``, a ``response`` (or a ``revisit`` of an earlier one) and a
 ``metadata`` record with what a response does not tell: how long it took, how it ended. What was not
@@ -17,8 +17,9 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from crawler.network.fetch import Request
-from storage.records import FetchResult, Outcome, Validators
+from freshet.crawler.network.fetch import Request
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
 
 #: Names and values of a record's header, or of its fields.
 Fields = Sequence[tuple[str, str]]

@@ -8,9 +8,9 @@ from typing import Final
 
 from markupsafe import Markup
 
-from crawler.charts.frame import HEIGHT, Axis, Frame
-from crawler.charts.scales import Linear
-from crawler.charts.svg import WIDTH, chart, cut, rectangle, text
+from freshet.crawler.charts.frame import HEIGHT, Axis, Frame
+from freshet.crawler.charts.scales import Linear
+from freshet.crawler.charts.svg import WIDTH, chart, cut, rectangle, text
 
 _ROW: Final = 38.0
 _LEFT: Final = 8.0

@@ -8,7 +8,7 @@ from typing import Final
 
 _DAY_S: Final = 86_400.0
 #: Days between two ticks: what a calendar makes of round numbers.
-_STEPS: Final = (1, 2, 5, 7, 14, 30, 61, 91, 182, 365, 730, 1826, 3652)
+_DATE_STEPS: Final = (1, 2, 5, 7, 14, 30, 61, 91, 182, 365, 730, 1826, 3652)
 #: From so many days on a day of the month says nothing.
 _MONTHS: Final = 200
 
@@ -20,7 +20,7 @@ def date_ticks(start: float, end: float, most: int) -> list[tuple[float, str]]:
     if whole < 1:
         return [(start, day_name(start, 0))]
     least = whole / max(most - 1, 1)
-    step = next((each for each in _STEPS if each >= least), ceil(least))
+    step = next((each for each in _DATE_STEPS if each >= least), ceil(least))
     return [(float(day), day_name(day, whole)) for day in range(first, int(end) + 1, step)]
 
 

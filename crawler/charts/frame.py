@@ -8,8 +8,8 @@ from typing import Final
 
 from markupsafe import Markup
 
-from crawler.charts.scales import Scale
-from crawler.charts.svg import WIDTH, line, text
+from freshet.crawler.charts.scales import Scale
+from freshet.crawler.charts.svg import WIDTH, line, text
 
 HEIGHT: Final = 236.0
 _TOP: Final = 26.0

@@ -9,13 +9,13 @@ from typing import Final
 
 from markupsafe import Markup
 
-from crawler.charts.scales import Linear
-from crawler.charts.svg import WIDTH, chart, colour, cut, line, marker, rectangle, text
+from freshet.crawler.charts.scales import Linear
+from freshet.crawler.charts.svg import WIDTH, chart, colour, cut, line, marker, rectangle, text
 
-_ROW: Final = 34.0
-_TOP: Final = 6.0
+_INTERVAL_ROW: Final = 34.0
+_INTERVAL_TOP: Final = 6.0
 _LEFT: Final = 8.0
-_RIGHT: Final = 22.0
+_INTERVAL_RIGHT: Final = 22.0
 _LONGEST: Final = 50
 
 
@@ -44,26 +44,28 @@ def interval_chart(
     scale = Linear.around([value for row in rows for value in (row.low, row.high, row.highest)])
 
     def across(value: float) -> float:
-        return _LEFT + (WIDTH - _LEFT - _RIGHT) * scale(value)
+        return _LEFT + (WIDTH - _LEFT - _INTERVAL_RIGHT) * scale(value)
 
-    bottom = _TOP + _ROW * len(rows) + 2
+    bottom = _INTERVAL_TOP + _INTERVAL_ROW * len(rows) + 2
     drawn: list[Markup] = []
     for value in scale.ticks(5):
         x = across(value)
         drawn += [
-            line(x, _TOP, x, bottom, "grid"),
+            line(x, _INTERVAL_TOP, x, bottom, "grid"),
             text(shown(value), x, bottom + 15, "start" if x < 20 else "middle", "tick"),
         ]
-    drawn.append(line(_LEFT, bottom, WIDTH - _RIGHT, bottom, "base"))
+    drawn.append(line(_LEFT, bottom, WIDTH - _INTERVAL_RIGHT, bottom, "base"))
     if isfinite(bound):
-        drawn.append(line(across(bound), _TOP, across(bound), bottom, "bound", shown(bound)))
+        drawn.append(
+            line(across(bound), _INTERVAL_TOP, across(bound), bottom, "bound", shown(bound))
+        )
     for number, row in enumerate(rows):
-        drawn += _row(row, _TOP + _ROW * number, across)
-    drawn.append(text(axis, (WIDTH + _LEFT - _RIGHT) / 2, bottom + 33, "middle", "axis"))
+        drawn += _interval_row(row, _INTERVAL_TOP + _INTERVAL_ROW * number, across)
+    drawn.append(text(axis, (WIDTH + _LEFT - _INTERVAL_RIGHT) / 2, bottom + 33, "middle", "axis"))
     return chart(title, description, bottom + 40, drawn)
 
 
-def _row(row: Interval, top: float, across: Callable[[float], float]) -> Iterator[Markup]:
+def _interval_row(row: Interval, top: float, across: Callable[[float], float]) -> Iterator[Markup]:
     yield text(cut(row.name, _LONGEST), _LEFT + 4, top + 12, class_="name")
     if not (isfinite(row.low) and isfinite(row.high)):
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from crawler.charts.svg import element, line, marker, rectangle, stroke
+from freshet.crawler.charts.svg import element, line, marker, rectangle, stroke
 
 
 def line_sample(style: int) -> Markup:

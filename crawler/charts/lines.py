@@ -9,8 +9,8 @@ from math import isfinite
 
 from markupsafe import Markup
 
-from crawler.charts.frame import HEIGHT, Frame
-from crawler.charts.svg import chart, colour, marker, path, stroke
+from freshet.crawler.charts.frame import HEIGHT, Frame
+from freshet.crawler.charts.svg import chart, colour, marker, path, stroke
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import Final
 
 from markupsafe import Markup
 
-from crawler.charts.frame import HEIGHT, Axis, Frame
-from crawler.charts.scales import Linear
-from crawler.charts.svg import chart, colour, element, line, path
+from freshet.crawler.charts.frame import HEIGHT, Axis, Frame
+from freshet.crawler.charts.scales import Linear
+from freshet.crawler.charts.svg import chart, colour, element, line, path
 
 _LARGEST: Final = 8.0
 _SMALLEST: Final = 1.6

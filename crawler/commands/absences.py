@@ -6,8 +6,9 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from crawler.commands.display import span
-from storage.records import Acknowledged, HostState
+from freshet.crawler.commands.display import span
+from freshet.storage.host_state import HostState
+from freshet.storage.records import Acknowledged
 
 log = logging.getLogger(__name__)
 

@@ -12,25 +12,25 @@ from typing import Annotated
 
 import typer
 
-from config.settings import Settings
-from config.values import shown
-from crawler.alerts.delivery import Dispatch, Outcome
-from crawler.clock import SteadyClock
-from crawler.commands import running
-from crawler.commands.alerting.composing import Composing, stored_importances
-from crawler.commands.alerting.outbox import Outbox
-from crawler.commands.alerting.payload import trial
-from crawler.commands.alerting.rules import Channel, channels, receiver
-from crawler.commands.console import print_json
-from crawler.commands.display import counted, moment, show_line, show_list
-from crawler.commands.networking import Network
-from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
-from crawler.commands.parsers import parser_of
-from crawler.errors import CrawlError
-from storage import alert_messages, inquiries
-from storage.alert_messages import RuleCounts
-from storage.alerts import key_of
-from storage.database import beside, open_store
+from freshet.config.settings import Settings
+from freshet.config.values import shown
+from freshet.crawler.alerts.delivery import Dispatch, Outcome
+from freshet.crawler.clock import SteadyClock
+from freshet.crawler.commands import running
+from freshet.crawler.commands.alerting.composing import Composing, stored_importances
+from freshet.crawler.commands.alerting.outbox import Outbox
+from freshet.crawler.commands.alerting.payload import trial
+from freshet.crawler.commands.alerting.rules import Channel, channels, receiver
+from freshet.crawler.commands.console import print_json
+from freshet.crawler.commands.display import counted, moment, show_line, show_list
+from freshet.crawler.commands.networking import Network
+from freshet.crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.commands.parsers import parser_of
+from freshet.crawler.errors import CrawlError
+from freshet.storage import alert_messages, inquiries
+from freshet.storage.alert_messages import RuleCounts
+from freshet.storage.alerts import key_of
+from freshet.storage.database import beside, open_store
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,17 @@ from typing import Annotated
 
 import typer
 
-from crawler import __version__
-from crawler.archiving.archive import recovered
-from crawler.archiving.cdxj import UnreadableArchive, entries, write_cdxj
-from crawler.archiving.originals import NAME, ArchiveInUse
-from crawler.archiving.wacz import write_wacz
-from crawler.archiving.warc_output import OPEN, WHOLE
-from crawler.commands import running
-from crawler.commands.console import err, print_json, say
-from crawler.commands.display import counted, show_list, size
-from crawler.commands.options import Json
-from crawler.errors import CrawlError
+from freshet.crawler import __version__
+from freshet.crawler.archiving.archive import recovered
+from freshet.crawler.archiving.cdxj import UnreadableArchive, entries, write_cdxj
+from freshet.crawler.archiving.originals import NAME, ArchiveInUse
+from freshet.crawler.archiving.wacz import write_wacz
+from freshet.crawler.archiving.warc_output import OPEN, WHOLE
+from freshet.crawler.commands import running
+from freshet.crawler.commands.console import err, print_json, say
+from freshet.crawler.commands.display import counted, show_list, size
+from freshet.crawler.commands.options import Json
+from freshet.crawler.errors import CrawlError
 
 
 @dataclass(slots=True)

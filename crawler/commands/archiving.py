@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from config.settings import Settings
-from crawler import __version__
-from crawler.archiving.archive import Archive, ArchiveUnwritable
-from crawler.archiving.fetcher import ArchivingFetcher
-from crawler.archiving.originals import ArchiveInUse
-from crawler.archiving.warc import Fields, Unasked
-from crawler.clock import Clock
-from crawler.commands.networking import user_agent
-from crawler.errors import CrawlError
-from crawler.network.fetch import Fetcher
-from storage.errors import StoreUnavailable
-from storage.records import DueUrl, Observation, Outcome, StoredSeed
+from freshet.config.settings import Settings
+from freshet.crawler import __version__
+from freshet.crawler.archiving.archive import Archive, ArchiveUnwritable
+from freshet.crawler.archiving.fetcher import ArchivingFetcher
+from freshet.crawler.archiving.originals import ArchiveInUse
+from freshet.crawler.archiving.warc import Fields, Unasked
+from freshet.crawler.clock import Clock
+from freshet.crawler.commands.networking import user_agent
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.network.fetch import Fetcher
+from freshet.storage.errors import StoreUnavailable
+from freshet.storage.records import DueUrl, Observation, StoredSeed
+from freshet.storage.words import Outcome
 
 #: The settings that decide what is made of an answer; others may hold what is nobody's business.
 _TOLD: Final = ("crawl", "fetch", "robots", "sitemaps", "signals", "traps", "change", "parse")

@@ -12,44 +12,44 @@ from math import inf
 from random import Random
 from typing import Protocol, TypeVar
 
-from config.outward import Alerts
-from config.settings import Settings
-from crawler.admission.admitting import Admission, AdmissionRules
-from crawler.admission.copies import Copies
-from crawler.admission.redirection import Redirection
-from crawler.admission.scope import Scope, ScopeKind
-from crawler.admission.seeding import Seeding
-from crawler.admission.traps import TrapLimits
-from crawler.calling import Calls
-from crawler.clock import Clock
-from crawler.commands.alerting.rules import matching
-from crawler.commands.archiving import Archiving
-from crawler.detection.detector import Detector, Recall
-from crawler.frontier import Frontier
-from crawler.network.fetch import Fetcher
-from crawler.pacing import Pacer
-from crawler.parsing.quarantine import Parser
-from crawler.parsing.sitemaps import SitemapLimits
-from crawler.politeness.lanes import PolitenessRules
-from crawler.politeness.retrying import Retrying
-from crawler.pool import Ending, FetchPool, PoolRules
-from crawler.probing import Probing
-from crawler.reduction import Judges, Listener, Reduction, ReductionRules
-from crawler.robots.book import RobotsBook, RobotsRules
-from crawler.signals.claiming import Complaints
-from crawler.signals.discovery import Discovery
-from crawler.signals.hearing import Hearing
-from crawler.signals.listings import Listings
-from crawler.urls import origin, robots_url
-from crawler.vetting import Vetting, WallRecall
-from crawler.visiting import Visiting
-from storage import copies, hosts, links, memories, pages
-from storage.copies import CopyRule
-from storage.database import Database
-from storage.errors import StoreUnavailable, sqlite_errors
-from storage.records import Acknowledged, Agenda, DueUrl, Entry, FetchResult, Observation
-from storage.visits import VisitTables
-from storage.writer import Writer
+from freshet.config.outward import Alerts
+from freshet.config.settings import Settings
+from freshet.crawler.admission.admitting import Admission, AdmissionRules
+from freshet.crawler.admission.copies import Copies
+from freshet.crawler.admission.redirection import Redirection
+from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.seeding import Seeding
+from freshet.crawler.admission.traps import TrapLimits
+from freshet.crawler.calling import Calls
+from freshet.crawler.clock import Clock
+from freshet.crawler.commands.alerting.rules import matching
+from freshet.crawler.commands.archiving import Archiving
+from freshet.crawler.detection.detector import Detector, Recall
+from freshet.crawler.frontier import Frontier
+from freshet.crawler.network.fetch import Fetcher
+from freshet.crawler.pacing import Pacer
+from freshet.crawler.parsing.quarantine import Parser
+from freshet.crawler.parsing.sitemaps import SitemapLimits
+from freshet.crawler.politeness.lanes import PolitenessRules
+from freshet.crawler.politeness.retrying import FailureRetries
+from freshet.crawler.pool import Ending, FetchPool, PoolRules
+from freshet.crawler.probing import Probing
+from freshet.crawler.reduction import Judges, Listener, Reduction, ReductionRules
+from freshet.crawler.robots.book import RobotsBook, RobotsRules
+from freshet.crawler.signals.claiming import Complaints
+from freshet.crawler.signals.discovery import Discovery
+from freshet.crawler.signals.hearing import Hearing
+from freshet.crawler.signals.listings import Listings
+from freshet.crawler.urls import origin, robots_url
+from freshet.crawler.vetting import Vetting, WallRecall
+from freshet.crawler.visiting import Visiting
+from freshet.storage import copies, hosts, links, memories, pages
+from freshet.storage.copies import CopyRule
+from freshet.storage.database import Database
+from freshet.storage.errors import StoreUnavailable, sqlite_errors
+from freshet.storage.records import Acknowledged, Agenda, DueUrl, Entry, FetchResult, Observation
+from freshet.storage.visits import VisitTables
+from freshet.storage.writer import Writer
 
 T = TypeVar("T")
 Observer = Callable[[Sequence[Acknowledged]], None]
@@ -144,7 +144,7 @@ class Assembly:
         )
         self._probing = Probing(self.frontier)
         self.calls = Calls(self.frontier)
-        self._retrying = Retrying(
+        self._retrying = FailureRetries(
             self._rules, settings.crawl.attempts, around.rng, lasting=around.lasting
         )
         self._reduction = self._reduces(token)

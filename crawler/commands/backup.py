@@ -11,12 +11,12 @@ from typing import Annotated, Final
 
 import typer
 
-from crawler.commands.console import fail, print_json
-from crawler.commands.copying import copied_words, copying
-from crawler.commands.display import counted, show_line
-from crawler.commands.options import DEFAULT_DB, Db, Json
-from crawler.commands.running import told_in_one_line
-from storage.backups import back_up
+from freshet.crawler.commands.console import fail, print_json
+from freshet.crawler.commands.copying import copied_words, copying
+from freshet.crawler.commands.display import counted, show_line
+from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
+from freshet.crawler.commands.running import told_in_one_line
+from freshet.storage.backups import back_up
 
 _STAMP: Final = "%Y%m%dT%H%M%SZ"
 

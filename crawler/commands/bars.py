@@ -9,7 +9,7 @@ from typing import TypeAlias
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from crawler.commands.console import err
+from freshet.crawler.commands.console import err
 
 #: Told what is simulated and which share of it is done.
 Tell: TypeAlias = Callable[[str, float], None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from crawler.commands.console import fail
+from freshet.crawler.commands.console import fail
 
 _PER_DAY = {"day": 1.0, "hour": 24.0}
 

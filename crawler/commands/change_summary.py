@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import aiosqlite
 
-from crawler.commands.stored_text import NoText, read_text
-from crawler.comparison.alignment import align
-from crawler.comparison.summary import in_one_line
-from crawler.parsing.quarantine import Parser
-from storage import versions
+from freshet.crawler.commands.stored_text import NoText, read_text
+from freshet.crawler.comparison.alignment import align
+from freshet.crawler.comparison.summary import in_one_line
+from freshet.crawler.parsing.quarantine import Parser
+from freshet.storage import versions
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,18 @@ from typing import Annotated
 import aiosqlite
 import typer
 
-from config.settings import Settings
-from crawler.commands import running
-from crawler.commands.change_summary import Versions, change_summary
-from crawler.commands.console import print_json
-from crawler.commands.display import moment, show_line, show_list
-from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
-from crawler.commands.parsers import parser_of
-from crawler.commands.since import since
-from crawler.parsing.quarantine import Parser
-from storage import changes, inquiries
-from storage.changes import PageChange
+from freshet.config.settings import Settings
+from freshet.crawler.commands import running
+from freshet.crawler.commands.change_summary import Versions, change_summary
+from freshet.crawler.commands.console import print_json
+from freshet.crawler.commands.display import moment, show_line, show_list
+from freshet.crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.commands.parsers import parser_of
+from freshet.crawler.commands.since import since
+from freshet.crawler.parsing.quarantine import Parser
+from freshet.storage import changes as changes_storage
+from freshet.storage import inquiries
+from freshet.storage.changes import PageChange
 
 _SUMMARY_WIDTH = 100
 
@@ -79,9 +80,9 @@ async def _read(
     parser = parser_of(settings)
     try:
         async with inquiries.snapshot(db) as connection:
-            found = await changes.since(connection, after, limit, all_kinds=all_kinds)
+            found = await changes_storage.since(connection, after, limit, all_kinds=all_kinds)
             told = [ToldChange(each, await _summary(connection, parser, each)) for each in found]
-            return Changes(after, await changes.count_since(connection, after), told)
+            return Changes(after, await changes_storage.count_since(connection, after), told)
     finally:
         await parser.close()
 

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from crawler.commands import lookup, running
-from crawler.commands.checking import Check, Step, check
-from crawler.commands.console import print_json
-from crawler.commands.display import show_line, show_list
-from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
-from crawler.urls import origin
+from freshet.crawler.commands import lookup, running
+from freshet.crawler.commands.checking import Check, Step, check
+from freshet.crawler.commands.console import print_json
+from freshet.crawler.commands.display import show_line, show_list
+from freshet.crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.urls import origin
 
 _TEXT_WIDTH = 100
 

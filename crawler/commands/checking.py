@@ -8,29 +8,30 @@ from pathlib import Path
 
 import aiosqlite
 
-from config.settings import Settings
-from crawler.clock import SteadyClock
-from crawler.commands.display import size
-from crawler.commands.formats import require_readable
-from crawler.commands.networking import Network
-from crawler.commands.parsers import parser_of
-from crawler.detection.change import judge_body
-from crawler.detection.detector import Detection, Detector, Recall
-from crawler.detection.sketch import Sketch, body_digest, sketch
-from crawler.detection.walls.look import Wall
-from crawler.detection.walls.sieve import is_short
-from crawler.network.fetch import Accept, Fetcher, Request
-from crawler.parsing.blocks import Blocks
-from crawler.parsing.page import ParsedPage, is_plain
-from crawler.parsing.quarantine import Parser, Unparsable
-from crawler.robots.robots_txt import cut_at_line_end, standing
-from crawler.robots.robots_txt import parse as parse_robots
-from crawler.urls import origin, robots_url
-from crawler.vetting import look_at, walls_of
-from storage import hosts, inquiries, memories
-from storage.database import reading
-from storage.inquiries import KnownUrl
-from storage.records import Digests, DueUrl, FetchResult, Kind, Outcome, RobotsStanding, Rung
+from freshet.config.settings import Settings
+from freshet.crawler.clock import SteadyClock
+from freshet.crawler.commands.display import size
+from freshet.crawler.commands.formats import require_readable
+from freshet.crawler.commands.networking import Network
+from freshet.crawler.commands.parsers import parser_of
+from freshet.crawler.detection.change import judge_body
+from freshet.crawler.detection.detector import Detection, Detector, Recall
+from freshet.crawler.detection.sketch import Sketch, body_digest, sketch
+from freshet.crawler.detection.walls.look import Wall
+from freshet.crawler.detection.walls.sieve import is_short
+from freshet.crawler.network.fetch import Accept, Fetcher, Request
+from freshet.crawler.parsing.blocks import Blocks
+from freshet.crawler.parsing.page import ParsedPage, is_plain
+from freshet.crawler.parsing.quarantine import Parser, Unparsable
+from freshet.crawler.robots.robots_txt import cut_at_line_end, standing
+from freshet.crawler.robots.robots_txt import parse as parse_robots
+from freshet.crawler.urls import origin, robots_url
+from freshet.crawler.vetting import look_at, walls_of
+from freshet.storage import hosts, inquiries, memories
+from freshet.storage.database import reading
+from freshet.storage.inquiries import KnownUrl
+from freshet.storage.records import Digests, DueUrl, FetchResult
+from freshet.storage.words import Kind, Outcome, RobotsStanding, Rung
 
 _REDIRECTS = 5
 _RUNGS = {

@@ -13,17 +13,17 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from config.settings import Settings
-from crawler import __version__
-from crawler.clock import SteadyClock
-from crawler.commands.display import relative, size
-from crawler.commands.networking import Network, user_agent
-from crawler.network.resolver import LookupFailed, NoSuchHost
-from crawler.parsing.quarantine import Parser, Unparsable
-from crawler.urls import origin
-from storage import health, seeds
-from storage.database import reading
-from storage.errors import StoreError
+from freshet.config.settings import Settings
+from freshet.crawler import __version__
+from freshet.crawler.clock import SteadyClock
+from freshet.crawler.commands.display import relative, size
+from freshet.crawler.commands.networking import Network, user_agent
+from freshet.crawler.network.resolver import LookupFailed, NoSuchHost
+from freshet.crawler.parsing.quarantine import Parser, Unparsable
+from freshet.crawler.urls import origin
+from freshet.storage import health, seeds
+from freshet.storage.database import reading
+from freshet.storage.errors import StoreError
 
 #: Less free space than this, or than a tenth of the store, is worth a word.
 _LITTLE_SPACE: Final = 1_000_000_000

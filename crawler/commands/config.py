@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from config.loading import Origins
-from config.settings import Settings
-from crawler.commands.console import print_json
-from crawler.commands.display import plain
-from crawler.commands.options import ConfigFile, Json, read_settings
+from freshet.config.loading import Origins
+from freshet.config.settings import Settings
+from freshet.crawler.commands.console import print_json
+from freshet.crawler.commands.display import plain
+from freshet.crawler.commands.options import ConfigFile, Json, read_settings
 
 #: Origins stand in one column, except behind values that are longer than most.
 _COLUMN = 44

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from crawler.operation.masking import masked
+from freshet.crawler.operation.masking import masked
 
 #: Results for people; plain text when piped, and NO_COLOR is obeyed.
 out = Console(highlight=False, soft_wrap=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from crawler.commands.console import err
-from crawler.commands.display import counted, moment, size
-from storage.backups import Copied, Progress
+from freshet.crawler.commands.console import err
+from freshet.crawler.commands.display import counted, moment, size
+from freshet.storage.backups import Copied, Progress
 
 
 @contextmanager

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawler.detection.detector import SAMPLE_PAGES, is_same_page
-from crawler.detection.memory import Delta, PageMemory, PageRecord
-from crawler.detection.sketch import Sketch
-from crawler.detection.templates import Correction, PageDeltas, Template, settled
-from storage import alerts, amendments, memories
-from storage.alerts import AlertRule
-from storage.database import Database
-from storage.records import Amendment, Kind, Rung
+from freshet.crawler.detection.detector import SAMPLE_PAGES, is_same_page
+from freshet.crawler.detection.memory import Delta, PageMemory, PageRecord
+from freshet.crawler.detection.sketch import Sketch
+from freshet.crawler.detection.templates import Correction, PageDeltas, Template, settled
+from freshet.storage import alerts, amendments, memories
+from freshet.storage.alerts import AlertRule
+from freshet.storage.corrections import Amendment
+from freshet.storage.database import Database
+from freshet.storage.words import Kind, Rung
 
 _WHY = {
     Kind.UNCHANGED: "the same blocks came or went on many pages of the site",

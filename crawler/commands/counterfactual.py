@@ -9,16 +9,16 @@ from typing import Final
 
 import numpy as np
 
-from config.settings import Daemon
-from crawler.commands import running, side_by_side
-from crawler.commands.bars import progress_bars
-from crawler.commands.console import err
-from crawler.commands.sources.past import Past, read_past
-from crawler.errors import CrawlError
-from scheduler.counterfactual import askers
-from scheduler.counterfactual.captures import FAILED
-from scheduler.counterfactual.comparing import Comparison, compare
-from scheduler.counterfactual.running import Terms
+from freshet.config.settings import Daemon
+from freshet.crawler.commands import running, side_by_side
+from freshet.crawler.commands.bars import progress_bars
+from freshet.crawler.commands.console import err
+from freshet.crawler.commands.sources.past import Past, read_past
+from freshet.crawler.errors import CrawlError
+from freshet.scheduler.counterfactual import askers
+from freshet.scheduler.counterfactual.captures import FAILED
+from freshet.scheduler.counterfactual.comparing import Comparison, compare
+from freshet.scheduler.counterfactual.running import Terms
 
 #: What is asked where nothing else is said: the daemon's own, the published one, all in turn.
 DEFAULT_POLICIES: Final = ("greedy_index", "lambda_crawl", "uniform")

@@ -11,11 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from crawler.commands.counterfactual import Answer
-from crawler.commands.display import Cell, counted, show_line, show_list
-from crawler.commands.figures import amount, percent
-from scheduler.arguments import Floats, Ints
-from scheduler.counterfactual.verdicts import Bounded, Verdict
+from freshet.crawler.commands.counterfactual import Answer
+from freshet.crawler.commands.display import Cell, counted, show_line, show_list
+from freshet.crawler.commands.figures import amount, percent
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.counterfactual.verdicts import Bounded, Verdict
 
 _DAY_S = 86_400.0
 #: What is told of a verdict in a table.

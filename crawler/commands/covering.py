@@ -8,16 +8,16 @@ from typing import Final
 
 import numpy as np
 
-from crawler.commands.sources.site_history import SiteHistory
-from scheduler.arguments import Floats, Ints
-from scheduler.discovery.algorithms import ALGORITHMS, Algorithm
-from scheduler.discovery.clusters import clusters
-from scheduler.discovery.greedy import greedy
-from scheduler.discovery.hindsight import Record, judged
-from scheduler.discovery.limits import historical_limit
-from scheduler.discovery.past import Past
-from scheduler.discovery.reveals import Reveals
-from scheduler.discovery.sightings import yields
+from freshet.crawler.commands.sources.site_history import SiteHistory
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.discovery.algorithms import ALGORITHMS, Algorithm
+from freshet.scheduler.discovery.clusters import clusters
+from freshet.scheduler.discovery.greedy import greedy
+from freshet.scheduler.discovery.hindsight import Record, judged
+from freshet.scheduler.discovery.limits import historical_limit
+from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.discovery.reveals import Reveals
+from freshet.scheduler.discovery.sightings import yields
 
 #: What the algorithms are set beside: who knew, and whoever looks at all that ever revealed any.
 KNEW: Final = "greedy, knowing"

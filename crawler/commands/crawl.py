@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from crawler.commands import running
-from crawler.commands.console import fail, print_json
-from crawler.commands.crawling import CrawlOrder, Mode, crawl
-from crawler.commands.logs import LogFormat
-from crawler.commands.options import (
+from freshet.crawler.commands import running
+from freshet.crawler.commands.console import fail, print_json
+from freshet.crawler.commands.crawling import CrawlOrder, Mode, crawl
+from freshet.crawler.commands.logs import LogFormat
+from freshet.crawler.commands.options import (
     DEFAULT_DB,
     ArchiveDir,
     ConfigFile,
@@ -26,9 +26,9 @@ from crawler.commands.options import (
     Verbose,
     read_settings,
 )
-from crawler.commands.progress import watching
-from crawler.commands.site_lists import given_seeds, overrides
-from crawler.commands.summary import print_summary
+from freshet.crawler.commands.progress import watching
+from freshet.crawler.commands.site_lists import given_seeds, overrides
+from freshet.crawler.commands.summary import print_summary
 
 
 def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments

@@ -10,41 +10,43 @@ from math import inf
 from pathlib import Path
 from random import Random
 
-from config.settings import Settings
-from crawler.admission.seeding import Seeding
-from crawler.admission.sites import Seed
-from crawler.clock import Clock, SteadyClock
-from crawler.commands.alerting.composing import stored_importances
-from crawler.commands.alerting.outbox import Outbox
-from crawler.commands.alerting.rules import channels, matching
-from crawler.commands.alerting.sending import sender
-from crawler.commands.archiving import ArchivedRun, archiving
-from crawler.commands.assembly import (
+from freshet.config.settings import Settings
+from freshet.crawler.admission.seeding import Seeding
+from freshet.crawler.admission.sites import Seed
+from freshet.crawler.clock import Clock, SteadyClock
+from freshet.crawler.commands.alerting.composing import stored_importances
+from freshet.crawler.commands.alerting.outbox import Outbox
+from freshet.crawler.commands.alerting.rules import channels, matching
+from freshet.crawler.commands.alerting.sending import sender
+from freshet.crawler.commands.archiving import ArchivedRun, archiving
+from freshet.crawler.commands.assembly import (
     Assembly,
     Observer,
     Surroundings,
     copy_rule,
     stopping_on_signals,
 )
-from crawler.commands.correcting import correct
-from crawler.commands.daemon_order import given
-from crawler.commands.formats import require_readable
-from crawler.commands.glimpse import Glimpse
-from crawler.commands.grouping import Watch, catch_up
-from crawler.commands.networking import Network
-from crawler.commands.parsers import parser_of
-from crawler.commands.report import CrawlReport, make_report
-from crawler.commands.retaining import retention_of
-from crawler.errors import CrawlError
-from crawler.frontier import Frontier
-from crawler.network.fetch import Fetcher
-from crawler.pacing import Pacer
-from crawler.pool import Ending, FetchPool, PoolRules
-from crawler.tally import Tally
-from scheduler.agenda import BreadthFirst
-from storage import copies, frontier, pages, retention, runs, seeds
-from storage.database import Database, open_store
-from storage.runs import RunState
+from freshet.crawler.commands.correcting import correct
+from freshet.crawler.commands.daemon_order import given
+from freshet.crawler.commands.formats import require_readable
+from freshet.crawler.commands.glimpse import Glimpse
+from freshet.crawler.commands.grouping import Watch, catch_up
+from freshet.crawler.commands.networking import Network
+from freshet.crawler.commands.parsers import parser_of
+from freshet.crawler.commands.report import CrawlReport, make_report
+from freshet.crawler.commands.retaining import retention_of
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.frontier import Frontier
+from freshet.crawler.network.fetch import Fetcher
+from freshet.crawler.pacing import Pacer
+from freshet.crawler.pool import Ending, FetchPool, PoolRules
+from freshet.crawler.tally import Tally
+from freshet.scheduler.agenda import BreadthFirst
+from freshet.storage import copies, pages, retention, runs
+from freshet.storage import frontier as frontier_storage
+from freshet.storage import seeds as seeds_storage
+from freshet.storage.database import Database, open_store
+from freshet.storage.runs import RunState
 
 _DAY_S = 86_400.0
 #: Pages compared in one transaction, some 0.3 s: as long as Ctrl-C may take.
@@ -123,7 +125,7 @@ async def crawl(
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
         run_id, resumed = await _open_run(database, settings, order, clock.now())
-        stored = await seeds.load(database.reader)
+        stored = await seeds_storage.load(database.reader)
         network.require_contact([s.root_url or s.url for s in stored])
         began_at = await runs.began_at(database.reader, run_id)
         run = ArchivedRun(began_at, is_lasting=False)
@@ -148,20 +150,20 @@ async def _open_run(
         if last is None:
             raise CrawlError(f"{order.db}: there is no run to resume")
         resume = True
-    if not order.seeds and not await seeds.load(database.reader):
+    if not order.seeds and not await seeds_storage.load(database.reader):
         raise CrawlError(_NOTHING_TO_CRAWL)
     async with database.transaction() as connection:
-        await seeds.add(connection, given(order.seeds), now)
+        await seeds_storage.add(connection, given(order.seeds), now)
         if resume and last is not None:
             await runs.reopen(connection, last.run_id)
-            await frontier.resume_run(connection, now)
+            await frontier_storage.resume_run(connection, now)
             await copies.reconsider(connection, copy_rule(settings), now)
             return last.run_id, True
         run_id = await runs.start(connection, now, settings.model_dump_json())
         recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
         await pages.lift_depth(connection, settings.crawl.max_depth)
         await copies.reconsider(connection, copy_rule(settings), now)
-        await frontier.begin_run(connection, now, recheck_before)
+        await frontier_storage.begin_run(connection, now, recheck_before)
         return run_id, False
 
 
@@ -180,7 +182,7 @@ class _CrawlRun:
     async def perform(self, watch: Callable[[Live], Observer], *, resumed: bool) -> CrawlReport:
         """Run to the end and report."""
         started_at = self._clock.now()
-        seeding = Seeding(await seeds.load(self._database.reader), self._assembly.admission)
+        seeding = Seeding(await seeds_storage.load(self._database.reader), self._assembly.admission)
         listeners = self._assembly.listeners
         listeners.append(self._tally.add)
         chosen = self._settings.crawl
@@ -221,6 +223,6 @@ class _CrawlRun:
         now = self._clock.now()
         async with self._database.transaction() as connection:
             if ending is Ending.NOTHING_DUE:
-                await frontier.defer(connection, self._assembly.frontier.waits(now))
+                await frontier_storage.defer(connection, self._assembly.frontier.waits(now))
             await runs.close(connection, self._around.run_id, _STATE_AT[ending], now)
         await retention.prune(self._database, retention_of(self._settings.store), now)

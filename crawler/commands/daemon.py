@@ -11,17 +11,17 @@ from typing import Annotated
 
 import typer
 
-from config.loading import load
-from crawler.commands import running
-from crawler.commands.assembly import Observer
-from crawler.commands.budget import crawls_per_day, parsed
-from crawler.commands.console import fail, print_json
-from crawler.commands.crawling import Live
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.daemon_summary import print_daemon_summary
-from crawler.commands.keeping import keep
-from crawler.commands.logs import LogFormat
-from crawler.commands.options import (
+from freshet.config.loading import load
+from freshet.crawler.commands import running
+from freshet.crawler.commands.assembly import Observer
+from freshet.crawler.commands.budget import crawls_per_day, parsed
+from freshet.crawler.commands.console import fail, print_json
+from freshet.crawler.commands.crawling import Live
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.daemon_summary import print_daemon_summary
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.commands.logs import LogFormat
+from freshet.crawler.commands.options import (
     DEFAULT_DB,
     ArchiveDir,
     ConfigFile,
@@ -37,12 +37,12 @@ from crawler.commands.options import (
     Verbose,
     read_settings,
 )
-from crawler.commands.progress import watching
-from crawler.commands.report import CrawlReport
-from crawler.commands.serving import Service
-from crawler.commands.site_lists import given_seeds, overrides, read_again
-from crawler.commands.standing import read_standing
-from crawler.errors import CrawlError
+from freshet.crawler.commands.progress import watching
+from freshet.crawler.commands.report import CrawlReport
+from freshet.crawler.commands.serving import Service
+from freshet.crawler.commands.site_lists import given_seeds, overrides, read_again
+from freshet.crawler.commands.standing import read_standing
+from freshet.crawler.errors import CrawlError
 
 
 def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.settings import Settings
-from crawler.admission.sites import Seed
-from crawler.commands.assembly import copy_rule
-from crawler.errors import CrawlError
-from storage import copies, pages, runs, seeds
-from storage.database import Database
-from storage.records import SeedLine
+from freshet.config.settings import Settings
+from freshet.crawler.admission.sites import Seed
+from freshet.crawler.commands.assembly import copy_rule
+from freshet.crawler.errors import CrawlError
+from freshet.storage import copies, pages, runs
+from freshet.storage import seeds as seeds_storage
+from freshet.storage.database import Database
+from freshet.storage.records import SeedLine
 
 NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
 
@@ -48,10 +49,10 @@ async def open_run(database: Database, settings: Settings, order: DaemonOrder, n
         CrawlError: there is nothing to keep fresh.
     """
     last = await runs.latest(database.reader)
-    if not order.seeds and not await seeds.load(database.reader):
+    if not order.seeds and not await seeds_storage.load(database.reader):
         raise CrawlError(NOTHING_TO_KEEP)
     async with database.transaction() as connection:
-        await seeds.add(connection, given(order.seeds), now)
+        await seeds_storage.add(connection, given(order.seeds), now)
         await pages.lift_depth(connection, settings.crawl.max_depth)
         await copies.reconsider(connection, copy_rule(settings), now)
         if last is not None and last.ended_at is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crawler.commands.display import show_line, span
-from crawler.commands.report import CrawlReport
-from crawler.commands.standing import Standing
-from crawler.commands.standing_view import print_standing
-from crawler.commands.summary import print_outcomes, print_seeds
-from crawler.pool import Ending
+from freshet.crawler.commands.display import show_line, span
+from freshet.crawler.commands.report import CrawlReport
+from freshet.crawler.commands.standing import Standing
+from freshet.crawler.commands.standing_view import print_standing
+from freshet.crawler.commands.summary import print_outcomes, print_seeds
+from freshet.crawler.pool import Ending
 
 
 def print_daemon_summary(

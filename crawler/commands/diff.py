@@ -12,20 +12,20 @@ from typing import Annotated
 import aiosqlite
 import typer
 
-from config.settings import Settings
-from crawler.commands import lookup, running
-from crawler.commands.console import fail, print_json, say
-from crawler.commands.diff_page import page_of
-from crawler.commands.diff_view import print_difference
-from crawler.commands.difference import Difference, volatile_blocks
-from crawler.commands.display import moment
-from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
-from crawler.commands.parsers import parser_of
-from crawler.commands.stored_text import NoText, read_text
-from crawler.comparison.alignment import align
-from crawler.parsing.quarantine import Parser
-from storage import inquiries, memories, versions
-from storage.versions import StoredVersion
+from freshet.config.settings import Settings
+from freshet.crawler.commands import lookup, running
+from freshet.crawler.commands.console import fail, print_json, say
+from freshet.crawler.commands.diff_page import page_of
+from freshet.crawler.commands.diff_view import print_difference
+from freshet.crawler.commands.difference import Difference, volatile_blocks
+from freshet.crawler.commands.display import moment
+from freshet.crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.commands.parsers import parser_of
+from freshet.crawler.commands.stored_text import NoText, read_text
+from freshet.crawler.comparison.alignment import align
+from freshet.crawler.parsing.quarantine import Parser
+from freshet.storage import inquiries, memories, versions
+from freshet.storage.versions import StoredVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,9 @@ def _chosen(
     if len(stored) < 2:
         had = "one version" if stored else "no version"
         fail(f"{url}: has {had} in the store; a diff takes two")
-    after = stored[-1] if order.after is None else _version(stored, order.after)
+    after = stored[-1] if order.after is None else _version_of(stored, order.after)
     if order.before is not None:
-        return _version(stored, order.before), after
+        return _version_of(stored, order.before), after
     return _last_change(stored[: after.number]), after
 
 
@@ -136,7 +136,7 @@ def _last_change(stored: list[StoredVersion]) -> StoredVersion:
     return stored[max(place - 1, 0)]
 
 
-def _version(stored: list[StoredVersion], text: str) -> StoredVersion:
+def _version_of(stored: list[StoredVersion], text: str) -> StoredVersion:
     """By number, from the end if negative, or by date: the version that stood then."""
     numbers = f"1 to {len(stored)}, or from the end -1 to -{len(stored)}"
     if text.removeprefix("-").isdecimal():

@@ -7,10 +7,10 @@ from html import escape
 from string import Template
 from typing import Final
 
-from crawler.commands.difference import Difference, Gap
-from crawler.comparison.alignment import AlignedBlock, Change
-from crawler.comparison.summary import in_numbers
-from crawler.comparison.words import Run
+from freshet.crawler.commands.difference import Difference, Gap
+from freshet.crawler.comparison.alignment import AlignedBlock, Change
+from freshet.crawler.comparison.summary import in_numbers
+from freshet.crawler.comparison.words import Run
 
 _PAGE: Final = Template("""<!doctype html>
 <html lang="en">
@@ -64,9 +64,9 @@ $blocks
 def page_of(difference: Difference, context: int) -> str:
     """The page, with so many unchanged blocks around each change."""
     rows = [
-        _gap(each)
+        _html_gap(each)
         if isinstance(each, Gap)
-        else _block(each, is_volatile=difference.is_volatile(each))
+        else _html_block(each, is_volatile=difference.is_volatile(each))
         for each in difference.around_changes(context)
     ]
     numbers = in_numbers(difference.blocks) or "no block of main text differs"
@@ -86,11 +86,11 @@ def _version(number: int, at: float) -> str:
     return f'{number} (<time datetime="{moment.isoformat()}">{moment:%Y-%m-%d %H:%M} UTC</time>)'
 
 
-def _gap(gap: Gap) -> str:
+def _html_gap(gap: Gap) -> str:
     return f'<p class="gap">{gap.blocks:,} unchanged</p>'
 
 
-def _block(block: AlignedBlock, *, is_volatile: bool) -> str:
+def _html_block(block: AlignedBlock, *, is_volatile: bool) -> str:
     words = "".join(map(_run, block.runs)) if block.change is Change.EDITED else escape(block.text)
     label = "" if block.change is Change.KEPT else f'<span class="word">{block.change}</span>'
     kind = f"{block.change} volatile" if is_volatile else str(block.change)

@@ -6,12 +6,12 @@ from typing import Final
 
 from rich.text import Text
 
-from crawler.commands.console import out
-from crawler.commands.difference import Difference, Gap
-from crawler.commands.display import moment, plain, show_facts, show_line, show_text
-from crawler.comparison.alignment import AlignedBlock, Change
-from crawler.comparison.summary import in_numbers, shortened
-from crawler.comparison.words import Run
+from freshet.crawler.commands.console import out
+from freshet.crawler.commands.difference import Difference, Gap
+from freshet.crawler.commands.display import moment, plain, show_facts, show_line, show_text
+from freshet.crawler.comparison.alignment import AlignedBlock, Change
+from freshet.crawler.comparison.summary import in_numbers, shortened
+from freshet.crawler.comparison.words import Run
 
 _STYLES: Final = {
     Change.KEPT: (" ", "dim"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from crawler.comparison.alignment import AlignedBlock, Change, counts
-from crawler.detection.layout import Layout
-from crawler.detection.memory import PageMemory
-from crawler.parsing.blocks import Blocks
-from storage.records import PageHistory
-from storage.versions import StoredVersion
+from freshet.crawler.comparison.alignment import AlignedBlock, Change, counts
+from freshet.crawler.detection.layout import Layout
+from freshet.crawler.detection.memory import PageMemory
+from freshet.crawler.parsing.blocks import Blocks
+from freshet.storage.records import PageHistory
+from freshet.storage.versions import StoredVersion
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,15 @@ from typing import Annotated
 
 import typer
 
-from crawler.commands import running
-from crawler.commands.console import fail, print_json
-from crawler.commands.covering import Cover, cover_of
-from crawler.commands.discover_view import as_json, print_cover
-from crawler.commands.options import DEFAULT_DB, Db, Json
-from crawler.commands.sources.site_history import read_site
-from crawler.commands.throttled import throttled
-from crawler.commands.throttled_view import as_json as throttled_as_json
-from crawler.commands.throttled_view import print_throttled
-from scheduler.discovery.algorithms import ALGORITHMS, BEST
+from freshet.crawler.commands import running
+from freshet.crawler.commands.console import fail, print_json
+from freshet.crawler.commands.covering import Cover, cover_of
+from freshet.crawler.commands.discover_view import as_json, print_cover
+from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
+from freshet.crawler.commands.sources.site_history import read_site
+from freshet.crawler.commands.throttled import throttled
+from freshet.crawler.commands.throttled_view import print_throttled, throttled_as_json
+from freshet.scheduler.discovery.algorithms import ALGORITHMS, BEST
 
 
 def discover_command(

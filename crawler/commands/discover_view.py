@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Final
 
-from crawler.commands.covering import Cover
-from crawler.commands.display import counted, show_line, show_list
-from crawler.commands.figures import amount, percent
-from scheduler.discovery.algorithms import BEST
-from scheduler.discovery.hindsight import Record
+from freshet.crawler.commands.covering import Cover
+from freshet.crawler.commands.display import counted, show_line, show_list
+from freshet.crawler.commands.figures import amount, percent
+from freshet.scheduler.discovery.algorithms import BEST
+from freshet.scheduler.discovery.hindsight import Record
 
 _DAY_S: Final = 86_400.0
 #: New sites that are shown; JSON has all.

@@ -17,8 +17,8 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from crawler.commands.console import out
-from storage.duplicates import IndexState
+from freshet.crawler.commands.console import out
+from freshet.storage.duplicates import IndexState
 
 Cell: TypeAlias = str | int | None
 

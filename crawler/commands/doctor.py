@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from crawler.commands import running
-from crawler.commands.checks import Finding, Standing, examine
-from crawler.commands.console import print_json
-from crawler.commands.display import show_line, show_list
-from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.commands import running
+from freshet.crawler.commands.checks import Finding, Standing, examine
+from freshet.crawler.commands.console import print_json
+from freshet.crawler.commands.display import show_line, show_list
+from freshet.crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 
 _MARKS = {Standing.FINE: "ok", Standing.WARNING: "note", Standing.PROBLEM: "PROBLEM"}
 

@@ -11,17 +11,18 @@ from typing import Annotated
 
 import typer
 
-from crawler.commands import running
-from crawler.commands.console import fail, print_json, say
-from crawler.commands.display import Cell, counted, counted_duplicates, show_line, show_list
-from crawler.commands.formats import require_readable
-from crawler.commands.grouping import CaughtUp, catch_up
-from crawler.commands.options import DEFAULT_DB, Db, Json
-from crawler.detection.near_duplicates import THRESHOLD
-from crawler.detection.variants import Variant, variant
-from storage import duplicates, inquiries
-from storage.database import open_store
-from storage.duplicates import DuplicateGroup, IndexState
+from freshet.crawler.commands import running
+from freshet.crawler.commands.console import fail, print_json, say
+from freshet.crawler.commands.display import Cell, counted, counted_duplicates, show_line, show_list
+from freshet.crawler.commands.formats import require_readable
+from freshet.crawler.commands.grouping import CaughtUp, catch_up
+from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
+from freshet.crawler.detection.near_duplicates import THRESHOLD
+from freshet.crawler.detection.variants import Variant, variant
+from freshet.storage import duplicates as duplicates_storage
+from freshet.storage import inquiries
+from freshet.storage.database import open_store
+from freshet.storage.duplicates import DuplicateGroup, IndexState
 
 HEADER = ("duplicate", "kind", "resemblance")
 _SHOWN_OF_GROUP = 8
@@ -116,8 +117,10 @@ def _tell(done: CaughtUp) -> None:
 
 async def _read(db: Path, limit: int) -> Duplicates:
     async with inquiries.snapshot(db) as connection:
-        state = await duplicates.state(connection)
-        return Duplicates(state, [_group(g) for g in await duplicates.groups(connection, limit)])
+        state = await duplicates_storage.state(connection)
+        return Duplicates(
+            state, [_group(g) for g in await duplicates_storage.groups(connection, limit)]
+        )
 
 
 def _group(group: DuplicateGroup) -> Group:

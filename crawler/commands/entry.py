@@ -17,7 +17,7 @@ def run() -> None:
     try:
         # Nothing here multiplies matrices: numpy need not start a thread for each core.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        from crawler.commands.verbs import application  # noqa: PLC0415 - see above
+        from freshet.crawler.commands.verbs import application  # noqa: PLC0415 - see above
 
         application(sys.argv[1:])()
     except KeyboardInterrupt:
@@ -33,6 +33,6 @@ def _tell(kind: type[BaseException], error: BaseException, traceback: TracebackT
     """Print the traceback of an error that nobody caught, without the secrets in it."""
     from traceback import format_exception  # noqa: PLC0415 - hardly ever needed
 
-    from crawler.operation.masking import masked  # noqa: PLC0415 - likewise
+    from freshet.crawler.operation.masking import masked  # noqa: PLC0415 - likewise
 
     sys.stderr.write(masked("".join(format_exception(kind, error, traceback))))

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from crawler.commands import history, lookup, running
-from crawler.commands.console import print_json
-from crawler.commands.display import (
+from freshet.crawler.commands import history, lookup, running
+from freshet.crawler.commands.console import print_json
+from freshet.crawler.commands.display import (
     joined,
     moment,
     show_facts,
@@ -21,7 +21,7 @@ from crawler.commands.display import (
     size,
     span,
 )
-from crawler.commands.explanation import (
+from freshet.crawler.commands.explanation import (
     Explanation,
     ExplanationRules,
     Finding,
@@ -29,14 +29,15 @@ from crawler.commands.explanation import (
     explain,
     obstacle,
 )
-from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
-from crawler.commands.prospect import Prospect, prospect
-from crawler.commands.prospect_words import paragraph
-from storage import inquiries
-from storage.claims import HeardClaim
-from storage.database import owner_of
-from storage.inquiries import GoodCapture, KnownUrl
-from storage.records import HostState, RobotsStanding
+from freshet.crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.commands.prospect import Prospect, prospect
+from freshet.crawler.commands.prospect_words import paragraph
+from freshet.storage import inquiries
+from freshet.storage.claims import HeardClaim
+from freshet.storage.database import owner_of
+from freshet.storage.host_state import HostState
+from freshet.storage.inquiries import GoodCapture, KnownUrl
+from freshet.storage.words import RobotsStanding
 
 
 def explain_command(

@@ -7,14 +7,16 @@ from dataclasses import asdict, dataclass
 
 import aiosqlite
 
-from crawler.commands import lookup
-from crawler.commands.display import moment
-from crawler.robots.robots_txt import Verdict, in_force, is_fresh
-from crawler.urls import origin
-from storage import claims, copies, hosts, inquiries
-from storage.claims import HeardClaim
-from storage.copies import CopyPattern
-from storage.inquiries import (
+from freshet.crawler.commands import lookup
+from freshet.crawler.commands.display import moment
+from freshet.crawler.robots.robots_txt import Verdict, in_force, is_fresh
+from freshet.crawler.urls import origin
+from freshet.storage import claims as claims_storage
+from freshet.storage import copies, hosts, inquiries
+from freshet.storage.claims import HeardClaim
+from freshet.storage.copies import CopyPattern
+from freshet.storage.host_state import Host, HostState
+from freshet.storage.inquiries import (
     FrontierPlace,
     GoodCapture,
     InLink,
@@ -22,7 +24,7 @@ from storage.inquiries import (
     OtherName,
     PastObservation,
 )
-from storage.records import AliasKind, Host, HostState, RobotsStanding, Role
+from freshet.storage.words import AliasKind, RobotsStanding, Role
 
 _ALIASES = 20
 _OBSERVATIONS = 5
@@ -123,7 +125,7 @@ async def explain(
         pattern=pattern,
         copy_of=await copies.original_of(connection, page_id),
         observations=await inquiries.observations(connection, page_id, _OBSERVATIONS),
-        claims=await claims.last_words(connection, page_id, _CLAIMS),
+        claims=await claims_storage.last_words(connection, page_id, _CLAIMS),
         linked_out_of_scope=None,
         nearest=[],
     )

@@ -14,13 +14,13 @@ from typing import IO, Annotated, Final, TypeAlias
 
 import typer
 
-from crawler.commands import running
-from crawler.commands.console import err, fail, say
-from crawler.commands.options import DEFAULT_DB, Db
-from crawler.commands.parquet import write_parquet
-from crawler.commands.replacing import replacing
-from storage import exports, inquiries
-from storage.exports import EXPORTS, Export
+from freshet.crawler.commands import running
+from freshet.crawler.commands.console import err, fail, say
+from freshet.crawler.commands.options import DEFAULT_DB, Db
+from freshet.crawler.commands.parquet import write_parquet
+from freshet.crawler.commands.replacing import replacing
+from freshet.storage import exports, inquiries
+from freshet.storage.exports import EXPORTS, Export
 
 Batches: TypeAlias = AsyncIterator[list[tuple[object, ...]]]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import aiosqlite
 
-from crawler.detection import memory, sketch
-from crawler.detection.walls import site
-from storage.errors import StoreError
-from storage.formats import Versioned, formats
+from freshet.crawler.detection import memory, sketch
+from freshet.crawler.detection.walls import site
+from freshet.storage.errors import StoreError
+from freshet.storage.formats import Versioned, formats
 
 _READ = {
     Versioned.SKETCHES: sketch.VERSION,

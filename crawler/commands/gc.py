@@ -9,16 +9,16 @@ from typing import Annotated, Final
 
 import typer
 
-from config.settings import Store
-from crawler.commands import running
-from crawler.commands.console import err, fail, print_json
-from crawler.commands.display import show_line, show_list, size
-from crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
-from crawler.commands.retaining import retention_of
-from storage import compaction, retention
-from storage.compaction import Space
-from storage.database import open_store, owner_of
-from storage.retention import Retention, Rows
+from freshet.config.settings import Store
+from freshet.crawler.commands import running
+from freshet.crawler.commands.console import err, fail, print_json
+from freshet.crawler.commands.display import show_line, show_list, size
+from freshet.crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.commands.retaining import retention_of
+from freshet.storage import compaction, retention
+from freshet.storage.compaction import Space
+from freshet.storage.database import open_store, owner_of
+from freshet.storage.retention import Retention, Rows
 
 #: Less than this share of the file is not worth writing all of it anew: it is used again.
 _WORTH: Final = 0.1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storage.records import Outlook
+from freshet.storage.outlook import Outlook
 
 
 @dataclass(frozen=True, slots=True)

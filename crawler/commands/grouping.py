@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import aiosqlite
 
-from crawler.detection.near_duplicates import (
+from freshet.crawler.detection.near_duplicates import (
     BUCKET_SIZE,
     THRESHOLD,
     Banding,
@@ -20,10 +20,10 @@ from crawler.detection.near_duplicates import (
     bucket_keys,
     optimal_banding,
 )
-from crawler.detection.sketch import Sketch
-from storage import near_duplicates
-from storage.database import Database
-from storage.near_duplicates import Parameters, Placement
+from freshet.crawler.detection.sketch import Sketch
+from freshet.storage import near_duplicates
+from freshet.storage.database import Database
+from freshet.storage.near_duplicates import Parameters, Placement
 
 #: Observations looked at, and pages placed, in one transaction. Buckets lie scattered over
 #: their table: the more at once, the less often is a leaf of it written.

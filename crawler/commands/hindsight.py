@@ -1,4 +1,4 @@
-"""What was fetched when, judged by one who knows when every page changed. Pure.
+"""What was fetched when, judged by one who knows when every page changed.
 
 A *copy* lasts from the first look that a page answered to the first one after its death, or to
 the end. It is stale from the first change or the death of its page on until the next look. All

@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
-from crawler.commands import lookup, running
-from crawler.commands.console import fail, print_json
-from crawler.commands.display import Cell, joined, moment, show_line, show_list, size
-from crawler.commands.options import DEFAULT_DB, Db, Json
-from storage import inquiries
-from storage.inquiries import AliasOf, PastObservation
+from freshet.crawler.commands import lookup, running
+from freshet.crawler.commands.console import fail, print_json
+from freshet.crawler.commands.display import Cell, joined, moment, show_line, show_list, size
+from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
+from freshet.storage import inquiries
+from freshet.storage.inquiries import AliasOf, PastObservation
 
 HEADER = ("time", "kind", "rung", "HTTP", "resemblance", "blocks", "size", "reason")
 

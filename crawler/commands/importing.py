@@ -10,21 +10,24 @@ from typing import Annotated, Final
 
 import typer
 
-from crawler.commands.console import print_json, say
-from crawler.commands.display import counted, plain, show_line, show_list
-from crawler.commands.options import Json
-from crawler.commands.replacing import replacing
-from crawler.commands.running import told_in_one_line
-from crawler.errors import CrawlError
-from crawler.importing import changedetection, manifests, opml, urlwatch
-from crawler.importing.entries import Entry, Unreadable
-from crawler.importing.merging import Merged, merged, page
-from crawler.importing.recognising import SNIFFED_BYTES, Format, is_zip, recognised
+from freshet.crawler.commands.console import print_json, say
+from freshet.crawler.commands.display import counted, plain, show_line, show_list
+from freshet.crawler.commands.options import Json
+from freshet.crawler.commands.replacing import replacing
+from freshet.crawler.commands.running import told_in_one_line
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.importing import changedetection, manifests, opml, urlwatch
+from freshet.crawler.importing.entries import Entry, Unreadable
+from freshet.crawler.importing.merging import Merged, merged, page
+from freshet.crawler.importing.recognising import SNIFFED_BYTES, Format, is_zip, recognised
 
 _SHOWN: Final = 20
 #: Larger than any format may be.
 _MAX_BYTES: Final = max(
-    changedetection.MAX_BYTES, urlwatch.MAX_BYTES, opml.MAX_BYTES, manifests.MAX_BYTES
+    changedetection.MAX_BYTES,
+    urlwatch.URLWATCH_MAX_BYTES,
+    opml.OPML_MAX_BYTES,
+    manifests.MANIFEST_MAX_BYTES,
 )
 
 
@@ -95,11 +98,11 @@ def _entries(file: Path, kind: Format) -> list[Entry]:
         # One byte more, by which each format sees that it is too many.
         data = opened.read(_MAX_BYTES + 1)
     if found is Format.URLWATCH:
-        return urlwatch.read(data)
+        return urlwatch.read_urlwatch(data)
     if found is Format.OPML:
-        return opml.read(data)
+        return opml.read_opml(data)
     if found is Format.SITEMAP:
-        return manifests.read(data, lambda name: _beside(file, name))
+        return manifests.read_manifest(data, lambda name: _beside(file, name))
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return changedetection.read_json(data)
     return changedetection.read_list(data)

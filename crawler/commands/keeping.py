@@ -13,24 +13,24 @@ from random import Random
 
 import numpy as np
 
-from config.settings import Settings
-from crawler.admission.seeding import Seeding
-from crawler.clock import Clock, SteadyClock
-from crawler.commands.absences import Absences
-from crawler.commands.alerting.rules import channels, matching
-from crawler.commands.alerting.sending import sender
-from crawler.commands.archiving import ArchivedRun, archiving
-from crawler.commands.assembly import (
+from freshet.config.settings import Settings
+from freshet.crawler.admission.seeding import Seeding
+from freshet.crawler.clock import Clock, SteadyClock
+from freshet.crawler.commands.absences import Absences
+from freshet.crawler.commands.alerting.rules import channels, matching
+from freshet.crawler.commands.alerting.sending import sender
+from freshet.crawler.commands.archiving import ArchivedRun, archiving
+from freshet.crawler.commands.assembly import (
     Assembly,
     Observer,
     Surroundings,
     politeness_rules,
     stopping_on_signals,
 )
-from crawler.commands.chosen_sites import ChosenSites, chosen_sites
-from crawler.commands.correcting import correct
-from crawler.commands.crawling import COMPARED, Live
-from crawler.commands.daemon_order import (
+from freshet.crawler.commands.chosen_sites import ChosenSites, chosen_sites
+from freshet.crawler.commands.correcting import correct
+from freshet.crawler.commands.crawling import COMPARED, Live
+from freshet.crawler.commands.daemon_order import (
     NOTHING_TO_KEEP,
     DaemonOrder,
     Reread,
@@ -38,42 +38,43 @@ from crawler.commands.daemon_order import (
     open_run,
     recorded,
 )
-from crawler.commands.formats import require_readable
-from crawler.commands.grouping import Watch, catch_up
-from crawler.commands.hang_ups import heeding_hang_ups
-from crawler.commands.networking import Network
-from crawler.commands.noting import Noting
-from crawler.commands.outages import Outages
-from crawler.commands.parsers import parser_of
-from crawler.commands.receiving import receiving
-from crawler.commands.refreshing import refresher_of
-from crawler.commands.reloading import taken_over, waiting_for_a_restart
-from crawler.commands.report import CrawlReport, make_report
-from crawler.commands.resuming import resume_time
-from crawler.commands.retaining import retention_of
-from crawler.commands.serving import Parts, Service
-from crawler.commands.sources.areas import Areas
-from crawler.commands.sources.exchange import exchange_of
-from crawler.commands.sources.page_rules import terms
-from crawler.commands.sources.weighing import Weighing, weigh
-from crawler.commands.usage import Usage
-from crawler.errors import CrawlError
-from crawler.network.fetch import Fetcher
-from crawler.pacing import Pacer
-from crawler.pool import Ending, FetchPool, PoolRules
-from crawler.tally import Tally
-from scheduler.arguments import Ints
-from scheduler.recrawl.agenda import RecrawlAgenda
-from scheduler.recrawl.preparing import prepare
-from scheduler.recrawl.refresher import Refresher
-from scheduler.recrawl.sharing import NewPages
-from scheduler.recrawl.terms import Terms
-from storage import amendments, outlooks, retention, runs, seeds, watched
-from storage.alert_messages import Told
-from storage.database import open_store
-from storage.errors import StoreError
-from storage.records import Kind, Outlook
-from storage.runs import RunState
+from freshet.crawler.commands.formats import require_readable
+from freshet.crawler.commands.grouping import Watch, catch_up
+from freshet.crawler.commands.hang_ups import heeding_hang_ups
+from freshet.crawler.commands.networking import Network
+from freshet.crawler.commands.noting import Noting
+from freshet.crawler.commands.outages import Outages
+from freshet.crawler.commands.parsers import parser_of
+from freshet.crawler.commands.receiving import receiving
+from freshet.crawler.commands.refreshing import refresher_of
+from freshet.crawler.commands.reloading import taken_over, waiting_for_a_restart
+from freshet.crawler.commands.report import CrawlReport, make_report
+from freshet.crawler.commands.resuming import resume_time
+from freshet.crawler.commands.retaining import retention_of
+from freshet.crawler.commands.serving import Parts, Service
+from freshet.crawler.commands.sources.areas import Areas
+from freshet.crawler.commands.sources.exchange import exchange_of
+from freshet.crawler.commands.sources.page_rules import terms
+from freshet.crawler.commands.sources.weighing import Weighing, weigh
+from freshet.crawler.commands.usage import Usage
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.network.fetch import Fetcher
+from freshet.crawler.pacing import Pacer
+from freshet.crawler.pool import Ending, FetchPool, PoolRules
+from freshet.crawler.tally import Tally
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.recrawl.agenda import RecrawlAgenda
+from freshet.scheduler.recrawl.preparing import prepare
+from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.recrawl.sharing import NewPages
+from freshet.scheduler.recrawl.terms import Terms
+from freshet.storage import amendments, outlooks, retention, runs, seeds, watched
+from freshet.storage.alert_messages import Told
+from freshet.storage.database import open_store
+from freshet.storage.errors import StoreError
+from freshet.storage.outlook import Outlook
+from freshet.storage.runs import RunState
+from freshet.storage.words import Kind
 
 log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from structlog.processors import (
 from structlog.stdlib import ExtraAdder, ProcessorFormatter
 from structlog.types import EventDict, Processor, WrappedLogger
 
-from crawler.commands.console import err
-from crawler.operation.masking import masked_value
+from freshet.crawler.commands.console import err
+from freshet.crawler.operation.masking import masked_value
 
 #: What our own lines that are no standard logger's go by.
 _NAME: Final = "freshet"

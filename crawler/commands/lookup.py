@@ -7,10 +7,10 @@ from difflib import SequenceMatcher
 
 import aiosqlite
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.console import fail
-from crawler.urls import canonical, origin
-from storage import inquiries
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands.console import fail
+from freshet.crawler.urls import canonical, origin
+from freshet.storage import inquiries
 
 _NEAREST = 3
 

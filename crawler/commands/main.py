@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from crawler.commands.verbs import application
+from freshet.crawler.commands.verbs import application
 
 app = application([])

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from ipaddress import ip_address
 
-from config.settings import Settings
-from crawler import __version__
-from crawler.clock import Clock
-from crawler.errors import CrawlError
-from crawler.network.addresses import AddressGuard
-from crawler.network.fetch import FetchLimits, NetworkFetcher
-from crawler.network.resolver import CachingResolver, DnsLimits
-from crawler.politeness.keys import LaneKeys, LaneKind
-from crawler.urls import origin
+from freshet.config.settings import Settings
+from freshet.crawler import __version__
+from freshet.crawler.clock import Clock
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.network.addresses import AddressGuard
+from freshet.crawler.network.fetch import FetchLimits, NetworkFetcher
+from freshet.crawler.network.resolver import CachingResolver, DnsLimits
+from freshet.crawler.politeness.keys import LaneKeys, LaneKind
+from freshet.crawler.urls import origin
 
 
 class Network:

@@ -10,20 +10,20 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from config.settings import Politeness
-from crawler.commands.glimpse import Glimpse
-from crawler.commands.sources.exchange import costs_of
-from crawler.commands.sources.limits import Limits, limits_of
-from crawler.commands.sources.spacing import Spacing
-from crawler.pacing import Pacer
-from scheduler import policy
-from scheduler.policy import IndexPolicy
-from scheduler.recrawl.agenda import RecrawlAgenda
-from scheduler.recrawl.demand import wanted
-from scheduler.recrawl.forecast import Census, Forecast, forecast, price, sources
-from scheduler.recrawl.refresher import Beliefs, Refresher
-from storage import hosts
-from storage.records import CappedLane, Discovered, Outlook
+from freshet.config.settings import Politeness
+from freshet.crawler.commands.glimpse import Glimpse
+from freshet.crawler.commands.sources.exchange import costs_of
+from freshet.crawler.commands.sources.limits import Limits, limits_of
+from freshet.crawler.commands.sources.spacing import Spacing
+from freshet.crawler.pacing import Pacer
+from freshet.scheduler import policy
+from freshet.scheduler.policy import IndexPolicy
+from freshet.scheduler.recrawl.agenda import RecrawlAgenda
+from freshet.scheduler.recrawl.demand import wanted
+from freshet.scheduler.recrawl.forecast import Census, Forecast, forecast, price, sources
+from freshet.scheduler.recrawl.refresher import Beliefs, Refresher
+from freshet.storage import hosts
+from freshet.storage.outlook import CappedLane, Discovered, Outlook
 
 _DAY_S: Final = 86_400.0
 _EVERY_S: Final = 3_600.0

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from config.loading import ConfigError, Origins, load
-from config.settings import Settings
-from crawler.commands.console import fail
+from freshet.config.loading import ConfigError, Origins, load
+from freshet.config.settings import Settings
+from freshet.crawler.commands.console import fail
 
 Db = Annotated[Path, typer.Option("--db", metavar="FILE", help="The store (one SQLite file).")]
 ConfigFile = Annotated[

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
-from crawler.clock import Clock
-from crawler.commands.display import span
-from crawler.pool import FetchPool
-from storage.errors import StoreUnavailable
-from storage.records import Acknowledged
+from freshet.crawler.clock import Clock
+from freshet.crawler.commands.display import span
+from freshet.crawler.pool import FetchPool
+from freshet.storage.errors import StoreUnavailable
+from freshet.storage.records import Acknowledged
 
 log = logging.getLogger(__name__)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from config.settings import Settings
-from crawler.errors import CrawlError
-from crawler.parsing.quarantine import Parser
-from crawler.parsing.selectors import SiteHints
+from freshet.config.settings import Settings
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.parsing.quarantine import Parser
+from freshet.crawler.parsing.selectors import SiteHints
 
 
 def parser_of(settings: Settings) -> Parser:

@@ -12,24 +12,24 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from config.settings import Daemon, Ephemeral, Politeness
-from crawler.commands import running
-from crawler.commands.budget import crawls_per_day
-from crawler.commands.console import err, fail, print_json, say
-from crawler.commands.options import DEFAULT_DB, ConfigFile, Json, read_settings
-from crawler.commands.plan_ephemeral import Competing, EphemeralPlan, plan_with_ephemeral
-from crawler.commands.plan_report import PlanReport, make_report, plan_columns
-from crawler.commands.plan_summary import print_plan
-from crawler.commands.sources import files, stored
-from crawler.commands.sources.appearing import EphemeralPages
-from crawler.commands.sources.columns import BadSources, Sources
-from crawler.commands.sources.exchange import exchange_of, relative_delays
-from crawler.commands.sources.spacing import Spacing
-from crawler.commands.sources.stored import Learning
-from scheduler.estimators.by_name import ESTIMATORS
-from scheduler.planning import rate_plan
-from scheduler.policy import PolicyError
-from scheduler.sources import SourceTable
+from freshet.config.settings import Daemon, Ephemeral, Politeness
+from freshet.crawler.commands import running
+from freshet.crawler.commands.budget import crawls_per_day
+from freshet.crawler.commands.console import err, fail, print_json, say
+from freshet.crawler.commands.options import DEFAULT_DB, ConfigFile, Json, read_settings
+from freshet.crawler.commands.plan_ephemeral import Competing, EphemeralPlan, plan_with_ephemeral
+from freshet.crawler.commands.plan_report import PlanReport, make_report, plan_columns
+from freshet.crawler.commands.plan_summary import print_plan
+from freshet.crawler.commands.sources import files, stored
+from freshet.crawler.commands.sources.appearing import EphemeralPages
+from freshet.crawler.commands.sources.columns import BadSources, Sources
+from freshet.crawler.commands.sources.exchange import exchange_of, relative_delays
+from freshet.crawler.commands.sources.spacing import Spacing
+from freshet.crawler.commands.sources.stored import Learning
+from freshet.scheduler.estimators.by_name import ESTIMATORS
+from freshet.scheduler.planning import rate_plan
+from freshet.scheduler.policy import PolicyError
+from freshet.scheduler.sources import SourceTable
 
 _DAY_S: Final = 86_400.0
 

@@ -8,15 +8,15 @@ from typing import Final
 
 import numpy as np
 
-from crawler.commands.sources.appearing import EphemeralPages
-from crawler.commands.sources.columns import Sources
-from scheduler.arguments import Floats
-from scheduler.ephemeral.joint_plan import FadingSources, JointPlan, joint_plan
-from scheduler.planning import rate_plan
-from scheduler.policies import whittle
-from scheduler.policy import CrawlPlan
-from scheduler.recrawl.ephemeral import Exchange
-from scheduler.sources import SourceTable
+from freshet.crawler.commands.sources.appearing import EphemeralPages
+from freshet.crawler.commands.sources.columns import Sources
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.ephemeral.joint_plan import FadingSources, JointPlan, joint_plan
+from freshet.scheduler.planning import rate_plan
+from freshet.scheduler.policies import whittle
+from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.recrawl.ephemeral import Exchange
+from freshet.scheduler.sources import SourceTable
 
 _DAY_S: Final = 86_400.0
 #: Whose prices count where the policy of a plan has none.
@@ -81,7 +81,7 @@ def plan_with_ephemeral(
     """Divide a budget among pages that are kept fresh and ephemeral sources.
 
     Raises:
-        PolicyError: as :func:`~scheduler.planning.rate_plan`.
+        PolicyError: as :func:`~freshet.scheduler.planning.rate_plan`.
     """
     pages = it.pages
     income = table.importance[pages.row] * it.exchange.item_worth * pages.rate * pages.own

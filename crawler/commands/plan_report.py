@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.commands.plan_ephemeral import EphemeralPlan, PlannedEphemeral
-from crawler.commands.sources.columns import Sources
-from crawler.commands.sources.stored import Learning
-from scheduler import planning
-from scheduler.freshness import plan_costs
-from scheduler.planning import Expectation, Share
-from scheduler.policy import CrawlPlan
-from scheduler.sources import Rows, SourceTable
+from freshet.crawler.commands.plan_ephemeral import EphemeralPlan, PlannedEphemeral
+from freshet.crawler.commands.sources.columns import Sources
+from freshet.crawler.commands.sources.stored import Learning
+from freshet.scheduler import planning
+from freshet.scheduler.freshness import plan_costs
+from freshet.scheduler.planning import Expectation, Share
+from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: The policy whose costs are the measure of all others: the optimum of the harmonic cost.
 _MEASURE = "lambda_crawl"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from crawler.commands.display import (
+from freshet.crawler.commands.display import (
     Cell,
     joined,
     relative,
@@ -13,17 +13,17 @@ from crawler.commands.display import (
     show_list,
     span,
 )
-from crawler.commands.figures import amount, counted, every, on_changes, percent, times
-from crawler.commands.plan_ephemeral import PlannedEphemeral
-from crawler.commands.plan_report import (
+from freshet.crawler.commands.figures import amount, counted, every, on_changes, percent, times
+from freshet.crawler.commands.plan_ephemeral import PlannedEphemeral
+from freshet.crawler.commands.plan_report import (
     NO_HISTORY,
     PlannedHost,
     PlannedSource,
     PlanReport,
     PolicyCost,
 )
-from crawler.commands.sources.stored import Learning
-from scheduler.planning import HARDLY, Share
+from freshet.crawler.commands.sources.stored import Learning
+from freshet.scheduler.planning import HARDLY, Share
 
 
 def print_plan(report: PlanReport) -> None:

@@ -11,14 +11,15 @@ from rich.live import Live as LiveDisplay
 from rich.table import Table
 from rich.text import Text
 
-from crawler.commands.assembly import Observer
-from crawler.commands.console import err
-from crawler.commands.crawling import Live
-from crawler.commands.display import span
-from crawler.commands.figures import counted, percent
-from crawler.commands.glimpse import Glimpse
-from crawler.commands.logs import LogFormat, configure_logging
-from storage.records import Acknowledged, Kind, Role, Visit
+from freshet.crawler.commands.assembly import Observer
+from freshet.crawler.commands.console import err
+from freshet.crawler.commands.crawling import Live
+from freshet.crawler.commands.display import span
+from freshet.crawler.commands.figures import counted, percent
+from freshet.crawler.commands.glimpse import Glimpse
+from freshet.crawler.commands.logs import LogFormat, configure_logging
+from freshet.storage.records import Acknowledged, Visit
+from freshet.storage.words import Kind, Role
 
 _REFRESH_PER_S = 4
 _LOG_EVERY_S = 10.0

@@ -16,36 +16,31 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from crawler.commands.budget import parsed
-from crawler.commands.recollecting import LastOrder, hosts_of, order_of, terms_of
-from crawler.commands.revelations import Revelations, revelations
-from crawler.commands.sources.exchange import costs_of
-from crawler.commands.sources.importance import Importance
-from crawler.commands.sources.limits import key_of, limits_of
-from crawler.commands.sources.page_rules import ruling
-from crawler.commands.sources.weighing import Weighing, weigh
-from crawler.commands.valuing import Valuing, Watched, valuing
-from scheduler.arguments import Bools
-from scheduler.columns import rows_among
-from scheduler.recrawl.ephemeral import decays
-from scheduler.recrawl.news import News
-from scheduler.recrawl.terms import Terms
-from scheduler.recrawl.unlearnt import stored_news
-from scheduler.recrawl.watchlist import Watchlist
-from storage import audits, hosts, inquiries, outlooks, runs, watched
-from storage.inquiries import FrontierPlace, PastObservation
-from storage.records import (
-    Alias,
-    AliasKind,
-    CappedLane,
-    DueUrl,
-    Host,
-    Kind,
-    Observation,
-    Outlook,
-    Visit,
-)
-from storage.watched import WatchedPages
+from freshet.crawler.commands.budget import parsed
+from freshet.crawler.commands.recollecting import LastOrder, hosts_of, order_of, terms_of
+from freshet.crawler.commands.revelations import Revelations, revelations
+from freshet.crawler.commands.sources.exchange import costs_of
+from freshet.crawler.commands.sources.importance import Importance
+from freshet.crawler.commands.sources.limits import key_of, limits_of
+from freshet.crawler.commands.sources.page_rules import ruling
+from freshet.crawler.commands.sources.weighing import Weighing, weigh
+from freshet.crawler.commands.valuing import Valuing, Watched, valuing
+from freshet.scheduler.arguments import Bools
+from freshet.scheduler.columns import rows_among
+from freshet.scheduler.recrawl.ephemeral import decays
+from freshet.scheduler.recrawl.news import News
+from freshet.scheduler.recrawl.terms import Terms
+from freshet.scheduler.recrawl.unlearnt import stored_news
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.storage import audits, inquiries, outlooks, runs, watched
+from freshet.storage import hosts as hosts_storage
+from freshet.storage.host_state import Host
+from freshet.storage.inquiries import FrontierPlace, PastObservation
+from freshet.storage.outlook import CappedLane, Outlook
+from freshet.storage.records import DueUrl, Observation, Visit
+from freshet.storage.targets import Alias
+from freshet.storage.watched import WatchedPages
+from freshet.storage.words import AliasKind, Kind
 
 _DAY_S: Final = 86_400.0
 _DAY_HOURS: Final = 24.0
@@ -150,7 +145,7 @@ async def _records(connection: aiosqlite.Connection, page_id: int) -> _Records |
     order = order_of(text)
     if run is None or order is None or not len(rows):
         return None
-    known = await hosts.load(connection, np.unique(pages.host_id).tolist())
+    known = await hosts_storage.load(connection, np.unique(pages.host_id).tolist())
     return _Records(
         order, pages, int(rows[0]), {host.host_id: host for host in known},
         await weigh(connection, order.daemon.importance),
@@ -158,7 +153,7 @@ async def _records(connection: aiosqlite.Connection, page_id: int) -> _Records |
         await inquiries.observations(connection, page_id, _OBSERVATIONS),
         await inquiries.frontier_place(connection, page_id),
         await audits.was_drawn(connection, page_id),
-        await outlooks.latest(connection, run.run_id),
+        await outlooks.latest_outlook(connection, run.run_id),
     )  # fmt: skip
 
 

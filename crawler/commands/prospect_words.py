@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from crawler.commands.budget import parsed
-from crawler.commands.display import moment, span
-from crawler.commands.figures import amount, percent
-from crawler.commands.prospect import LastVisit, Prospect
-from storage.records import Kind
+from freshet.crawler.commands.budget import parsed
+from freshet.crawler.commands.display import moment, span
+from freshet.crawler.commands.figures import amount, percent
+from freshet.crawler.commands.prospect import LastVisit, Prospect
+from freshet.storage.words import Kind
 
 _DAY_S: Final = 86_400.0
 #: New pages from which on they are told of.

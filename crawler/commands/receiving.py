@@ -7,22 +7,22 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from config.outward import Receiver
-from crawler.commands.assembly import Assembly, Surroundings
-from crawler.commands.logs import hide
-from crawler.errors import CrawlError
-from crawler.pool import FetchPool
-from crawler.receiving.bulletins import Bulletins
-from crawler.receiving.endpoint import Endpoint
-from crawler.receiving.hints import Hints
-from crawler.receiving.inbox import Inbox
-from crawler.receiving.leases import LeaseRules, Leases
-from crawler.receiving.listener import Listener
-from crawler.receiving.pinging import Pinging
-from crawler.receiving.refusals import Refusals
-from crawler.receiving.subscriber import Subscriber
-from storage import subscriptions
-from storage.records import Acknowledged, Entry
+from freshet.config.outward import Receiver
+from freshet.crawler.commands.assembly import Assembly, Surroundings
+from freshet.crawler.commands.logs import hide
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.pool import FetchPool
+from freshet.crawler.receiving.bulletins import Bulletins
+from freshet.crawler.receiving.endpoint import Endpoint
+from freshet.crawler.receiving.hints import Hints
+from freshet.crawler.receiving.inbox import Inbox
+from freshet.crawler.receiving.leases import LeaseRules, Leases
+from freshet.crawler.receiving.listener import Listener
+from freshet.crawler.receiving.pinging import Pinging
+from freshet.crawler.receiving.refusals import Refusals
+from freshet.crawler.receiving.subscriber import Subscriber
+from freshet.storage import subscriptions
+from freshet.storage.records import Acknowledged, Entry
 
 _DAY_S = 86_400.0
 #: Random bytes of a token and of a secret: 43 characters each.
@@ -114,7 +114,7 @@ async def receiving(
 
 async def _leases(around: Surroundings, settings: Receiver) -> Leases:
     rules = LeaseRules(settings.lease_days * _DAY_S, settings.max_subscriptions)
-    stored = await subscriptions.load(around.database.reader)
+    stored = await subscriptions.load_subscriptions(around.database.reader)
     for each in stored:
         hide(each.token)
         hide(each.secret)

@@ -11,24 +11,24 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from config.settings import Daemon, Ephemeral
-from crawler.commands.budget import parsed
-from crawler.commands.refreshing import refresher_of
-from crawler.commands.sources.areas import Areas
-from crawler.commands.sources.exchange import exchange_of
-from crawler.commands.sources.page_rules import terms
-from crawler.commands.sources.spacing import Spacing
-from crawler.commands.sources.weighing import Weighing, weigh
-from scheduler.arguments import Ints
-from scheduler.columns import rows_among
-from scheduler.recrawl.ephemeral import Exchange
-from scheduler.recrawl.guarded import Guarded
-from scheduler.recrawl.terms import Terms
-from scheduler.recrawl.unlearnt import stored_news
-from scheduler.sources import Rows
-from storage import hosts, runs, watched
-from storage.records import Host
-from storage.watched import WatchedPages
+from freshet.config.settings import Daemon, Ephemeral
+from freshet.crawler.commands.budget import parsed
+from freshet.crawler.commands.refreshing import refresher_of
+from freshet.crawler.commands.sources.areas import Areas
+from freshet.crawler.commands.sources.exchange import exchange_of
+from freshet.crawler.commands.sources.page_rules import terms
+from freshet.crawler.commands.sources.spacing import Spacing
+from freshet.crawler.commands.sources.weighing import Weighing, weigh
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.columns import rows_among
+from freshet.scheduler.recrawl.ephemeral import Exchange
+from freshet.scheduler.recrawl.guarded import Guarded
+from freshet.scheduler.recrawl.terms import Terms
+from freshet.scheduler.recrawl.unlearnt import stored_news
+from freshet.scheduler.sources import Rows
+from freshet.storage import hosts, runs, watched
+from freshet.storage.host_state import Host
+from freshet.storage.watched import WatchedPages
 
 _DAY_S: Final = 86_400.0
 #: What runs went by of before there was a choice.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from crawler.errors import CrawlError
-from scheduler import policy
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policy import IndexPolicy, PolicyError, RatePolicy
-from scheduler.recrawl.by_clock import ByClock
-from scheduler.recrawl.by_index import ByIndex
-from scheduler.recrawl.by_rate import ByRate
-from scheduler.recrawl.guarded import Guarded
+from freshet.crawler.errors import CrawlError
+from freshet.scheduler import policy
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policy import IndexPolicy, PolicyError, RatePolicy
+from freshet.scheduler.recrawl.by_clock import ByClock
+from freshet.scheduler.recrawl.by_index import ByIndex
+from freshet.scheduler.recrawl.by_rate import ByRate
+from freshet.scheduler.recrawl.guarded import Guarded
 
 
 def refresher_of(specification: str) -> Guarded:

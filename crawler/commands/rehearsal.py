@@ -12,13 +12,13 @@ from typing import Final
 
 import numpy as np
 
-from config.settings import Settings
-from crawler.admission.sites import seeds_from_arguments
-from crawler.clock import VirtualClock
-from crawler.commands.assembly import Observer
-from crawler.commands.crawling import Live
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.hindsight import (
+from freshet.config.settings import Settings
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.assembly import Observer
+from freshet.crawler.commands.crawling import Live
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.hindsight import (
     Discovery,
     Freshness,
     Known,
@@ -26,19 +26,19 @@ from crawler.commands.hindsight import (
     freshness,
     held,
 )
-from crawler.commands.keeping import keep
-from crawler.commands.sources.page_rules import terms
-from crawler.network.fetch import Request
-from crawler.pool import Ending
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.fetcher import SyntheticFetcher
-from crawler.synthetic_web.site import without_utm
-from crawler.synthetic_web.web import SyntheticWeb
-from crawler.urls import canonical
-from scheduler.recrawl.freshness import Staleness, staleness
-from storage import audits
-from storage.database import reading
-from storage.records import Acknowledged, FetchResult
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.commands.sources.page_rules import terms
+from freshet.crawler.network.fetch import Request
+from freshet.crawler.pool import Ending
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.site import without_utm
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.urls import canonical
+from freshet.scheduler.recrawl.freshness import Staleness, staleness
+from freshet.storage import audits
+from freshet.storage.database import reading
+from freshet.storage.records import Acknowledged, FetchResult
 
 _DAY_S: Final = 86_400.0
 #: The span over which freshness is measured is the last half, and so many days at most.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 
-from crawler.commands.console import fail
-from crawler.commands.display import show_line
-from crawler.commands.options import DEFAULT_DB, Db
-from storage.database import owner_of
+from freshet.crawler.commands.console import fail
+from freshet.crawler.commands.display import show_line
+from freshet.crawler.commands.options import DEFAULT_DB, Db
+from freshet.storage.database import owner_of
 
 
 def reload_command(db: Db = DEFAULT_DB) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from config.settings import Settings
+from freshet.config.settings import Settings
 
 #: Who shares a delay decides which lanes there are: not to be changed while they are used.
 _OF_LANES: Final = ("key", "groups")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from crawler.commands.console import fail
+from freshet.crawler.commands.console import fail
 
 
 @contextmanager

@@ -8,15 +8,20 @@ from typing import Annotated
 
 import typer
 
-from crawler.commands import running
-from crawler.commands.budget import crawls_per_day
-from crawler.commands.console import fail, print_json
-from crawler.commands.counterfactual import DEFAULT_POLICIES, Question, ask, require_policies
-from crawler.commands.counterfactual_view import as_json, print_answer
-from crawler.commands.laboratory.outputs import Outputs
-from crawler.commands.options import ConfigFile, Json, read_settings
-from crawler.commands.replay_report import fill, is_store, show, tell_losses
-from scheduler.policy import PolicyError
+from freshet.crawler.commands import running
+from freshet.crawler.commands.budget import crawls_per_day
+from freshet.crawler.commands.console import fail, print_json
+from freshet.crawler.commands.counterfactual import (
+    DEFAULT_POLICIES,
+    Question,
+    ask,
+    require_policies,
+)
+from freshet.crawler.commands.counterfactual_view import as_json, print_answer
+from freshet.crawler.commands.laboratory.outputs import Outputs
+from freshet.crawler.commands.options import ConfigFile, Json, read_settings
+from freshet.crawler.commands.replay_report import fill, is_store, show, tell_losses
+from freshet.scheduler.policy import PolicyError
 
 
 def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments

@@ -11,16 +11,16 @@ from typing import Final
 import typer
 from rich.table import Table
 
-from config.settings import Settings
-from crawler.commands import running
-from crawler.commands.console import err, out, print_json
-from crawler.commands.replaying import replay
-from crawler.commands.replaying_archives import Archives, Losses
-from crawler.commands.replaying_store import Gaps, StoredPast, require_new
-from crawler.commands.report import CrawlReport
-from crawler.errors import CrawlError
-from crawler.replaying.playing import Counts
-from storage import inquiries
+from freshet.config.settings import Settings
+from freshet.crawler.commands import running
+from freshet.crawler.commands.console import err, out, print_json
+from freshet.crawler.commands.replaying import replay
+from freshet.crawler.commands.replaying_archives import Archives, Losses
+from freshet.crawler.commands.replaying_store import Gaps, StoredPast, require_new
+from freshet.crawler.commands.report import CrawlReport
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.replaying.playing import Counts
+from freshet.storage import inquiries
 
 _SQLITE: Final = b"SQLite format 3\0"
 

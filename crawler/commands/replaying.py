@@ -13,24 +13,26 @@ from random import Random
 from time import perf_counter
 from typing import Final
 
-from config.settings import Settings
-from crawler.admission.seeding import Seeding
-from crawler.clock import VirtualClock
-from crawler.commands.assembly import Assembly, Surroundings, copy_rule
-from crawler.commands.correcting import correct
-from crawler.commands.parsers import parser_of
-from crawler.commands.report import CrawlReport, make_report
-from crawler.commands.retaining import retention_of
-from crawler.errors import CrawlError
-from crawler.network.fetch import Request
-from crawler.pool import Ending
-from crawler.replaying.playing import Counts, Known, Played, Player, Stage, Uncommitted
-from crawler.tally import Tally
-from scheduler.agenda import BreadthFirst
-from storage import copies, frontier, hosts, observations, pages, retention, runs, seeds
-from storage.database import Database, open_store
-from storage.records import FetchResult, Host, SeedLine
-from storage.runs import RunState
+from freshet.config.settings import Settings
+from freshet.crawler.admission.seeding import Seeding
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.assembly import Assembly, Surroundings, copy_rule
+from freshet.crawler.commands.correcting import correct
+from freshet.crawler.commands.parsers import parser_of
+from freshet.crawler.commands.report import CrawlReport, make_report
+from freshet.crawler.commands.retaining import retention_of
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.network.fetch import Request
+from freshet.crawler.pool import Ending
+from freshet.crawler.replaying.playing import Counts, Known, Played, Player, Stage, Uncommitted
+from freshet.crawler.tally import Tally
+from freshet.scheduler.agenda import BreadthFirst
+from freshet.storage import copies, frontier, hosts, observations, pages, retention, runs
+from freshet.storage import seeds as seeds_storage
+from freshet.storage.database import Database, open_store
+from freshet.storage.host_state import Host
+from freshet.storage.records import FetchResult, SeedLine
+from freshet.storage.runs import RunState
 
 #: In the record of a run: when the store was made from which it is replayed (Unix seconds).
 REPLAYED_FROM: Final = "replayed_from"
@@ -160,7 +162,7 @@ async def _open_run(database: Database, settings: Settings, past: RunPast) -> in
             await runs.reopen(connection, last.run_id)
             return last.run_id
         now = past.began_at
-        await seeds.add(connection, list(past.seeds), now)
+        await seeds_storage.add(connection, list(past.seeds), now)
         run_id = await runs.start(connection, now, _recorded(settings, past))
         if not past.is_lasting:
             recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
@@ -200,7 +202,7 @@ class _Replay:
     async def perform(self) -> CrawlReport:
         """Take in all exchanges, and close the run as a crawl does."""
         began = perf_counter()
-        known = await seeds.load(self._around.database.reader)
+        known = await seeds_storage.load(self._around.database.reader)
         seeding = Seeding(known, self._assembly.admission)
         await self._assembly.ask_schemes(seeding)
         await self._assembly.beside_writer(lambda: self._play(seeding))

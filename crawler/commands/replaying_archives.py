@@ -10,18 +10,18 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from config.settings import Settings
-from crawler.commands.replaying import RunPast
-from crawler.errors import CrawlError
-from crawler.replaying.accounts import Account, accounts_of
-from crawler.replaying.captures import ArchivedExchange, Damage, Position
-from crawler.replaying.inputs import Input, inputs_of
-from crawler.replaying.order import Entry, Order
-from crawler.replaying.playing import Played
-from crawler.replaying.reading import Reading
-from crawler.replaying.results import accept_of, fetch_result, is_ours
-from crawler.urls import origin
-from storage.records import FetchResult
+from freshet.config.settings import Settings
+from freshet.crawler.commands.replaying import RunPast
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.replaying.accounts import Account, accounts_of
+from freshet.crawler.replaying.captures import ArchivedExchange, Damage, Position
+from freshet.crawler.replaying.inputs import Input, inputs_of
+from freshet.crawler.replaying.order import Entry, Order
+from freshet.crawler.replaying.playing import Played
+from freshet.crawler.replaying.reading import Reading
+from freshet.crawler.replaying.results import accept_of, fetch_result, is_ours
+from freshet.crawler.urls import origin
+from freshet.storage.records import FetchResult
 
 #: A probe is what its host is sent next: so many exchanges of it, and of all, are looked at.
 _NEXT_OF_HOST: Final = 4

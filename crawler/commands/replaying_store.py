@@ -18,17 +18,19 @@ from typing import Final
 
 import aiosqlite
 
-from crawler.commands.replaying import REPLAYED_FROM, RunPast
-from crawler.commands.stored_looks import outcome_of, played_of, robots_of
-from crawler.detection.sketch import body_digest
-from crawler.errors import CrawlError
-from crawler.replaying.playing import Played
-from crawler.urls import canonical, is_http, origin
-from storage import hosts, looks, versions
-from storage.database import reading
-from storage.errors import StoreError
-from storage.looks import Extent, Look, LookRun, SeenVersion
-from storage.records import FetchResult, Outcome, RobotsRecord, SeedLine
+from freshet.crawler.commands.replaying import REPLAYED_FROM, RunPast
+from freshet.crawler.commands.stored_looks import outcome_of, played_of, robots_of
+from freshet.crawler.detection.sketch import body_digest
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.replaying.playing import Played
+from freshet.crawler.urls import canonical, is_http, origin
+from freshet.storage import hosts, looks, versions
+from freshet.storage.database import reading
+from freshet.storage.errors import StoreError
+from freshet.storage.host_state import RobotsRecord
+from freshet.storage.looks import Extent, Look, LookRun, SeenVersion
+from freshet.storage.records import FetchResult, SeedLine
+from freshet.storage.words import Outcome
 
 _TOLD_EVERY: Final = 500
 _SAW_CONTENT: Final = frozenset({Outcome.FETCHED, Outcome.NOT_MODIFIED})

@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass
 
 import aiosqlite
 
-from crawler.pool import Ending
-from crawler.tally import Tally
-from storage import duplicates, reports, runs
-from storage.duplicates import IndexState
-from storage.records import Kind
-from storage.reports import BoundedPattern, ChangedPage, DeferredHost, MovedSeed, SilentSeed
+from freshet.crawler.pool import Ending
+from freshet.crawler.tally import Tally
+from freshet.storage import duplicates as duplicates_storage
+from freshet.storage import reports, runs
+from freshet.storage.duplicates import IndexState
+from freshet.storage.reports import BoundedPattern, ChangedPage, DeferredHost, MovedSeed, SilentSeed
+from freshet.storage.words import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,5 +96,5 @@ async def make_report(
         moved_seeds=await reports.moved_seeds(reader),
         bounded=await reports.bounded(reader),
         held_back=await reports.held_back(reader),
-        duplicates=await duplicates.state(reader),
+        duplicates=await duplicates_storage.state(reader),
     )

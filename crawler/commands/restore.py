@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from crawler.commands.console import print_json
-from crawler.commands.copying import copied_words, copying
-from crawler.commands.display import show_line
-from crawler.commands.options import DEFAULT_DB, Db, Json
-from crawler.commands.running import told_in_one_line
-from storage import backups
+from freshet.crawler.commands.console import print_json
+from freshet.crawler.commands.copying import copied_words, copying
+from freshet.crawler.commands.display import show_line
+from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
+from freshet.crawler.commands.running import told_in_one_line
+from freshet.storage import backups
 
 
 def restore_command(

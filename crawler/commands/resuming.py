@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from crawler.clock import Clock
-from crawler.commands.display import moment, span
-from storage import hosts
-from storage.database import Database
+from freshet.crawler.clock import Clock
+from freshet.crawler.commands.display import moment, span
+from freshet.storage import hosts
+from freshet.storage.database import Database
 
 log = logging.getLogger(__name__)
 

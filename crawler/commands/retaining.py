@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
-from config.settings import Store
-from storage.retention import Retention
+from freshet.config.settings import Store
+from freshet.storage.retention import Retention
 
 _DAY_S = 86_400.0
 

@@ -7,15 +7,15 @@ from typing import Final
 
 import aiosqlite
 
-from scheduler.arguments import Floats
-from scheduler.recrawl.discovering import Discovering
-from scheduler.recrawl.ephemeral import Exchange, fading
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.recalling import recall
-from scheduler.recrawl.terms import Terms
-from scheduler.recrawl.watchlist import Watchlist
-from scheduler.sources import Rows
-from storage.watched import WatchedPages
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.recrawl.discovering import Discovering
+from freshet.scheduler.recrawl.ephemeral import Exchange, fading
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.recalling import recall
+from freshet.scheduler.recrawl.terms import Terms
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.sources import Rows
+from freshet.storage.watched import WatchedPages
 
 _DAY_S: Final = 86_400.0
 

@@ -11,9 +11,9 @@ from typing import Final, TypeVar
 import typer
 import uvloop
 
-from crawler.commands.console import fail
-from crawler.errors import CrawlError
-from storage.errors import StoreError
+from freshet.crawler.commands.console import fail
+from freshet.crawler.errors import CrawlError
+from freshet.storage.errors import StoreError
 
 T = TypeVar("T")
 

@@ -17,26 +17,27 @@ from time import monotonic
 from types import MappingProxyType
 from typing import Final
 
-from config.outward import Operation
-from crawler import __version__
-from crawler.clock import Clock
-from crawler.commands.figures import counted, percent
-from crawler.commands.noting import Noting
-from crawler.commands.outages import Outages
-from crawler.commands.standing import measured
-from crawler.commands.timing import Timed
-from crawler.frontier import Frontier
-from crawler.operation.listener import Health, Listener
-from crawler.operation.metrics import Figures, MeasuredFreshness, Metrics
-from crawler.operation.sd_notify import NotifySocket
-from crawler.operation.vitality import State, Vitality, Vitals
-from crawler.pacing import Pacer
-from crawler.pool import FetchPool
-from scheduler.recrawl.agenda import RecrawlAgenda
-from scheduler.recrawl.refresher import Refresher
-from storage.database import Database
-from storage.errors import StoreError, store_errors
-from storage.records import Acknowledged, Outlook
+from freshet.config.outward import Operation
+from freshet.crawler import __version__
+from freshet.crawler.clock import Clock
+from freshet.crawler.commands.figures import counted, percent
+from freshet.crawler.commands.noting import Noting
+from freshet.crawler.commands.outages import Outages
+from freshet.crawler.commands.standing import measured
+from freshet.crawler.commands.timing import Timed
+from freshet.crawler.frontier import Frontier
+from freshet.crawler.operation.listener import Health, Listener
+from freshet.crawler.operation.metrics import Figures, MeasuredFreshness, Metrics
+from freshet.crawler.operation.sd_notify import NotifySocket
+from freshet.crawler.operation.vitality import State, Vitality, Vitals
+from freshet.crawler.pacing import Pacer
+from freshet.crawler.pool import FetchPool
+from freshet.scheduler.recrawl.agenda import RecrawlAgenda
+from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.storage.database import Database
+from freshet.storage.errors import StoreError, store_errors
+from freshet.storage.outlook import Outlook
+from freshet.storage.records import Acknowledged
 
 log = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final, TypeAlias
 
-from crawler.errors import CrawlError
-from scheduler.counterfactual.comparing import Judge, Judging, Progress, Trial, in_turn
-from scheduler.counterfactual.verdicts import Bench, Verdict
-from scheduler.policy import PolicyError
+from freshet.crawler.errors import CrawlError
+from freshet.scheduler.counterfactual.comparing import Judge, Judging, Progress, Trial, in_turn
+from freshet.scheduler.counterfactual.verdicts import Bench, Verdict
+from freshet.scheduler.policy import PolicyError
 
 #: Asks in all from which on further processes earn back the seconds that it takes to start them.
 _WORTHWHILE_ASKS: Final = 200_000

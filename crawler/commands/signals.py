@@ -10,16 +10,16 @@ from typing import Annotated, Final
 
 import typer
 
-from crawler.commands import running
-from crawler.commands.console import print_json
-from crawler.commands.display import counted, moment, show_line, show_list, span
-from crawler.commands.formats import require_readable
-from crawler.commands.options import DEFAULT_DB, Db, Json
-from crawler.commands.recollecting import Learnt, relearnt
-from scheduler.recrawl.listening import Reputation, Trust
-from storage import claims, host_signals, inquiries
-from storage.claims import ClaimSource
-from storage.host_signals import HostSignals
+from freshet.crawler.commands import running
+from freshet.crawler.commands.console import print_json
+from freshet.crawler.commands.display import counted, moment, show_line, show_list, span
+from freshet.crawler.commands.formats import require_readable
+from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
+from freshet.crawler.commands.recollecting import Learnt, relearnt
+from freshet.scheduler.recrawl.listening import Reputation, Trust
+from freshet.storage import claims, host_signals, inquiries
+from freshet.storage.claims import ClaimSource
+from freshet.storage.host_signals import HostSignals
 
 HEADER: Final = (
     "source", "believed", "right", "finds", "late", "pages", "claims", "odd", "asked", "last"
@@ -90,7 +90,7 @@ async def _read(db: Path, host: str | None) -> Signals:
         ]
         headers = [
             each
-            for each in await host_signals.load(connection)
+            for each in await host_signals.load_signals(connection)
             if host is None or host in each.origin
         ]
         learnt = await relearnt(connection) if known else None

@@ -1,9 +1,9 @@
 """``freshet simulate``: policies or budgets against each other, in one of three kinds of world.
 
 What policies cost on a population whose copies go stale
-(:mod:`crawler.commands.simulating_population`), what they reap of items that fade
+(:mod:`freshet.crawler.commands.simulating_population`), what they reap of items that fade
 (``--ephemeral``, :mod:`crawler.commands.simulating_ephemeral`), and what budgets give the whole
-daemon (``--web``, :mod:`crawler.commands.simulating_web`).
+daemon (``--web``, :mod:`freshet.crawler.commands.simulating_web`).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Annotated
 
 import typer
 
-from crawler.commands.console import fail
-from crawler.commands.options import ConfigFile, Json
-from crawler.commands.simulating_ephemeral import EphemeralOrder, simulate_ephemeral
-from crawler.commands.simulating_population import (
+from freshet.crawler.commands.console import fail
+from freshet.crawler.commands.options import ConfigFile, Json
+from freshet.crawler.commands.simulating_ephemeral import EphemeralOrder, simulate_ephemeral
+from freshet.crawler.commands.simulating_population import (
     DEFAULT_POLICIES,
     PopulationOrder,
     simulate_population,
 )
-from crawler.commands.simulating_web import WebOrder, simulate_web
-from scheduler.estimators.by_name import ESTIMATORS
-from scheduler.simulate.contenders import CONTENDERS
-from scheduler.simulate.experiment import MEASURED_WHEN_LEARNING
+from freshet.crawler.commands.simulating_web import WebOrder, simulate_web
+from freshet.scheduler.estimators.by_name import ESTIMATORS
+from freshet.scheduler.simulate.contenders import CONTENDERS
+from freshet.scheduler.simulate.experiment import MEASURED_WHEN_LEARNING
 
 #: What means something for some kinds of simulation only: to those without either of the two
 #: options, to those of items that fade, to those of the daemon.

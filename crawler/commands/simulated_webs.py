@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from crawler.synthetic_web import presets
-from crawler.synthetic_web.presets import WebSpec
-from crawler.synthetic_web.web import SyntheticWeb
-from scheduler import options
+from freshet.crawler.synthetic_web import presets
+from freshet.crawler.synthetic_web.presets import WebSpec
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.scheduler import options
 
 
 def _synthetic(seed: int, days: float) -> Callable[..., SyntheticWeb]:

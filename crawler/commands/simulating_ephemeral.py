@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from crawler.commands import running
-from crawler.commands.bars import progress_bars
-from crawler.commands.console import fail, print_json
-from crawler.commands.display import Cell, show_line, show_list
-from crawler.commands.figures import amount, counted, lasting, percent
-from scheduler.simulate import contenders
-from scheduler.simulate.contenders import CONTENDERS
-from scheduler.simulate.news_sources import ITEMS, PERIODS_A_DAY, news_sources
-from scheduler.simulate.reaping import Harvest, budget_a_period, reap
+from freshet.crawler.commands import running
+from freshet.crawler.commands.bars import progress_bars
+from freshet.crawler.commands.console import fail, print_json
+from freshet.crawler.commands.display import Cell, show_line, show_list
+from freshet.crawler.commands.figures import amount, counted, lasting, percent
+from freshet.scheduler.simulate import contenders
+from freshet.scheduler.simulate.contenders import CONTENDERS
+from freshet.scheduler.simulate.news_sources import ITEMS, PERIODS_A_DAY, news_sources
+from freshet.scheduler.simulate.reaping import Harvest, budget_a_period, reap
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def simulate_ephemeral(order: EphemeralOrder, *, json: bool) -> None:
     if json:
         print_json(_as_json(order, harvest))
         return
-    _show(order, harvest)
+    _show_ephemeral(order, harvest)
 
 
 def _periods(days: float) -> int:
@@ -68,7 +68,7 @@ def _as_json(order: EphemeralOrder, harvest: Harvest) -> dict[str, object]:
     }
 
 
-def _show(order: EphemeralOrder, harvest: Harvest) -> None:
+def _show_ephemeral(order: EphemeralOrder, harvest: Harvest) -> None:
     days = _periods(order.days) / PERIODS_A_DAY
     show_line(
         f"{counted(order.sources, 'source')} of items that fade, {amount(order.bandwidth)} crawls "

@@ -7,17 +7,17 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from crawler.commands import running
-from crawler.commands.bars import progress_bars
-from crawler.commands.console import fail, print_json
-from crawler.commands.display import Cell, show_line, show_list
-from crawler.commands.figures import amount, counted, percent, times
-from scheduler.estimators.by_name import ESTIMATORS
-from scheduler.policy import PolicyError
-from scheduler.simulate import changes
-from scheduler.simulate.experiment import MEASURED_WHEN_LEARNING, Comparison, simulate
-from scheduler.simulate.populations import surrogate
-from scheduler.simulate.rate_runner import OverBudget
+from freshet.crawler.commands import running
+from freshet.crawler.commands.bars import progress_bars
+from freshet.crawler.commands.console import fail, print_json
+from freshet.crawler.commands.display import Cell, show_line, show_list
+from freshet.crawler.commands.figures import amount, counted, percent, times
+from freshet.scheduler.estimators.by_name import ESTIMATORS
+from freshet.scheduler.policy import PolicyError
+from freshet.scheduler.simulate import changes
+from freshet.scheduler.simulate.experiment import MEASURED_WHEN_LEARNING, Comparison, simulate
+from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.simulate.rate_runner import OverBudget
 
 DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
 

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.settings import Settings
-from crawler.commands import running, simulated_webs
-from crawler.commands.bars import Tell, progress_bars
-from crawler.commands.budget import crawls_per_day
-from crawler.commands.console import fail, print_json
-from crawler.commands.display import Cell, show_line, show_list
-from crawler.commands.figures import amount, counted, lasting, percent
-from crawler.commands.hindsight import HALF_LIFE_S
-from crawler.commands.options import read_settings
-from crawler.commands.rehearsal import Plan, Rehearsal, rehearse
-from crawler.synthetic_web.web import SyntheticWeb
-from scheduler.recrawl.freshness import Estimate
+from freshet.config.settings import Settings
+from freshet.crawler.commands import running, simulated_webs
+from freshet.crawler.commands.bars import Tell, progress_bars
+from freshet.crawler.commands.budget import crawls_per_day
+from freshet.crawler.commands.console import fail, print_json
+from freshet.crawler.commands.display import Cell, show_line, show_list
+from freshet.crawler.commands.figures import amount, counted, lasting, percent
+from freshet.crawler.commands.hindsight import HALF_LIFE_S
+from freshet.crawler.commands.options import read_settings
+from freshet.crawler.commands.rehearsal import Plan, Rehearsal, rehearse
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.scheduler.recrawl.freshness import Estimate
 
 #: The sites of a simulation have no addresses, and registered no domains.
 _EACH_HOST = {"politeness.key": "host"}
@@ -53,9 +53,9 @@ def simulate_web(order: WebOrder, *, json: bool) -> None:
             db = order.db or Path(directory) / f"{number}.db"
             runs.append((budget, plan, _run(settings, web, budget, plan, db, tell)))
     if json:
-        print_json(_as_json(order, web, runs))
+        print_json(_web_as_json(order, web, runs))
         return
-    _show(order, web, runs)
+    _show_web(order, web, runs)
 
 
 def _plans(order: WebOrder, settings: Settings) -> list[tuple[str, Plan]]:
@@ -92,7 +92,7 @@ def _run(
     return found
 
 
-def _as_json(
+def _web_as_json(
     order: WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Rehearsal]]
 ) -> dict[str, object]:
     return {
@@ -109,7 +109,9 @@ def _as_json(
     }
 
 
-def _show(order: WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Rehearsal]]) -> None:
+def _show_web(
+    order: WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Rehearsal]]
+) -> None:
     _, plan, found = runs[0]
     size = f"{counted(len(web.sites), 'site')}, {counted(found.pages, 'page')} in the end"
     show_line(

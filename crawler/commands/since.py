@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 from typing import Final
 
-from crawler.commands.console import fail
+from freshet.crawler.commands.console import fail
 
 _UNITS_S: Final = {"min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(min|h|d|w)")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from crawler.admission.sites import Seed, SiteList, read_sites, seeds_from_arguments
-from crawler.commands.console import fail, say
-from crawler.errors import CrawlError
+from freshet.crawler.admission.sites import Seed, SiteList, read_sites, seeds_from_arguments
+from freshet.crawler.commands.console import fail, say
+from freshet.crawler.errors import CrawlError
 
 
 def read_again(arguments: list[str], file: str | None) -> list[Seed]:

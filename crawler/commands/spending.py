@@ -1,4 +1,4 @@
-"""What a budget was spent on since a time, from how far runs had come at some moments. Pure."""
+"""What a budget was spent on since a time, from how far runs had come at some moments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from storage.outlooks import Spending
+from freshet.storage.outlooks import Spending
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ from typing import Final
 
 import aiosqlite
 
-from crawler.commands.spending import Spent, spent
-from scheduler.recrawl.freshness import Staleness, staleness
-from storage import audits, inquiries, outlooks, runs
-from storage.database import owner_of
-from storage.outlooks import Spending
-from storage.records import Outlook
-from storage.runs import CrawlRun
+from freshet.crawler.commands.spending import Spent, spent
+from freshet.scheduler.recrawl.freshness import Staleness, staleness
+from freshet.storage import audits, inquiries, outlooks
+from freshet.storage import runs as runs_storage
+from freshet.storage.database import owner_of
+from freshet.storage.outlook import Outlook
+from freshet.storage.outlooks import Spending
+from freshet.storage.runs import CrawlRun
 
 _DAY_S: Final = 86_400.0
 #: Outlooks are never further apart while a daemon runs.
@@ -53,7 +54,7 @@ async def standing(
     connection: aiosqlite.Connection, db: Path, run: CrawlRun | None, now: float
 ) -> Standing | None:
     """How the daemon stands, or stood, whose run this is; None if it is a crawl's."""
-    last = None if run is None else await outlooks.latest(connection, run.run_id)
+    last = None if run is None else await outlooks.latest_outlook(connection, run.run_id)
     if run is None or last is None:
         return None
     process = _process(db)
@@ -76,7 +77,7 @@ async def read_standing(db: Path, now: float) -> Standing | None:
         StoreError: there is no such file, or it is not a store of this schema.
     """
     async with inquiries.snapshot(db) as connection:
-        return await standing(connection, db, await runs.latest(connection), now)
+        return await standing(connection, db, await runs_storage.latest(connection), now)
 
 
 async def measured(connection: aiosqlite.Connection, now: float) -> Staleness | None:

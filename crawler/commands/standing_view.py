@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawler.commands.display import (
+from freshet.crawler.commands.display import (
     clock_time,
     counted,
     joined,
@@ -13,11 +13,11 @@ from crawler.commands.display import (
     show_list,
     span,
 )
-from crawler.commands.figures import amount, percent
-from crawler.commands.spending import Spent
-from crawler.commands.standing import AUDITED_S, Standing
-from scheduler.recrawl.freshness import Estimate
-from storage.records import Discovered, Outlook
+from freshet.crawler.commands.figures import amount, percent
+from freshet.crawler.commands.spending import Spent
+from freshet.crawler.commands.standing import AUDITED_S, Standing
+from freshet.scheduler.recrawl.freshness import Estimate
+from freshet.storage.outlook import Discovered, Outlook
 
 _DAY_S = 86_400.0
 _CLASSES = ("daily or more", "weekly", "monthly", "yearly", "less often")

@@ -6,9 +6,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from crawler.commands import running
-from crawler.commands.console import print_json
-from crawler.commands.display import (
+from freshet.crawler.commands import running
+from freshet.crawler.commands.console import print_json
+from freshet.crawler.commands.display import (
     counted_duplicates,
     moment,
     show_facts,
@@ -17,21 +17,22 @@ from crawler.commands.display import (
     size,
     span,
 )
-from crawler.commands.options import DEFAULT_DB, Db, Json
-from crawler.commands.standing import Standing, standing
-from crawler.commands.standing_view import print_standing
-from storage import alert_messages, duplicates, inquiries, overview, reports, runs
-from storage.alert_messages import RuleCounts
-from storage.duplicates import IndexState
-from storage.overview import (
+from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
+from freshet.crawler.commands.standing import Standing, standing
+from freshet.crawler.commands.standing_view import print_standing
+from freshet.storage import alert_messages, inquiries, overview, reports, runs
+from freshet.storage import duplicates as duplicates_storage
+from freshet.storage.alert_messages import RuleCounts
+from freshet.storage.duplicates import IndexState
+from freshet.storage.overview import (
     BusyHost,
     FrontierCounts,
     Holdings,
     ParkedHost,
     UnreachableRobots,
 )
-from storage.reports import BoundedPattern, DeferredHost
-from storage.runs import CrawlRun, RunState
+from freshet.storage.reports import BoundedPattern, DeferredHost
+from freshet.storage.runs import CrawlRun, RunState
 
 _SHOWN = 10
 
@@ -116,7 +117,7 @@ async def _read(db: Path, now: float) -> Status:
             robots_unreachable=await overview.unreachable_robots(connection),
             bounded=await reports.bounded(connection),
             held_back=await reports.held_back(connection),
-            duplicates=await duplicates.state(connection),
+            duplicates=await duplicates_storage.state(connection),
             alerts=await alert_messages.counts(connection),
             daemon=await standing(connection, db, last, now),
         )

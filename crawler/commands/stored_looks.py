@@ -1,4 +1,4 @@
-"""A look that a store has written down, as the exchange that it came of. Pure.
+"""A look that a store has written down, as the exchange that it came of.
 
 A store keeps what was found, not what went over the wire. Given back is what it knows: outcome,
 status and words as they were observed; the bytes of a content with its Content-Type, of which its
@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from crawler.network.fetch import Accept
-from crawler.replaying.playing import Played
-from crawler.urls import canonical
-from storage.looks import Look, LookPage
-from storage.records import FetchResult, Kind, Outcome, RobotsRecord, RobotsStanding, Role, Rung
+from freshet.crawler.network.fetch import Accept
+from freshet.crawler.replaying.playing import Played
+from freshet.crawler.urls import canonical
+from freshet.storage.host_state import RobotsRecord
+from freshet.storage.looks import Look, LookPage
+from freshet.storage.records import FetchResult
+from freshet.storage.words import Kind, Outcome, RobotsStanding, Role, Rung
 
 #: The reason of a redirect to another spelling of the same URL.
 _RESPELLED: Final = "respelled"

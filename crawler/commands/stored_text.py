@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import aiosqlite
 
-from crawler.parsing.blocks import Blocks
-from crawler.parsing.quarantine import Parser, Unparsable
-from storage import versions
-from storage.versions import StoredVersion
+from freshet.crawler.parsing.blocks import Blocks
+from freshet.crawler.parsing.quarantine import Parser, Unparsable
+from freshet.storage import versions
+from freshet.storage.versions import StoredVersion
 
 
 class NoText(Exception):

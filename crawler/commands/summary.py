@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from crawler.commands.display import counted_duplicates, show_line, show_list
-from crawler.commands.report import CrawlReport
-from crawler.pool import Ending
+from freshet.crawler.commands.display import counted_duplicates, show_line, show_list
+from freshet.crawler.commands.report import CrawlReport
+from freshet.crawler.pool import Ending
 
 _SHOWN = 20
 _REASONS_SHOWN = 4

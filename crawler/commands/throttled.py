@@ -9,12 +9,14 @@ from typing import Final
 
 import aiosqlite
 
-from crawler.admission.traps import TrapKind, TrapLimits, classify
-from crawler.commands.formats import require_readable
-from crawler.commands.sources.site_history import hosts_of
-from storage import copies, hosts, inquiries, throttles, yields
-from storage.throttles import Reach, Throttle
-from storage.yields import Yield
+from freshet.crawler.admission.traps import TrapKind, TrapLimits, classify
+from freshet.crawler.commands.formats import require_readable
+from freshet.crawler.commands.sources.site_history import hosts_of
+from freshet.storage import copies, hosts, inquiries
+from freshet.storage import throttles as throttles_storage
+from freshet.storage import yields as yields_storage
+from freshet.storage.throttles import Reach, Throttle
+from freshet.storage.yields import Yield
 
 #: URLs of one reason that are looked at for an example of each shape.
 _LOOKED_AT: Final = 5_000
@@ -59,9 +61,11 @@ async def throttled(db: Path, site: str) -> Throttled:
         return Throttled(
             site,
             {host_id: origins[host_id] for host_id in host_ids},
-            await throttles.reach(connection, host_ids),
-            await _with_examples(connection, await throttles.throttles(connection, host_ids)),
-            await yields.yields(connection, host_ids),
+            await throttles_storage.reach(connection, host_ids),
+            await _with_examples(
+                connection, await throttles_storage.throttles(connection, host_ids)
+            ),
+            await yields_storage.yields(connection, host_ids),
         )
 
 
@@ -92,7 +96,7 @@ async def _with_examples(
     wanted = {(each.host_id, each.kind) for each in found if each.example is None and each.held}
     examples: dict[tuple[int, str, str | None], str] = {}
     for host_id, kind in sorted(wanted):
-        for url in reversed(await throttles.held(connection, host_id, kind, _LOOKED_AT)):
+        for url in reversed(await throttles_storage.held(connection, host_id, kind, _LOOKED_AT)):
             sign = classify(url, TrapLimits())
             examples[host_id, kind, sign.shape if sign is not None else None] = url
     return [

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Final
 
-from crawler.commands.display import counted, plain, show_line, show_list
-from crawler.commands.throttled import Throttled, still, why
-from storage.throttles import Throttle
+from freshet.crawler.commands.display import counted, plain, show_line, show_list
+from freshet.crawler.commands.throttled import Throttled, still, why
+from freshet.storage.throttles import Throttle
 
-_HEADER: Final = ("held back", "what", "why", "still", "for example")
+_THROTTLED_HEADER: Final = ("held back", "what", "why", "still", "for example")
 #: Rows of the table; JSON has all.
 _SHOWN: Final = 40
 
@@ -24,7 +24,10 @@ def print_throttled(found: Throttled) -> None:
         return
     show_line(f"{known}{waiting}, {reach.held:,} held back", "bold")
     show_list(
-        "What was throttled", _HEADER, [_row(found, each) for each in found.throttles], _SHOWN
+        "What was throttled",
+        _THROTTLED_HEADER,
+        [_throttled_row(found, each) for each in found.throttles],
+        _SHOWN,
     )
     show_line(
         "Read: asked for, with an answer. Of their own: a text that no other page has, and more "
@@ -33,7 +36,7 @@ def print_throttled(found: Throttled) -> None:
     )
 
 
-def as_json(found: Throttled) -> dict[str, object]:
+def throttled_as_json(found: Throttled) -> dict[str, object]:
     """The same as JSON values; times in Unix seconds."""
     return {
         "site": found.site,
@@ -53,7 +56,9 @@ def as_json(found: Throttled) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _row(found: Throttled, each: Throttle) -> tuple[int, str, str, str | None, str | None]:
+def _throttled_row(
+    found: Throttled, each: Throttle
+) -> tuple[int, str, str, str | None, str | None]:
     origin = found.origins[each.host_id] if len(found.origins) > 1 else ""
     what = each.shape if each.shape is not None else each.kind
     return each.held, plain(f"{origin}{what}"), plain(why(each)), still(each), each.example

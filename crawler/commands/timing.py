@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-from scheduler.arguments import Floats
-from scheduler.recrawl.hearing import Hearing
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Beliefs, Refresher
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.recrawl.hearing import Hearing
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Beliefs, Refresher
+from freshet.scheduler.sources import Rows
 
 
 class Timed:
-    """A :class:`~scheduler.recrawl.refresher.Refresher` around another.
+    """A :class:`~freshet.scheduler.recrawl.refresher.Refresher` around another.
 
     ``told`` is given the name of a piece of work and its seconds, in whatever thread it was done.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from crawler.pacing import Pacer
+from freshet.crawler.pacing import Pacer
 
 log = logging.getLogger(__name__)
 

@@ -12,18 +12,18 @@ from typing import Final
 
 import numpy as np
 
-from crawler.commands.refreshing import refresher_of
-from crawler.commands.revelations import Revelations
-from scheduler import policy
-from scheduler.arguments import Bools, Floats
-from scheduler.policy import IndexPolicy, Policy, RatePolicy
-from scheduler.recrawl.guarded import Guarded
-from scheduler.recrawl.learning import Learning
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.news import News
-from scheduler.recrawl.refresher import Refresher
-from scheduler.recrawl.watchlist import Watchlist
-from scheduler.sources import Rows
+from freshet.crawler.commands.refreshing import refresher_of
+from freshet.crawler.commands.revelations import Revelations
+from freshet.scheduler import policy as policy_scheduler
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.policy import IndexPolicy, Policy, RatePolicy
+from freshet.scheduler.recrawl.guarded import Guarded
+from freshet.scheduler.recrawl.learning import Learning
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.news import News
+from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.sources import Rows
 
 #: Looks of which the price is the median worth, where no outlook tells it.
 _RECENT: Final = 200
@@ -136,7 +136,7 @@ def valuing(
 ) -> Valuing:
     """Learn what a daemon of this policy and budget has learnt from these news."""
     looks, row = news.looks, reveals.row
-    chosen, refresher, learning = policy.load(name), refresher_of(name), Learning()
+    chosen, refresher, learning = policy_scheduler.load(name), refresher_of(name), Learning()
     refresher.replan(budget, 0.0)
     refresher.add(pages.site, pages.area, pages.importance, pages.found)
     learning.add(pages.site, pages.importance, pages.found)

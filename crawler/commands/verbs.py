@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from crawler import __version__
+from freshet.crawler import __version__
 
 #: Where each verb is, in the order of the help.
 VERBS: Final[Mapping[str, str]] = {
@@ -58,7 +58,7 @@ def application(arguments: list[str]) -> typer.Typer:
     asked_for = arguments[:1] if arguments and arguments[0] in VERBS else VERBS
     for verb in asked_for:
         module, _, name = VERBS[verb].partition(".")
-        command = getattr(import_module(f"crawler.commands.{module}"), name)
+        command = getattr(import_module(f"freshet.crawler.commands.{module}"), name)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=verb)
         else:

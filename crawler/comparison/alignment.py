@@ -1,4 +1,4 @@
-"""Two versions of a page as lists of blocks, aligned. Pure.
+"""Two versions of a page as lists of blocks, aligned.
 
 **Method.** Blocks are paired in order, so that the pairs share the most words in sum (dynamic
 programming, after the equal beginning and end are set aside): equal pairs were kept, alike ones
@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import Final
 
-from crawler.comparison.words import Run, compare_words, shared_words, words_of
+from freshet.crawler.comparison.words import Run, compare_words, shared_words, words_of
 
 #: Blocks that share fewer of their words are two blocks, not one that was edited.
 _EDITED: Final = 0.5

@@ -1,12 +1,12 @@
-"""A change in one line. Pure."""
+"""A change in one line."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from crawler.comparison.alignment import AlignedBlock, Change, counts
-from crawler.comparison.words import Run
+from freshet.crawler.comparison.alignment import AlignedBlock, Change, counts
+from freshet.crawler.comparison.words import Run
 
 _MARKS: Final = {Change.ADDED: "+", Change.REMOVED: "−"}
 #: Words of an edited block that are shown before and after what changed.
@@ -17,7 +17,7 @@ _ELLIPSIS: Final = "…"
 def in_one_line(aligned: Sequence[AlignedBlock], width: int = 100) -> str:
     """What a reader wants to know first: the first edit, addition or removal, and how many more.
 
-    >>> from crawler.comparison.alignment import align
+    >>> from freshet.crawler.comparison.alignment import align
     >>> in_one_line(align(["Price: 10.99 each"], ["Price: 11.49 each"]))
     '“Price: 10.99 → 11.49 each”'
     """

@@ -1,4 +1,4 @@
-"""What changed within a block, word by word. Pure."""
+"""What changed within a block, word by word."""
 
 from __future__ import annotations
 

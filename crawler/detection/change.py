@@ -1,4 +1,4 @@
-"""Change detection: a ladder that stops at the first rung that decides. Pure.
+"""Change detection: a ladder that stops at the first rung that decides.
 
     304         the server says so: :data:`NOT_MODIFIED`
     body        equal digests of the bytes: :func:`judge_body`, before the page is parsed
@@ -8,7 +8,7 @@
     flip        that alternate between earlier versions
     blocks      what else differs, block by block, and how much
 
-The last four are :func:`crawler.detection.judging.judge_blocks`.
+The last four are :func:`freshet.crawler.detection.judging.judge_blocks`.
 
 Whether a page changed is decided exactly, by digests; MinHash only says how much. Error
 pages never come here: a failed fetch is no version of a page.
@@ -19,7 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from storage.records import Digests, Kind, Rung
+from freshet.storage.records import Digests
+from freshet.storage.words import Kind, Rung
 
 
 @dataclass(frozen=True, slots=True)

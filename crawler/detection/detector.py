@@ -12,12 +12,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from crawler.detection.change import Verdict, judge_text
-from crawler.detection.judging import Judgement, judge_blocks
-from crawler.detection.memory import PageRecord
-from crawler.detection.sketch import Sketch, resemblance
-from crawler.detection.templates import HostRun, Template
-from storage.records import Amendment, DueUrl, Kind, PageHistory, Rung
+from freshet.crawler.detection.change import Verdict, judge_text
+from freshet.crawler.detection.judging import Judgement, judge_blocks
+from freshet.crawler.detection.memory import PageRecord
+from freshet.crawler.detection.sketch import Sketch, resemblance
+from freshet.crawler.detection.templates import HostRun, Template
+from freshet.storage.corrections import Amendment
+from freshet.storage.records import DueUrl, PageHistory
+from freshet.storage.words import Kind, Rung
 
 #: Pages of a host whose sketches are read to learn its template.
 SAMPLE_PAGES: Final = 32

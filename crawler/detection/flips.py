@@ -1,4 +1,4 @@
-"""Flips: a page that alternates between variants (A/B tests, rotating adverts). Pure.
+"""Flips: a page that alternates between variants (A/B tests, rotating adverts).
 
 A single return to an earlier text is a revert, which somebody made: a change. A page that
 goes back and forth serves variants: so a block counts as a variant from its second return
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 #: Visits within which variants must come back.
-WINDOW: Final = 8
+FLIP_WINDOW: Final = 8
 #: Times that a variant must have been seen, with an absence in between.
 _APPEARANCES: Final = 2
 
@@ -47,11 +47,11 @@ class Presence:
     @property
     def forgotten(self) -> bool:
         """Whether nothing was seen of its coming and going for the whole window."""
-        return self.visits in {0, (1 << WINDOW) - 1}
+        return self.visits in {0, (1 << FLIP_WINDOW) - 1}
 
     def after(self, *, present: bool, visits: int = 1) -> Presence:
         """The presence after some visits that all found the same."""
         history = self.visits
-        for _ in range(min(visits, WINDOW)):
-            history = (history << 1 | present) & ((1 << WINDOW) - 1)
+        for _ in range(min(visits, FLIP_WINDOW)):
+            history = (history << 1 | present) & ((1 << FLIP_WINDOW) - 1)
         return Presence(history)

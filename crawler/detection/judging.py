@@ -1,8 +1,8 @@
-"""The last rungs of the ladder: what differs between two texts, and whether it counts. Pure.
+"""The last rungs of the ladder: what differs between two texts, and whether it counts.
 
 A difference is explained block by block. Volatile blocks (:mod:`~crawler.detection.volatility`)
 are explained by the page's own history, frame by the host's template
-(:mod:`~crawler.detection.templates`), variants by earlier versions
+(:mod:`~freshet.crawler.detection.templates`), variants by earlier versions
 (:mod:`~crawler.detection.flips`). What nothing explains is a change, be it one word: there is
 no threshold on its size unless the user sets one.
 
@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from crawler.detection.change import Verdict
-from crawler.detection.flips import Presence
-from crawler.detection.layout import Difference, Item, Layout, Slot, difference
-from crawler.detection.memory import (
+from freshet.crawler.detection.change import Verdict
+from freshet.crawler.detection.flips import Presence
+from freshet.crawler.detection.layout import Difference, Item, Layout, Slot, difference
+from freshet.crawler.detection.memory import (
     MOST_BLOCKS,
     MOST_SLOTS,
     Delta,
@@ -28,11 +28,12 @@ from crawler.detection.memory import (
     bounded,
     is_near,
 )
-from crawler.detection.renaming import new_names
-from crawler.detection.sketch import Sketch, resemblance
-from crawler.detection.templates import HostRun, Template, frame_items
-from crawler.detection.volatility import STREAK, STREAK_AGAINST_THE_SITE, SlotHistory
-from storage.records import Amendment, Kind, Rung
+from freshet.crawler.detection.renaming import new_names
+from freshet.crawler.detection.sketch import Sketch, resemblance
+from freshet.crawler.detection.templates import HostRun, Template, frame_items
+from freshet.crawler.detection.volatility import STREAK, STREAK_AGAINST_THE_SITE, SlotHistory
+from freshet.storage.corrections import Amendment
+from freshet.storage.words import Kind, Rung
 
 #: Stands for the order of all blocks among the slots.
 ORDER: Final[Slot] = ((1 << 64) - 1, 0)

@@ -1,4 +1,4 @@
-"""What differs between two versions of a text, block by block, and where. Pure.
+"""What differs between two versions of a text, block by block, and where.
 
 A block is known by its digest, and stands at a *slot*: a place (equal for all rows of a
 list) and an ordinal among the blocks at that place, from the front (0, 1 …) or from the back
@@ -14,7 +14,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from crawler.detection.sketch import Sketch
+from freshet.crawler.detection.sketch import Sketch
 
 #: A place, and an ordinal among the blocks there.
 Slot: TypeAlias = tuple[int, int]

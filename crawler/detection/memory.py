@@ -1,4 +1,4 @@
-"""What is remembered of one page between visits, beside its last sketch. Pure.
+"""What is remembered of one page between visits, beside its last sketch.
 
 Bounded: some tens of slots and blocks, those that changed; a page that never changed has no
 memory. Kept as versioned bytes, of which a page that a stamp makes differ has some 150.
@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from crawler.detection.flips import Presence
-from crawler.detection.layout import Item, Layout, Slot
-from crawler.detection.sketch import Sketch
-from crawler.detection.volatility import SlotHistory
-from storage.records import Kind, PageHistory
+from freshet.crawler.detection.flips import Presence
+from freshet.crawler.detection.layout import Item, Layout, Slot
+from freshet.crawler.detection.sketch import Sketch
+from freshet.crawler.detection.volatility import SlotHistory
+from freshet.storage.records import PageHistory
+from freshet.storage.words import Kind
 
 #: The version of the format.
 VERSION: Final = 1

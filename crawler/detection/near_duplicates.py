@@ -1,4 +1,4 @@
-"""Near-duplicates: pages that are one page under several URLs, found by LSH. Pure.
+"""Near-duplicates: pages that are one page under several URLs, found by LSH.
 
 Locality-sensitive hashing of MinHash values (P. Indyk and R. Motwani 1998; the bands of
 J. Leskovec, A. Rajaraman and J. Ullman, "Mining of Massive Datasets", section 3.4): ``b``
@@ -22,7 +22,7 @@ from itertools import chain, islice
 from statistics import NormalDist
 from typing import Final
 
-from crawler.detection.sketch import PERMUTATIONS, Resemblance, Sketch, resemblance
+from freshet.crawler.detection.sketch import PERMUTATIONS, Resemblance, Sketch, resemblance
 
 #: Texts of fewer different shingles are one page only if they are equal.
 LEAST_SHINGLES: Final = 20

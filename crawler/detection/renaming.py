@@ -1,4 +1,4 @@
-"""Places that got another name: a rebuild of a site gives its wrappers other classes. Pure.
+"""Places that got another name: a rebuild of a site gives its wrappers other classes.
 
 What a block at such a place was before is still known: the blocks that stand in both texts say
 which place became which, and where nothing at a place stayed, so does the same gap between two
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from crawler.detection.layout import Layout
+from freshet.crawler.detection.layout import Layout
 
 _Anchor = tuple[int, int]
 

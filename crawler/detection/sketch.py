@@ -1,4 +1,4 @@
-"""The sketch of a page: digests, and MinHash values of its main text's shingles. Pure.
+"""The sketch of a page: digests, and MinHash values of its main text's shingles.
 
 The set compared is that of the 4-word shingles of the main text as one stream of words.
 Of each set the sketch keeps the minima of 128 permutations (A. Broder, "On the resemblance
@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from crawler.detection.word_hashes import Words32, Words64, word_hashes
+from freshet.crawler.detection.word_hashes import Words32, Words64, word_hashes
 
 #: The version of the format and of every hash in it. Versions before the first release,
 #: 1 and 2, are not read.
@@ -115,7 +115,7 @@ def text_digest(blocks: Iterable[str]) -> bytes:
 def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch:
     """Reduce a main text. A text of fewer than four words is a single shingle.
 
-    ``places`` say where the blocks stand (:mod:`crawler.parsing.blocks`), if that is known.
+    ``places`` say where the blocks stand (:mod:`freshet.crawler.parsing.blocks`), if that is known.
     """
     shingles = _distinct(_shingles(word_hashes(blocks)))
     digests = b"".join(map(_block_digest, blocks))

@@ -1,4 +1,4 @@
-"""Templates: what the pages of a host have in common is frame. Pure.
+"""Templates: what the pages of a host have in common is frame.
 
 Three kinds of evidence, each from at least three pages and a fifth of those looked at:
 
@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from crawler.detection.layout import Item, Slot
-from crawler.detection.memory import Delta, PageRecord
-from storage.records import Kind
+from freshet.crawler.detection.layout import Item, Slot
+from freshet.crawler.detection.memory import Delta, PageRecord
+from freshet.storage.words import Kind
 
 #: Pages, and the share of those looked at, that make a template.
 LEAST_PAGES: Final = 3

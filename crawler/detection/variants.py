@@ -1,4 +1,4 @@
-"""Why one page has several URLs: what tells the URL of a duplicate from its page's. Pure."""
+"""Why one page has several URLs: what tells the URL of a duplicate from its page's."""
 
 from __future__ import annotations
 

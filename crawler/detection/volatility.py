@@ -1,4 +1,4 @@
-"""Volatility: a block that is another at every visit is frame. Pure.
+"""Volatility: a block that is another at every visit is frame.
 
 Invariant: a slot is volatile from the third comparison in a row at which its block was
 replaced, and content again once it has stood still at two in a row. Consequence: a stamp, a

@@ -1,4 +1,4 @@
-"""Words of a text, each as 32 bits: all at once, without an object for any of them. Pure.
+"""Words of a text, each as 32 bits: all at once, without an object for any of them.
 
 A word is a polynomial in its bytes (R. Karp, M. Rabin, "Efficient randomized pattern-matching
 algorithms", 1987), here modulo 2**64: of sums over all bytes so far the difference at a word's

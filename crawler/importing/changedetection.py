@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Final, TypeAlias
 
-from crawler.importing.entries import Entry, Site, Skipped, Unreadable
+from freshet.crawler.importing.entries import Entry, Site, Skipped, Unreadable
 
 #: Of JSON in all; ten thousand watches with their filters come to some 30 MB.
 MAX_BYTES: Final = 64 * 1024 * 1024

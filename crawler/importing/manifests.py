@@ -11,23 +11,23 @@ from collections.abc import Callable, Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from crawler.importing.entries import Entry, Site, Skipped, Unreadable
-from crawler.parsing.sitemaps import Sitemap, SitemapKind, SitemapLimits, parse_sitemap
+from freshet.crawler.importing.entries import Entry, Site, Skipped, Unreadable
+from freshet.crawler.parsing.sitemaps import Sitemap, SitemapKind, SitemapLimits, parse_sitemap
 
 #: The protocol's bound, packed or not.
-MAX_BYTES: Final = SitemapLimits().max_bytes
+MANIFEST_MAX_BYTES: Final = SitemapLimits().max_bytes
 _MAX_SITEMAPS: Final = 1_000
 #: A file beside the index: no folder, nothing hidden, no way up.
 _PLAIN_NAME: Final = re.compile(r"[\w-][\w.-]*")
 
 
-def read(data: bytes, beside: Callable[[str], bytes | None]) -> list[Entry]:
+def read_manifest(data: bytes, beside: Callable[[str], bytes | None]) -> list[Entry]:
     """The pages, in the order of the file; ``beside`` gives the file of a name, if there is one.
 
     Raises:
         Unreadable: it is no sitemap, or nothing of it can be read.
     """
-    sitemap = _parsed(data)
+    sitemap = _parsed_yaml(data)
     if sitemap.kind is not SitemapKind.INDEX:
         return list(_pages(sitemap, ""))
     found: list[Entry] = []
@@ -48,7 +48,7 @@ def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Itera
         yield Skipped(where, url, "not beside the index; nothing is fetched")
         return
     try:
-        sitemap = _parsed(data)
+        sitemap = _parsed_yaml(data)
     except Unreadable as reason:
         yield Skipped(where, url, str(reason))
         return
@@ -58,7 +58,7 @@ def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Itera
     yield from _pages(sitemap, f"{name}, ")
 
 
-def _parsed(data: bytes) -> Sitemap:
+def _parsed_yaml(data: bytes) -> Sitemap:
     sitemap = parse_sitemap(data)
     if sitemap.kind is SitemapKind.UNKNOWN or (sitemap.problem and not sitemap.entries):
         raise Unreadable(f"not a sitemap: {sitemap.problem or 'it has no entries'}")

@@ -1,4 +1,4 @@
-"""Adding sites to a site list, of which what is there stays as it is. Pure.
+"""Adding sites to a site list, of which what is there stays as it is.
 
 Invariant: the new list begins with the bytes of the old one, and reading it gives every site that
 was added. Consequence: adding the same sites again adds nothing.
@@ -11,9 +11,9 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from crawler.admission.sites import Header, csv_header, read_sites, seeds_from_arguments
-from crawler.importing.entries import Entry, Site, Skipped, Unreadable
-from crawler.urls import canonical
+from freshet.crawler.admission.sites import Header, csv_header, read_sites, seeds_from_arguments
+from freshet.crawler.importing.entries import Entry, Site, Skipped, Unreadable
+from freshet.crawler.urls import canonical
 
 _NAME_COLUMNS = ("name", "title", "note", "comment")
 #: Of a table that is begun.

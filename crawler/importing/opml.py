@@ -8,19 +8,19 @@ from __future__ import annotations
 from typing import Final
 from xml.parsers import expat
 
-from crawler.importing.entries import Entry, Site, Skipped, Unreadable
+from freshet.crawler.importing.entries import Entry, Site, Skipped, Unreadable
 
-MAX_BYTES: Final = 16 * 1024 * 1024
+OPML_MAX_BYTES: Final = 16 * 1024 * 1024
 
 
-def read(data: bytes) -> list[Entry]:
+def read_opml(data: bytes) -> list[Entry]:
     """The outlines that name a page or a feed, in the order of the document.
 
     Raises:
         Unreadable: it is not well-formed, not OPML, too large, or declares a document type.
     """
-    if len(data) > MAX_BYTES:
-        raise Unreadable(f"larger than {MAX_BYTES // 1024**2} MiB")
+    if len(data) > OPML_MAX_BYTES:
+        raise Unreadable(f"larger than {OPML_MAX_BYTES // 1024**2} MiB")
     outlines = _Outlines()
     try:
         outlines.parser.Parse(data.lstrip(), True)

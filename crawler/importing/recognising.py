@@ -1,12 +1,12 @@
-"""Which format a list is in, by what it begins with. Pure."""
+"""Which format a list is in, by what it begins with."""
 
 from __future__ import annotations
 
 import re
 from enum import StrEnum
 
-from crawler.importing.entries import Unreadable
-from crawler.parsing.sitemaps import looks_like_sitemap
+from freshet.crawler.importing.entries import Unreadable
+from freshet.crawler.parsing.sitemaps import looks_like_sitemap
 
 #: So many bytes of the beginning are looked at.
 SNIFFED_BYTES = 4_096

@@ -12,10 +12,10 @@ from typing import Final
 
 import yaml
 
-from crawler.importing.entries import Entry, Site, Skipped, Unreadable
+from freshet.crawler.importing.entries import Entry, Site, Skipped, Unreadable
 
 #: Jobs are written by hand.
-MAX_BYTES: Final = 4 * 1024 * 1024
+URLWATCH_MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_DEPTH: Final = 32
 #: What says nothing that would be missed: identity, and how a request is made.
 _PLAIN: Final = frozenset(
@@ -28,14 +28,14 @@ _SHOWN: Final = 40
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
-def read(data: bytes) -> list[Entry]:
+def read_urlwatch(data: bytes) -> list[Entry]:
     """The jobs, in their order.
 
     Raises:
         Unreadable: it is not YAML, too large, too deep, or has references.
     """
-    if len(data) > MAX_BYTES:
-        raise Unreadable(f"larger than {MAX_BYTES // 1024**2} MiB")
+    if len(data) > URLWATCH_MAX_BYTES:
+        raise Unreadable(f"larger than {URLWATCH_MAX_BYTES // 1024**2} MiB")
     try:
         text = data.decode("utf-8-sig")
         _vet(text)

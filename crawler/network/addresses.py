@@ -1,4 +1,4 @@
-"""Which network addresses may be contacted. Pure.
+"""Which network addresses may be contacted.
 
 A page must not be able to send the crawler to machines that only its owner can reach. Each
 connect is judged by the address itself, whatever name or spelling led to it.
@@ -8,14 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
 
 Address = IPv4Address | IPv6Address

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 
-from crawler.network.decoding import BoundedDecoder
-from crawler.network.responses import looks_binary
-from crawler.network.transport import Unfetched
-from storage.records import Outcome
+from freshet.crawler.network.decoding import BoundedDecoder
+from freshet.crawler.network.responses import looks_binary
+from freshet.crawler.network.transport import Unfetched
+from freshet.storage.words import Outcome
 
 #: Bytes, wire and decoded together, after which other tasks get their turn.
 _TURN_BYTES = 256 * 1024

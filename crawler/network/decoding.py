@@ -1,4 +1,4 @@
-"""Content codings undone in bounded steps (RFC 9110, section 8.4.1). Pure.
+"""Content codings undone in bounded steps (RFC 9110, section 8.4.1).
 
 A compressed body is a program that writes memory: 66 kB of zstd can stand for 8 GB. So no
 step here makes more than a few MiB whatever it is fed, and the total has a hard limit,

@@ -20,9 +20,9 @@ from aiohttp.abc import AbstractResolver
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from crawler.network.addresses import AddressGuard, is_disguised
-from crawler.network.body import Body, Intake, Pace
-from crawler.network.responses import (
+from freshet.crawler.network.addresses import AddressGuard, is_disguised
+from freshet.crawler.network.body import Body, Intake, Pace
+from freshet.crawler.network.responses import (
     RawHeaders,
     Verdict,
     first_header,
@@ -31,14 +31,15 @@ from crawler.network.responses import (
     media_type,
     retry_after_s,
 )
-from crawler.network.transport import (
+from freshet.crawler.network.transport import (
     Response,
     Unfetched,
     guarded_connector,
     own_failures,
     response_class,
 )
-from storage.records import FetchResult, Outcome, Validators
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
 
 log = logging.getLogger(__name__)
 

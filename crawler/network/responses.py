@@ -1,4 +1,4 @@
-"""What the head of a response means for a crawler (RFC 9110). Pure."""
+"""What the head of a response means for a crawler (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from calendar import timegm
 from dataclasses import dataclass
 from email.utils import parsedate_tz
 
-from crawler.urls import is_http, resolve
-from storage.records import Outcome
+from freshet.crawler.urls import is_http, resolve
+from freshet.storage.words import Outcome
 
 #: Names and values as they came, in order.
 RawHeaders = tuple[tuple[bytes, bytes], ...]

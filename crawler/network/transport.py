@@ -16,10 +16,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import LineTooLong
 
-from crawler.network.addresses import AddressGuard
-from crawler.network.decoding import CorruptBody, UnsupportedCoding
-from crawler.network.resolver import NoSuchHost
-from storage.records import Outcome
+from freshet.crawler.network.addresses import AddressGuard
+from freshet.crawler.network.decoding import CorruptBody, UnsupportedCoding
+from freshet.crawler.network.resolver import NoSuchHost
+from freshet.storage.words import Outcome
 
 #: What OpenSSL says when the peer speaks something else, plain HTTP for one.
 _NOT_TLS = frozenset(

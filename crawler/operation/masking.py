@@ -1,4 +1,4 @@
-"""Secrets taken out of texts that go into logs. Pure.
+"""Secrets taken out of texts that go into logs.
 
 Known by where they stand: the user information of a URL, query parameters and assignments with a
 telling name, header values that authenticate, bearer tokens, and the paths of webhooks whose

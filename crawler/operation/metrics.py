@@ -22,17 +22,11 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from crawler.operation.vitality import State
-from storage.records import (
-    Acknowledged,
-    Entry,
-    HostState,
-    Outlook,
-    RobotsVisit,
-    Role,
-    SeedsSettled,
-    Visit,
-)
+from freshet.crawler.operation.vitality import State
+from freshet.storage.host_state import HostState
+from freshet.storage.outlook import Outlook
+from freshet.storage.records import Acknowledged, Entry, RobotsVisit, SeedsSettled, Visit
+from freshet.storage.words import Role
 
 _LAG_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
 _WORK_BUCKETS: Final = (0.001, 0.01, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0)

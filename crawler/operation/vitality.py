@@ -1,4 +1,4 @@
-"""Whether a daemon lives, and whether it does what it should. Pure.
+"""Whether a daemon lives, and whether it does what it should.
 
 *Alive* is what the watchdog asks: a process that is not is killed, so it counts only what a new
 start would mend. *Healthy* is what people and their monitoring ask: it counts all that keeps the

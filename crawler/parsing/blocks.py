@@ -1,4 +1,4 @@
-"""Blocks: the pieces of a main text, each with its kind and its place in the page. Pure.
+"""Blocks: the pieces of a main text, each with its kind and its place in the page.
 
 A place is a hash of the path of block-level elements above a block, each by its tag and by
 what its id and classes tell. Numbers are no part of it: the rows of a table share a place,

@@ -1,4 +1,4 @@
-"""JSON as text: each value is a block, its place the path of keys that leads to it. Pure.
+"""JSON as text: each value is a block, its place the path of keys that leads to it.
 
 Consequence: neither white space nor the order of an object's keys is a change (RFC 8259,
 section 4, gives it no meaning), and a key whose value is new at every visit is learnt as
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from crawler.parsing.blocks import ROOT, BlockKind, Blocks, below
+from freshet.crawler.parsing.blocks import ROOT, BlockKind, Blocks, below
 
 #: Values beyond these are not read: such a document is judged by its lines.
 _MOST_VALUES = 20_000

@@ -1,4 +1,4 @@
-"""The links of HTTP Link headers (RFC 8288). Pure."""
+"""The links of HTTP Link headers (RFC 8288)."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from crawler.parsing.markup import Markup
-from crawler.parsing.tags import Tag
-from crawler.urls import canonical, resolve_all
-from storage.records import Links
+from freshet.crawler.parsing.markup import Markup
+from freshet.crawler.parsing.tags import Tag
+from freshet.crawler.urls import canonical, resolve_all
+from freshet.storage.targets import Links
 
 _ANCHOR_CHARACTERS: Final = 200
 _BATCH: Final = 1024

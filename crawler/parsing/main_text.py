@@ -18,12 +18,12 @@ from operator import attrgetter
 from typing import Final
 from unicodedata import normalize
 
-from crawler.parsing import tags
-from crawler.parsing.blocks import ROOT, BlockKind, Blocks, below, kind_of, within
-from crawler.parsing.boilerplate import is_stamp
-from crawler.parsing.markup import Markup, plain
-from crawler.parsing.selectors import INCLUDED, MARK
-from crawler.parsing.tags import IN_ARTICLE, IN_LINK, IN_LIST, IN_MAIN, IN_TABLE, Tag
+from freshet.crawler.parsing import tags
+from freshet.crawler.parsing.blocks import ROOT, BlockKind, Blocks, below, kind_of, within
+from freshet.crawler.parsing.boilerplate import is_stamp
+from freshet.crawler.parsing.markup import Markup, plain
+from freshet.crawler.parsing.selectors import INCLUDED, MARK
+from freshet.crawler.parsing.tags import IN_ARTICLE, IN_LINK, IN_LIST, IN_MAIN, IN_TABLE, Tag
 
 #: The share of the page's text that the main element, or else the articles, must hold to be
 #: taken for the whole of the main text.

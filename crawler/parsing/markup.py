@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from crawler.parsing.tags import Tag, understood
+from freshet.crawler.parsing.tags import Tag, understood
 
 _TAG: Final = re.compile("<([^>]*)>")
 _COMMENT: Final = "<!--"

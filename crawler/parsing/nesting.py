@@ -1,4 +1,4 @@
-"""How hard a body will be on the HTML parser, judged from its bytes. Pure.
+"""How hard a body will be on the HTML parser, judged from its bytes.
 
 Lexbor is fast on what people write and quadratic on some of what they do not: an open
 block element is looked past at every later block's start tag, a formatting element left open

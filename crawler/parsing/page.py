@@ -16,17 +16,17 @@ from typing import Final
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from crawler.parsing.blocks import Blocks
-from crawler.parsing.charset import decode
-from crawler.parsing.json_text import is_json, json_text, media_type
-from crawler.parsing.links import page_links
-from crawler.parsing.main_text import main_text, plain_text
-from crawler.parsing.markup import Markup, read
-from crawler.parsing.pdf import is_pdf, pdf_text
-from crawler.parsing.references import HUB_RELATIONS, is_feed, relations
-from crawler.parsing.selectors import NO_HINTS, SelectorHints
-from crawler.urls import is_http, resolve, without_fragment
-from storage.records import Links
+from freshet.crawler.parsing.blocks import Blocks
+from freshet.crawler.parsing.charset import decode
+from freshet.crawler.parsing.json_text import is_json, json_text, media_type
+from freshet.crawler.parsing.links import page_links
+from freshet.crawler.parsing.main_text import main_text, plain_text
+from freshet.crawler.parsing.markup import Markup, read
+from freshet.crawler.parsing.pdf import is_pdf, pdf_text
+from freshet.crawler.parsing.references import HUB_RELATIONS, is_feed, relations
+from freshet.crawler.parsing.selectors import NO_HINTS, SelectorHints
+from freshet.crawler.urls import is_http, resolve, without_fragment
+from freshet.storage.targets import Links
 
 #: Without mutation events: with them every ``option`` costs a walk over all those before.
 _OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value

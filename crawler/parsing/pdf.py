@@ -1,4 +1,4 @@
-"""PDF by digest, without what a program writes anew each time it makes the file. Pure.
+"""PDF by digest, without what a program writes anew each time it makes the file.
 
 A site that makes its PDFs on request stamps each with the time and an identifier (ISO 32000-1,
 sections 14.3 and 14.4). Left out where they stand in the open, these are no change. What stands
@@ -12,7 +12,7 @@ import re
 from hashlib import blake2b
 from typing import Final
 
-from crawler.parsing.blocks import ROOT, BlockKind, Blocks, below
+from freshet.crawler.parsing.blocks import ROOT, BlockKind, Blocks, below
 
 _TYPES: Final = frozenset({"application/pdf", "application/x-pdf"})
 _STRING: Final = rb"(?:\((?:[^()\\]|\\.)*+\)|<[0-9A-Fa-f\s]*+>)"

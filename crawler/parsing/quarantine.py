@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar, TypeVarTuple, cast
 
-from crawler.parsing.feeds import Feed, read_feed
-from crawler.parsing.nesting import is_calm
-from crawler.parsing.page import ParsedPage, parse
-from crawler.parsing.quarantine_worker import FRAME, read_page
-from crawler.parsing.selectors import NO_SITE_HINTS, SiteHints
+from freshet.crawler.parsing.feeds import Feed, read_feed
+from freshet.crawler.parsing.nesting import is_calm
+from freshet.crawler.parsing.page import ParsedPage, parse
+from freshet.crawler.parsing.quarantine_worker import FRAME, read_page
+from freshet.crawler.parsing.selectors import NO_SITE_HINTS, SiteHints
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
@@ -156,7 +156,7 @@ class _Worker:
 async def _started(time_limit_s: float) -> Process:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "crawler.parsing.quarantine_worker"),
+        *("-m", "freshet.crawler.parsing.quarantine_worker"),
         *(str(time_limit_s + _GRACE_S), str(_MEMORY_LIMIT_BYTES), str(os.getpid())),
         stdin=PIPE,
         stdout=PIPE,

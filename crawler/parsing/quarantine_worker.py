@@ -22,9 +22,9 @@ from pathlib import Path
 from struct import Struct
 from typing import IO, Any, Final
 
-from crawler.parsing.nesting import max_depth, start_tags
-from crawler.parsing.page import ParsedPage, is_plain, parse
-from crawler.parsing.selectors import NO_HINTS, SelectorHints
+from freshet.crawler.parsing.nesting import max_depth, start_tags
+from freshet.crawler.parsing.page import ParsedPage, is_plain, parse
+from freshet.crawler.parsing.selectors import NO_HINTS, SelectorHints
 
 #: The length that precedes every message, in both directions.
 FRAME: Final = Struct(">Q")
@@ -45,7 +45,7 @@ def read_page(
     max_links: int,
     hints: SelectorHints = NO_HINTS,
 ) -> ParsedPage:
-    """As :func:`crawler.parsing.page.parse`, but refuse what is hopelessly deep.
+    """As :func:`freshet.crawler.parsing.page.parse`, but refuse what is hopelessly deep.
 
     Raises:
         TooDeepError: the tree would be more than 20,000 levels deep.

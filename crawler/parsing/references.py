@@ -1,11 +1,11 @@
-"""Which elements lead to other pages, and to which: links by tag and attributes. Pure."""
+"""Which elements lead to other pages, and to which: links by tag and attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from crawler.urls import reference_head
+from freshet.crawler.urls import reference_head
 
 #: Relations of a ``link`` element that lead to another page for people (HTML, section 4.6.7;
 #: older names from HTML 4.01, section 6.12). ``canonical`` is among them because the page

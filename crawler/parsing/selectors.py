@@ -1,4 +1,4 @@
-"""Hints by CSS selector: what a user knows of a site's main text. Pure."""
+"""Hints by CSS selector: what a user knows of a site's main text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
-from crawler.urls import origin
+from freshet.crawler.urls import origin
 
 #: The attribute by which what was selected is known in the tree, and its values.
 MARK: Final = "data-freshet"

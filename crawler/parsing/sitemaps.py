@@ -15,8 +15,8 @@ from enum import StrEnum
 from itertools import chain
 from xml.parsers import expat
 
-from crawler.parsing.gunzip import BrokenGzip, TooLong, gunzipped
-from crawler.urls import site_key
+from freshet.crawler.parsing.gunzip import BrokenGzip, TooLong, gunzipped
+from freshet.crawler.urls import site_key
 
 _MAX_TOKEN_BYTES = 1024 * 1024
 _MAX_LASTMOD_CHARS = 64
@@ -114,7 +114,7 @@ def looks_like_feed(body_prefix: bytes) -> bool:
 def entry_allowed(entry_url: str, sitemap_url: str, naming_origins: Collection[str]) -> bool:
     """Whether a sitemap may speak for the site of an entry.
 
-    It may for its own site (:func:`crawler.urls.site_key`: scheme and ``www.`` aside) and
+    It may for its own site (:func:`freshet.crawler.urls.site_key`: scheme and ``www.`` aside) and
     for those whose robots.txt names it (sitemaps.org, "Sitemaps & Cross Submits");
     ``naming_origins`` are their origins. The protocol's rule that a sitemap covers only
     the paths below its own is not kept: sites do not keep it.

@@ -13,8 +13,8 @@ from html import unescape
 from sys import intern
 from typing import Final, NamedTuple
 
-from crawler.parsing.blocks import BlockKind, kind_of, named
-from crawler.parsing.boilerplate import (
+from freshet.crawler.parsing.blocks import BlockKind, kind_of, named
+from freshet.crawler.parsing.boilerplate import (
     FRAME_TAGS,
     INVISIBLE_TAGS,
     PAGE_EDGE_TAGS,
@@ -22,9 +22,9 @@ from crawler.parsing.boilerplate import (
     is_frame_role,
     is_hidden,
 )
-from crawler.parsing.references import reference
-from crawler.parsing.selectors import IGNORED, MARK
-from crawler.urls import reference_head
+from freshet.crawler.parsing.references import reference
+from freshet.crawler.parsing.selectors import IGNORED, MARK
+from freshet.crawler.urls import reference_head
 
 # What the walk for the main text does at a tag; 0 is nothing.
 PASS: Final = 0
@@ -83,10 +83,10 @@ class Tag(NamedTuple):
     """A start tag, or an end tag (``ends``) with the name of its element.
 
     ``step`` is what the walk for the main text does here, ``spared`` what it does where the
-    frame counts; ``kind``, ``zone`` and ``place`` (as :func:`crawler.parsing.blocks.named`
+    frame counts; ``kind``, ``zone`` and ``place`` (as :func:`freshet.crawler.parsing.blocks.named`
     says) are those of an element at block level; ``holds_main`` says that it is by its own
     words the main element; ``tells`` that it says something about the page; ``link`` is what
-    :func:`crawler.parsing.references.reference` says. The ``attributes`` are not kept of
+    :func:`freshet.crawler.parsing.references.reference` says. The ``attributes`` are not kept of
     elements of which nothing else is asked.
     """
 

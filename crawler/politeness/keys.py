@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from crawler.urls import origin, registrable_domain
+from freshet.crawler.urls import origin, registrable_domain
 
 _DEFAULT_PORTS = frozenset({80, 443})
 

@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from random import Random
 
-from crawler.politeness.lanes import NO_ADDRESS, Answer, PolitenessRules, answer_of, back_off_s
-from storage.records import DueUrl, FetchResult, Kind, Observation, Visit
+from freshet.crawler.politeness.lanes import (
+    NO_ADDRESS,
+    Answer,
+    PolitenessRules,
+    answer_of,
+    back_off_s,
+)
+from freshet.storage.records import DueUrl, FetchResult, Observation, Visit
+from freshet.storage.words import Kind
 
 _FINAL = frozenset(
     {
@@ -19,7 +26,7 @@ _FINAL = frozenset(
 )  # fmt: skip
 
 
-class Retrying:
+class FailureRetries:
     """Turns failures into visits; ``attempts`` is how often a URL is tried in one run.
 
     In a ``lasting`` run URLs of a name without an address wait with their host.

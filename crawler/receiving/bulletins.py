@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from crawler.parsing.quarantine import Parser, Unparsable
-from crawler.parsing.sitemaps import looks_like_feed
-from crawler.receiving.buckets import Buckets, Flow
-from crawler.receiving.subscriber import Subscriber
-from crawler.urls import origin
-from storage.records import Subscription
+from freshet.crawler.parsing.quarantine import Parser, Unparsable
+from freshet.crawler.parsing.sitemaps import looks_like_feed
+from freshet.crawler.receiving.buckets import Buckets, Flow
+from freshet.crawler.receiving.subscriber import Subscriber
+from freshet.crawler.urls import origin
+from freshet.storage.subscribing import Subscription
 
 _READ: Final = Flow(1.0, 1.0 / 300.0)
 _PREFIX_BYTES: Final = 2_048

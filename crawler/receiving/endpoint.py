@@ -12,15 +12,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from crawler.receiving.buckets import Buckets, Flow
-from crawler.receiving.bulletins import Bulletins
-from crawler.receiving.leases import is_live
-from crawler.receiving.pinging import Pinging
-from crawler.receiving.pings import PingRefused, from_json, from_query
-from crawler.receiving.refusals import Refusals
-from crawler.receiving.signatures import is_authentic, parse_signature
-from crawler.receiving.subscriber import Subscriber
-from storage.records import Subscription, SubscriptionState
+from freshet.crawler.receiving.buckets import Buckets, Flow
+from freshet.crawler.receiving.bulletins import Bulletins
+from freshet.crawler.receiving.leases import is_live
+from freshet.crawler.receiving.pinging import Pinging
+from freshet.crawler.receiving.pings import PingRefused, from_json, from_query
+from freshet.crawler.receiving.refusals import Refusals
+from freshet.crawler.receiving.signatures import is_authentic, parse_signature
+from freshet.crawler.receiving.subscriber import Subscriber
+from freshet.storage.subscribing import Subscription, SubscriptionState
 
 _WEBSUB: Final = "/websub/"
 _PING: Final = "/indexnow"

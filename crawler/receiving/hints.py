@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from crawler.admission.admitting import Admission
-from crawler.urls import canonical, without_fragment
-from storage.records import Announcement, Claim, ClaimKind, Targets
+from freshet.crawler.admission.admitting import Admission
+from freshet.crawler.urls import canonical, without_fragment
+from freshet.storage.records import Announcement
+from freshet.storage.signals import Claim, ClaimKind
+from freshet.storage.targets import Targets
 
 #: A page that is known by a hint alone is taken to stand one link from a seed.
 _DEPTH: Final = 1

@@ -1,4 +1,4 @@
-"""Which hub a page names, and as which topic (W3C WebSub, section 4). Pure.
+"""Which hub a page names, and as which topic (W3C WebSub, section 4).
 
 HTTP Link headers count before what stands in the document, as the recommendation says.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from crawler.parsing.link_headers import MAX_HEADER, header_links
-from crawler.urls import is_http, resolve, without_fragment
-from storage.records import Advertised
+from freshet.crawler.parsing.link_headers import MAX_HEADER, header_links
+from freshet.crawler.urls import is_http, resolve, without_fragment
+from freshet.storage.subscribing import Advertised
 
 
 def advertised(

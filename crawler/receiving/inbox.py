@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from storage.records import Acknowledged, Entry
+from freshet.storage.records import Acknowledged, Entry
 
 _ROOM: Final = 256
 #: As long as a sender is kept waiting: through a commit, not through a full disk.

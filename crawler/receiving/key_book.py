@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from crawler.receiving.buckets import Buckets, Flow
+from freshet.crawler.receiving.buckets import Buckets, Flow
 
 _HOUR_S: Final = 3_600.0
 #: Requests for a key file of one host: three at once, three an hour.

@@ -17,9 +17,9 @@ from typing import Final
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from crawler.errors import CrawlError
-from crawler.receiving.endpoint import Pushed, Reply
-from crawler.receiving.refusals import Refusals
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.receiving.endpoint import Pushed, Reply
+from freshet.crawler.receiving.refusals import Refusals
 
 log = logging.getLogger(__name__)
 

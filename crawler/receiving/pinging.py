@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from crawler.calling import Calls
-from crawler.frontier import Frontier
-from crawler.receiving.buckets import Buckets, Flow
-from crawler.receiving.hints import Hints
-from crawler.receiving.inbox import Inbox
-from crawler.receiving.key_book import KeyBook, KeyPlace, Standing, holds_key
-from crawler.receiving.pings import MAX_URLS, Ping, PingRefused
-from storage.records import ClaimKind, Entry, FetchResult, Outcome
+from freshet.crawler.calling import Calls
+from freshet.crawler.frontier import Frontier
+from freshet.crawler.receiving.buckets import Buckets, Flow
+from freshet.crawler.receiving.hints import Hints
+from freshet.crawler.receiving.inbox import Inbox
+from freshet.crawler.receiving.key_book import KeyBook, KeyPlace, Standing, holds_key
+from freshet.crawler.receiving.pings import MAX_URLS, Ping, PingRefused
+from freshet.storage.records import Entry, FetchResult
+from freshet.storage.signals import ClaimKind
+from freshet.storage.words import Outcome
 
 #: URLs in one announcement: some 5 ms of work.
 _SLICE: Final = 250

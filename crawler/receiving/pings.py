@@ -1,4 +1,4 @@
-"""IndexNow-style pings as they come: which URLs changed, and which key speaks for them. Pure.
+"""IndexNow-style pings as they come: which URLs changed, and which key speaks for them.
 
 The protocol is that of indexnow.org: one URL in a query, or up to 10,000 of one host in JSON.
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from crawler.urls import origin, without_fragment
+from freshet.crawler.urls import origin, without_fragment
 
 MAX_URLS: Final = 10_000
 _MAX_URL: Final = 4_096

@@ -1,4 +1,4 @@
-"""Signatures of WebSub notifications (W3C WebSub, section 7.1). Pure."""
+"""Signatures of WebSub notifications (W3C WebSub, section 7.1)."""
 
 from __future__ import annotations
 

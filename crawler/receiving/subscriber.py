@@ -12,22 +12,14 @@ from functools import partial
 from typing import Final
 from urllib.parse import urlencode
 
-from crawler.calling import Calls
-from crawler.receiving.hints import Hints
-from crawler.receiving.inbox import Inbox
-from crawler.receiving.leases import Leases
-from storage.records import (
-    Acknowledged,
-    Announcement,
-    Claim,
-    ClaimKind,
-    Entry,
-    FetchResult,
-    Outcome,
-    Subscription,
-    SubscriptionNoted,
-    Visit,
-)
+from freshet.crawler.calling import Calls
+from freshet.crawler.receiving.hints import Hints
+from freshet.crawler.receiving.inbox import Inbox
+from freshet.crawler.receiving.leases import Leases
+from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult, Visit
+from freshet.storage.signals import Claim, ClaimKind
+from freshet.storage.subscribing import Subscription, SubscriptionNoted
+from freshet.storage.words import Outcome
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What our own archives say of the runs that wrote them, in the warcinfo of each file. Pure."""
+"""What our own archives say of the runs that wrote them, in the warcinfo of each file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from crawler.replaying.captures import ArchiveInfo
-from crawler.replaying.messages import named
-from storage.records import SeedLine
+from freshet.crawler.replaying.captures import ArchiveInfo
+from freshet.crawler.replaying.messages import named
+from freshet.storage.records import SeedLine
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from crawler.errors import CrawlError
-from crawler.parsing.gunzip import BrokenGzip, gunzipped
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.parsing.gunzip import BrokenGzip, gunzipped
 
 _SLICE_BYTES = 64 * 1024
 _MAX_LINE_BYTES = 1024 * 1024

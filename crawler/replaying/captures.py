@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawler.network.responses import RawHeaders
+from freshet.crawler.network.responses import RawHeaders
 
 
 class CaptureKind(StrEnum):

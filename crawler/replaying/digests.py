@@ -1,4 +1,4 @@
-"""The digests that WARC records are labelled with, computed as the bytes go by. Pure.
+"""The digests that WARC records are labelled with, computed as the bytes go by.
 
 A label is ``algorithm:digest``. The standard's example is SHA-1 in base 32; tools also write
 SHA-256 and MD5, in hexadecimal or base 64.

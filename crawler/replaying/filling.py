@@ -9,13 +9,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from crawler.replaying import index
-from crawler.replaying.capture_lists import listed_captures, located
-from crawler.replaying.captures import Damage, Flaw, Place
-from crawler.replaying.gathering import Gathered, GatheredInfo, Gathering, key
-from crawler.replaying.inputs import ArchiveFile, CaptureList, Input
-from crawler.replaying.scanned import ScannedRecord
-from crawler.replaying.warc_files import SeveralPerMember, scan, scan_listed
+from freshet.crawler.replaying import index
+from freshet.crawler.replaying.capture_lists import listed_captures, located
+from freshet.crawler.replaying.captures import Damage, Flaw, Place
+from freshet.crawler.replaying.gathering import Gathered, GatheredInfo, Gathering, key
+from freshet.crawler.replaying.inputs import ArchiveFile, CaptureList, Input
+from freshet.crawler.replaying.scanned import ScannedRecord
+from freshet.crawler.replaying.warc_files import SeveralPerMember, scan, scan_listed
 
 _BATCH = 2_000
 

@@ -1,4 +1,4 @@
-"""Records that go by become exchanges: an answer, its request and the crawler's facts of it. Pure.
+"""Records that go by become exchanges: an answer, its request and the crawler's facts of it.
 
 Records of one exchange name one another (WARC-Concurrent-To) and stand together, or nearly so
 where several were written at once. What is no exchange of HTTP is counted by its kind.
@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from crawler.replaying.captures import CaptureKind, Damage, Facts, Flaw, Place
-from crawler.replaying.messages import facts_of, http_status, target_url, warc_time
-from crawler.replaying.scanned import ScannedRecord
+from freshet.crawler.replaying.captures import CaptureKind, Damage, Facts, Flaw, Place
+from freshet.crawler.replaying.messages import facts_of, http_status, target_url, warc_time
+from freshet.crawler.replaying.scanned import ScannedRecord
 
 #: So many exchanges may be interleaved in a file.
 _OPEN_EXCHANGES = 64

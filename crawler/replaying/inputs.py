@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler.errors import CrawlError
-from crawler.replaying.members import codec_of
-from crawler.replaying.slices import Slice
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.replaying.members import codec_of
+from freshet.crawler.replaying.slices import Slice
 
 _ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".wacz")
 #: Some crawlers give a file its name only when it is complete.

@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol, cast
 import zstandard
 from isal import isal_zlib
 
-from crawler.replaying.messages import MAX_HEAD_BYTES, head_end, header_lines, named
-from crawler.replaying.slices import Slice
+from freshet.crawler.replaying.messages import MAX_HEAD_BYTES, head_end, header_lines, named
+from freshet.crawler.replaying.slices import Slice
 
 _SLICE_BYTES = 64 * 1024
 #: How much of a member is undone to see whether a record begins there.

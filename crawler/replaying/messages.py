@@ -1,4 +1,4 @@
-"""The text of records: heads of WARC records and of HTTP messages, and lines of facts. Pure.
+"""The text of records: heads of WARC records and of HTTP messages, and lines of facts.
 
 Archives hold what servers sent, so everything here takes any bytes and raises nothing.
 """
@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from crawler.network.responses import RawHeaders
-from crawler.replaying.captures import Facts
+from freshet.crawler.network.responses import RawHeaders
+from freshet.crawler.replaying.captures import Facts
 
 #: As much as the head of a record, or of a message in it, may take.
 MAX_HEAD_BYTES = 64 * 1024

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from crawler.errors import CrawlError
-from crawler.replaying import index
-from crawler.replaying.captures import CaptureKind, Damage, Flaw, Place, Position
-from crawler.replaying.filling import Filling, Progress, transaction
-from crawler.replaying.inputs import ArchiveFile, Input
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.replaying import index
+from freshet.crawler.replaying.captures import CaptureKind, Damage, Flaw, Place, Position
+from freshet.crawler.replaying.filling import Filling, Progress, transaction
+from freshet.crawler.replaying.inputs import ArchiveFile, Input
 
 _PAGE = 500
 #: What SQLite keeps of the index in memory.

@@ -11,28 +11,26 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from crawler.admission.admitting import Admission
-from crawler.clock import VirtualClock
-from crawler.errands import Refusal, RobotsErrand
-from crawler.frontier import Frontier
-from crawler.network.fetch import Accept
-from crawler.robots.book import RobotsBook
-from crawler.urls import canonical, origin
-from crawler.visiting import Visiting
-from storage.records import (
+from freshet.crawler.admission.admitting import Admission
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.errands import Refusal, RobotsErrand
+from freshet.crawler.frontier import Frontier
+from freshet.crawler.network.fetch import Accept
+from freshet.crawler.robots.book import RobotsBook
+from freshet.crawler.urls import canonical, origin
+from freshet.crawler.visiting import Visiting
+from freshet.storage.host_state import Host
+from freshet.storage.records import (
     Acknowledged,
     DueUrl,
     Entry,
     FetchResult,
-    Host,
-    Kind,
     Observation,
-    Outcome,
-    Role,
     SeedsSettled,
-    Targets,
     Visit,
 )
+from freshet.storage.targets import Targets
+from freshet.storage.words import Kind, Outcome, Role
 
 #: Entries that may wait for their commit: what is read of them meanwhile is as it was before.
 _UNCOMMITTED = 64

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from fastwarc.warc import WarcRecord
 
-from crawler.network.responses import RawHeaders
-from crawler.replaying.captures import (
+from freshet.crawler.network.responses import RawHeaders
+from freshet.crawler.replaying.captures import (
     ArchivedExchange,
     ArchiveInfo,
     CaptureKind,
@@ -24,8 +24,8 @@ from crawler.replaying.captures import (
     Place,
     Position,
 )
-from crawler.replaying.inputs import ArchiveFile
-from crawler.replaying.members import (
+from freshet.crawler.replaying.inputs import ArchiveFile
+from freshet.crawler.replaying.members import (
     BrokenMember,
     Codec,
     Coding,
@@ -34,7 +34,7 @@ from crawler.replaying.members import (
     declared_length,
     guessed_codec,
 )
-from crawler.replaying.messages import (
+from freshet.crawler.replaying.messages import (
     MAX_HEAD_BYTES,
     facts_of,
     head_end,
@@ -46,9 +46,9 @@ from crawler.replaying.messages import (
     target_url,
     unchunked,
 )
-from crawler.replaying.order import START, Entry, Order
-from crawler.replaying.slices import Slice
-from crawler.replaying.warc_files import warc_records
+from freshet.crawler.replaying.order import START, Entry, Order
+from freshet.crawler.replaying.slices import Slice
+from freshet.crawler.replaying.warc_files import warc_records
 
 #: The limit of a sitemap, which is the largest unless a page's is set higher.
 MAX_BODY_BYTES = 50 * 1024 * 1024

@@ -9,12 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from crawler.network.body import Body
-from crawler.network.fetch import Accept, Request, intake_of
-from crawler.network.responses import RawHeaders, Verdict, first_header, judge, retry_after_s
-from crawler.network.transport import Unfetched, own_failures
-from crawler.replaying.captures import ArchivedExchange, CaptureKind
-from storage.records import FetchResult, Outcome
+from freshet.crawler.network.body import Body
+from freshet.crawler.network.fetch import Accept, Request, intake_of
+from freshet.crawler.network.responses import (
+    RawHeaders,
+    Verdict,
+    first_header,
+    judge,
+    retry_after_s,
+)
+from freshet.crawler.network.transport import Unfetched, own_failures
+from freshet.crawler.replaying.captures import ArchivedExchange, CaptureKind
+from freshet.storage.records import FetchResult
+from freshet.storage.words import Outcome
 
 #: Headers that an archive renames because the body is kept in another form than they say.
 _RENAMED = b"x-archive-orig-"

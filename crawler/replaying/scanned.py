@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from fastwarc.warc import WarcRecord
 
-from crawler.replaying.captures import Place
-from crawler.replaying.digests import Label, read_label, written
-from crawler.replaying.members import declared_length
-from crawler.replaying.messages import (
+from freshet.crawler.replaying.captures import Place
+from freshet.crawler.replaying.digests import Label, read_label, written
+from freshet.crawler.replaying.members import declared_length
+from freshet.crawler.replaying.messages import (
     MAX_HEAD_BYTES,
     head_end,
     header_lines,
@@ -19,7 +19,7 @@ from crawler.replaying.messages import (
 )
 
 #: So much of a block is read at once, and kept of it.
-_SLICE_BYTES = 2 * MAX_HEAD_BYTES
+_SCAN_BYTES = 2 * MAX_HEAD_BYTES
 #: Up to so many bytes, a chunked payload whose digest is wrong is looked at without its framing:
 #: the standard wants the digest of that, most tools take what came.
 _MAX_UNCHUNKED_BYTES = 16 * 1024 * 1024
@@ -78,8 +78,8 @@ def scanned(record: WarcRecord, offset: int, nth: int = 0) -> ScannedRecord:
 def _pieces(record: WarcRecord) -> Iterator[bytes]:
     """The block; all pieces but the last are of the same size."""
     reader = record.reader
-    while piece := reader.read(_SLICE_BYTES):
-        while len(piece) < _SLICE_BYTES and (more := reader.read(_SLICE_BYTES - len(piece))):
+    while piece := reader.read(_SCAN_BYTES):
+        while len(piece) < _SCAN_BYTES and (more := reader.read(_SCAN_BYTES - len(piece))):
             piece += more
         yield piece
 

@@ -3,7 +3,7 @@
 fastwarc reads. It ends where it meets something that is not a record, sometimes without a word,
 and where a record has no length it takes it for an empty one. So a record is given out only when
 the next one has begun where it ends; where none does, the bytes are walked over once more
-(:mod:`crawler.replaying.members`) to see which of the two is wrong, that is told as a
+(:mod:`freshet.crawler.replaying.members`) to see which of the two is wrong, that is told as a
 :class:`Damage`, and the pass goes on at the next place where a record begins.
 """
 
@@ -15,8 +15,8 @@ from itertools import islice
 from fastwarc.stream_io import ZstdReader
 from fastwarc.warc import ArchiveIterator, WarcRecord
 
-from crawler.replaying.captures import Damage, Flaw
-from crawler.replaying.members import (
+from freshet.crawler.replaying.captures import Damage, Flaw
+from freshet.crawler.replaying.members import (
     BrokenMember,
     Codec,
     Coding,
@@ -26,8 +26,8 @@ from crawler.replaying.members import (
     guessed_codec,
     next_record,
 )
-from crawler.replaying.scanned import BadRecord, ScannedRecord, scanned
-from crawler.replaying.slices import Slice
+from freshet.crawler.replaying.scanned import BadRecord, ScannedRecord, scanned
+from freshet.crawler.replaying.slices import Slice
 
 #: A record's head may be as long as a message's.
 _MAX_HEADER_BYTES = 64 * 1024

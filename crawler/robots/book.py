@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from math import inf
 from random import Random
 
-from crawler.politeness.lanes import PolitenessRules, back_off_s
-from crawler.robots.robots_txt import RobotsTxt, Verdict, after_fetch, in_force
-from storage.records import Host, RobotsRecord, RobotsStanding
+from freshet.crawler.politeness.lanes import PolitenessRules, back_off_s
+from freshet.crawler.robots.robots_txt import RobotsTxt, Verdict, after_fetch, in_force
+from freshet.storage.host_state import Host, RobotsRecord
+from freshet.storage.words import RobotsStanding
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from crawler.robots.rules import Rule, Rules, read_rule, readings
-from storage.records import RobotsRecord, RobotsStanding
+from freshet.crawler.robots.rules import Rule, Rules, read_rule, readings
+from freshet.storage.host_state import RobotsRecord
+from freshet.storage.words import RobotsStanding
 
 LIMIT_BYTES = 500 * 1024
 DAY_S = 86_400.0

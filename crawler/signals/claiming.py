@@ -1,4 +1,4 @@
-"""Claims out of dates: which are believed, and what is said of those that are not. Pure."""
+"""Claims out of dates: which are believed, and what is said of those that are not."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from crawler.signals.lastmod import Span, Unbelievable, believed, span_of
-from storage.records import Claim
+from freshet.crawler.signals.lastmod import Span, Unbelievable, believed, span_of
+from freshet.storage.signals import Claim
 
 log = logging.getLogger(__name__)
 

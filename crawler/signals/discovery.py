@@ -1,4 +1,4 @@
-"""Where the feeds and sitemaps of a host are: what it links, and where they usually stand. Pure.
+"""Where the feeds and sitemaps of a host are: what it links, and where they usually stand.
 
 A page of the host's own may name a feed of each of its articles: of the feeds that are linked on a
 host only so many are asked for. Where none is, the well-known places are tried, each once.
@@ -10,11 +10,13 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from crawler.admission.admitting import Admission
-from crawler.parsing.link_headers import header_links
-from crawler.parsing.references import is_feed
-from crawler.urls import canonical, is_http, origin, resolve, without_fragment
-from storage.records import DueUrl, Role, Targets
+from freshet.crawler.admission.admitting import Admission
+from freshet.crawler.parsing.link_headers import header_links
+from freshet.crawler.parsing.references import is_feed
+from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
+from freshet.storage.records import DueUrl
+from freshet.storage.targets import Targets
+from freshet.storage.words import Role
 
 #: Under which the feeds of a host are bounded, as the patterns of traps are.
 FEEDS_SHAPE: Final = "linked feeds"

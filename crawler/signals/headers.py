@@ -1,4 +1,4 @@
-"""What the headers of one answer say of time: the server's clock, its wish, the page's age. Pure.
+"""What the headers of one answer say of time: the server's clock, its wish, the page's age.
 
 RFC 9110 (Date, Last-Modified, ETag) and RFC 9111 (Age, Cache-Control, Expires).
 """
@@ -9,8 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from crawler.signals.lastmod import Span, span_of
-from storage.records import FetchResult, Kind, Validators
+from freshet.crawler.signals.lastmod import Span, span_of
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Kind
 
 _DAY_S: Final = 86_400.0
 #: A Last-Modified this near to the time of the answer is that time.

@@ -1,4 +1,4 @@
-"""What is heard of each host in the headers of its answers, added to every visit. Pure.
+"""What is heard of each host in the headers of its answers, added to every visit.
 
 Whether Last-Modified means anything is decided by host: where it is mostly the time of the
 answer, it is made up with the page.
@@ -12,17 +12,12 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Final
 
-from crawler.signals.claiming import Claimed, Complaints, claimed
-from crawler.signals.headers import Times, etag_moved, text_moved, times_of
-from storage.records import (
-    ClaimKind,
-    FetchResult,
-    HeaderSigns,
-    Kind,
-    Observation,
-    Role,
-    Visit,
-)
+from freshet.crawler.signals.claiming import Claimed, Complaints, claimed
+from freshet.crawler.signals.headers import Times, etag_moved, text_moved, times_of
+from freshet.storage.host_state import HeaderSigns
+from freshet.storage.records import FetchResult, Observation, Visit
+from freshet.storage.signals import ClaimKind
+from freshet.storage.words import Kind, Role
 
 log = logging.getLogger(__name__)
 

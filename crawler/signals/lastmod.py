@@ -1,4 +1,4 @@
-"""Dates as sitemaps, feeds and headers write them, as spans of time. Pure.
+"""Dates as sitemaps, feeds and headers write them, as spans of time.
 
 A date alone means "some time that day", and where no zone is said any may be meant: the first
 moment is that of the zone furthest east (UTC+14), the last that of the one furthest west (UTC−12).

@@ -11,19 +11,20 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
-from crawler.admission.admitting import Admission, sitemap_links
-from crawler.parsing.feeds import Feed
-from crawler.parsing.sitemaps import (
+from freshet.crawler.admission.admitting import Admission, sitemap_links
+from freshet.crawler.parsing.feeds import Feed
+from freshet.crawler.parsing.sitemaps import (
     Sitemap,
     SitemapKind,
     SitemapLimits,
     entry_allowed,
     parse_sitemap,
 )
-from crawler.robots.book import RobotsBook
-from crawler.signals.claiming import Claimed, Complaints, claimed
-from crawler.urls import canonical
-from storage.records import DueUrl, Links, Targets
+from freshet.crawler.robots.book import RobotsBook
+from freshet.crawler.signals.claiming import Claimed, Complaints, claimed
+from freshet.crawler.urls import canonical
+from freshet.storage.records import DueUrl
+from freshet.storage.targets import Links, Targets
 
 _IN_A_THREAD_BYTES: Final = 256 * 1024
 #: Entries that are admitted without a break, in a few milliseconds.

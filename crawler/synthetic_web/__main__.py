@@ -1,4 +1,4 @@
-"""Serve a synthetic web: ``python -m crawler.synthetic_web --hosts 5 --pages 40``.
+"""Serve a synthetic web: ``python -m freshet.crawler.synthetic_web --hosts 5 --pages 40``.
 
 Prints one JSON line with the roots of the sites, then serves until SIGINT, SIGTERM or the
 end of ``--duration``. The same arguments make the same web in any other process.
@@ -16,11 +16,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.clock import WebClock
-from crawler.synthetic_web.presets import WebSpec, mixed, plain, showcase
-from crawler.synthetic_web.server import Exchange, Placement, WebServer, serve
-from crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.clock import WebClock
+from freshet.crawler.synthetic_web.presets import WebSpec, mixed, plain, showcase
+from freshet.crawler.synthetic_web.server import Exchange, Placement, WebServer, serve
+from freshet.crawler.synthetic_web.web import SyntheticWeb
 
 
 def _positive(text: str) -> float:

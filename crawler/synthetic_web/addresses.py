@@ -1,11 +1,11 @@
-"""Under which URLs the sites of a web are reached. Pure."""
+"""Under which URLs the sites of a web are reached."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.content import Place
 
 
 def authority(host: str, port: int) -> str:

@@ -1,4 +1,4 @@
-"""Requests to the synthetic web and the responses to them, as values. Pure."""
+"""Requests to the synthetic web and the responses to them, as values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from email.utils import formatdate
 from hashlib import blake2b
 from http import HTTPStatus
 
-from crawler.synthetic_web.conditional import UNCONDITIONAL, Conditions, is_current
-from crawler.synthetic_web.resources import Encoding, Fault
+from freshet.crawler.synthetic_web.conditional import UNCONDITIONAL, Conditions, is_current
+from freshet.crawler.synthetic_web.resources import Encoding, Fault
 
 Header = tuple[str, str]
 

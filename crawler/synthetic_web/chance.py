@@ -1,4 +1,4 @@
-"""Chance that repeats itself: generators named by keys, and Poisson arrivals. Pure.
+"""Chance that repeats itself: generators named by keys, and Poisson arrivals.
 
 Every part of the web draws from a generator of its own, named by the seed and the part.
 Consequence: what one page does never depends on which other pages exist or were asked for.

@@ -1,4 +1,4 @@
-"""Conditional requests: whether what the client has is still current. Pure."""
+"""Conditional requests: whether what the client has is still current."""
 
 from __future__ import annotations
 

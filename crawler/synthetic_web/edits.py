@@ -1,4 +1,4 @@
-"""Edits of main content: what each form does to the blocks of a page. Pure.
+"""Edits of main content: what each form does to the blocks of a page.
 
 Every edit changes the text that a reader sees; a test holds this for all forms.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
 
-from crawler.synthetic_web.content import Block, BlockKind, Form, Revision
-from crawler.synthetic_web.languages import Language
+from freshet.crawler.synthetic_web.content import Block, BlockKind, Form, Revision
+from freshet.crawler.synthetic_web.languages import Language
 
 #: Text pages: how often each form occurs among the edits of main content.
 PROSE_MIX: Mapping[Form, float] = {

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from crawler.clock import Clock
-from crawler.network.fetch import Accept, Request, request_headers
-from crawler.network.responses import Verdict, is_page_type, judge, media_type, retry_after_s
-from crawler.synthetic_web.addresses import Addresses
-from crawler.synthetic_web.answers import Answer, Ask
-from crawler.synthetic_web.clock import WebClock
-from crawler.synthetic_web.conditional import Conditions
-from crawler.synthetic_web.responder import Responder
-from crawler.synthetic_web.web import SyntheticWeb
-from crawler.urls import origin
-from storage.records import FetchResult, Outcome, Validators
+from freshet.crawler.clock import Clock
+from freshet.crawler.network.fetch import Accept, Request, request_headers
+from freshet.crawler.network.responses import (
+    Verdict,
+    is_page_type,
+    judge,
+    media_type,
+    retry_after_s,
+)
+from freshet.crawler.synthetic_web.addresses import Addresses
+from freshet.crawler.synthetic_web.answers import Answer, Ask
+from freshet.crawler.synthetic_web.clock import WebClock
+from freshet.crawler.synthetic_web.conditional import Conditions
+from freshet.crawler.synthetic_web.responder import Responder
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.urls import origin
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
 
 
 class SyntheticFetcher:

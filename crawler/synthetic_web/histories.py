@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from crawler.synthetic_web.chance import generator
-from crawler.synthetic_web.content import Block, Content, Form, Link, Revision
-from crawler.synthetic_web.edits import compose, revise
-from crawler.synthetic_web.languages import Language
+from freshet.crawler.synthetic_web.chance import generator
+from freshet.crawler.synthetic_web.content import Block, Content, Form, Link, Revision
+from freshet.crawler.synthetic_web.edits import compose, revise
+from freshet.crawler.synthetic_web.languages import Language
 
 
 class Story:

@@ -1,4 +1,4 @@
-"""Prose that looks like prose: word lists with Zipf frequencies. Pure.
+"""Prose that looks like prose: word lists with Zipf frequencies.
 
 The r-th word of a list is drawn with probability proportional to 1/(r + 2.7), the law of
 Zipf as corrected by Mandelbrot (1953) for the most frequent words.

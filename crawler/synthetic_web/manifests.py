@@ -1,4 +1,4 @@
-"""robots.txt, sitemaps and feeds: what a site says about itself to machines. Pure.
+"""robots.txt, sitemaps and feeds: what a site says about itself to machines.
 
 Sitemaps as in https://www.sitemaps.org/protocol.html, Atom as in RFC 4287, RSS 2.0.
 """
@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from email.utils import formatdate
 from xml.sax.saxutils import escape
 
-from crawler.synthetic_web.addresses import Addresses
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.resources import Document, Manifest
-from crawler.synthetic_web.site import Site
+from freshet.crawler.synthetic_web.addresses import Addresses
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.resources import Document, Manifest
+from freshet.crawler.synthetic_web.site import Site
 
 CONTENT_TYPES: Mapping[Manifest, str] = {
     Manifest.ROBOTS: "text/plain; charset=utf-8",

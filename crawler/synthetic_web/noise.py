@@ -1,4 +1,4 @@
-"""What differs between two answers although nobody edited anything. Pure.
+"""What differs between two answers although nobody edited anything.
 
 A :class:`Template` is a page with slots; filling it costs a few string joins, so that a
 page is rendered once for each version and served thousands of times a second.
@@ -13,8 +13,8 @@ from enum import Enum
 from hashlib import blake2b
 from itertools import groupby
 
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.resources import Encoding
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.resources import Encoding
 
 
 class Slot(Enum):

@@ -1,4 +1,4 @@
-"""HTML: a version of a page inside a version of its site's frame. Pure.
+"""HTML: a version of a page inside a version of its site's frame.
 
 Noise stands in the frame and in attributes only; main content is what the history says.
 """
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from html import escape
 from itertools import chain
 
-from crawler.synthetic_web.addresses import Addresses
-from crawler.synthetic_web.chance import generator
-from crawler.synthetic_web.content import Content, Form, Link, Place
-from crawler.synthetic_web.noise import Slot, Template
-from crawler.synthetic_web.resources import Encoding, Head
-from crawler.synthetic_web.site import Clutter, Site, Skin
+from freshet.crawler.synthetic_web.addresses import Addresses
+from freshet.crawler.synthetic_web.chance import generator
+from freshet.crawler.synthetic_web.content import Content, Form, Link, Place
+from freshet.crawler.synthetic_web.noise import Slot, Template
+from freshet.crawler.synthetic_web.resources import Encoding, Head
+from freshet.crawler.synthetic_web.site import Clutter, Site, Skin
 
 Parts = Iterator[str | Slot]
 

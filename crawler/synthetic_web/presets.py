@@ -1,4 +1,4 @@
-"""Webs for a purpose each: to show everything, to be of a given size, to be plain. Pure."""
+"""Webs for a purpose each: to show everything, to be of a given size, to be plain."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.site import Clutter, Site, Trap
-from crawler.synthetic_web.sites.bazaar import bazaar
-from crawler.synthetic_web.sites.board import board
-from crawler.synthetic_web.sites.documentation import documentation
-from crawler.synthetic_web.sites.events import EVENT_TRAPS, events
-from crawler.synthetic_web.sites.guarded import guarded
-from crawler.synthetic_web.sites.news import news
-from crawler.synthetic_web.sites.newsroom import newsroom as newsroom_site
-from crawler.synthetic_web.sites.notes import notes
-from crawler.synthetic_web.sites.plain import plain as plain_site
-from crawler.synthetic_web.sites.plot import Plot
-from crawler.synthetic_web.sites.shop import shop
-from crawler.synthetic_web.sites.statuses import statuses
-from crawler.synthetic_web.sites.wiki import wiki
-from crawler.synthetic_web.sites.zoo import zoo
-from crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.site import Clutter, Site, Trap
+from freshet.crawler.synthetic_web.sites.bazaar import bazaar
+from freshet.crawler.synthetic_web.sites.board import board
+from freshet.crawler.synthetic_web.sites.documentation import documentation
+from freshet.crawler.synthetic_web.sites.events import EVENT_TRAPS, events
+from freshet.crawler.synthetic_web.sites.guarded import guarded
+from freshet.crawler.synthetic_web.sites.news import news
+from freshet.crawler.synthetic_web.sites.newsroom import newsroom as newsroom_site
+from freshet.crawler.synthetic_web.sites.notes import notes
+from freshet.crawler.synthetic_web.sites.plain import plain as plain_site
+from freshet.crawler.synthetic_web.sites.plot import Plot
+from freshet.crawler.synthetic_web.sites.shop import shop
+from freshet.crawler.synthetic_web.sites.statuses import statuses
+from freshet.crawler.synthetic_web.sites.wiki import wiki
+from freshet.crawler.synthetic_web.sites.zoo import zoo
+from freshet.crawler.synthetic_web.web import SyntheticWeb
 
 #: 2026-01-01, 00:00 UTC: when webs start to change.
 START_AT = 1_767_225_600.0

@@ -1,13 +1,13 @@
-"""What a complete polite crawl finds: a walk over the truth, not over rendered pages. Pure."""
+"""What a complete polite crawl finds: a walk over the truth, not over rendered pages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.manifests import listed
-from crawler.synthetic_web.resources import Document, Fault, File, Manifest, Redirect
-from crawler.synthetic_web.site import Site
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.manifests import listed
+from freshet.crawler.synthetic_web.resources import Document, Fault, File, Manifest, Redirect
+from freshet.crawler.synthetic_web.site import Site
 
 #: Redirects in a row that are followed.
 MAX_REDIRECTS = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crawler.synthetic_web.content import Content, History, Place, version_at
+from freshet.crawler.synthetic_web.content import Content, History, Place, version_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
 
-from crawler.synthetic_web.addresses import Addresses
-from crawler.synthetic_web.answers import (
+from freshet.crawler.synthetic_web.addresses import Addresses
+from freshet.crawler.synthetic_web.answers import (
     Answer,
     Ask,
     Validators,
@@ -20,14 +20,22 @@ from crawler.synthetic_web.answers import (
     strong_etag,
     success,
 )
-from crawler.synthetic_web.content import Place, version_at
-from crawler.synthetic_web.manifests import CONTENT_TYPES, manifest_bytes
-from crawler.synthetic_web.noise import Slot, Template, noise
-from crawler.synthetic_web.pages import Look, Renderer, adverts, look_at, variants
-from crawler.synthetic_web.resources import UTF_8, Document, Fault, File, Head, Manifest, Redirect
-from crawler.synthetic_web.site import Site, Skin, Validation, without_utm
-from crawler.synthetic_web.traps import trap_content
-from crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.content import Place, version_at
+from freshet.crawler.synthetic_web.manifests import CONTENT_TYPES, manifest_bytes
+from freshet.crawler.synthetic_web.noise import Slot, Template, noise
+from freshet.crawler.synthetic_web.pages import Look, Renderer, adverts, look_at, variants
+from freshet.crawler.synthetic_web.resources import (
+    UTF_8,
+    Document,
+    Fault,
+    File,
+    Head,
+    Manifest,
+    Redirect,
+)
+from freshet.crawler.synthetic_web.site import Site, Skin, Validation, without_utm
+from freshet.crawler.synthetic_web.traps import trap_content
+from freshet.crawler.synthetic_web.web import SyntheticWeb
 
 #: Rendered versions that are kept, those used last.
 _TEMPLATES = 4096

@@ -20,13 +20,13 @@ from socket import create_server, socket
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
-from crawler.synthetic_web.addresses import Addresses, authority
-from crawler.synthetic_web.answers import Answer, Ask, plight
-from crawler.synthetic_web.clock import WebClock
-from crawler.synthetic_web.conditional import Conditions
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.responder import Responder
-from crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.addresses import Addresses, authority
+from freshet.crawler.synthetic_web.answers import Answer, Ask, plight
+from freshet.crawler.synthetic_web.clock import WebClock
+from freshet.crawler.synthetic_web.conditional import Conditions
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.responder import Responder
+from freshet.crawler.synthetic_web.web import SyntheticWeb
 
 _BACKLOG = 1024
 

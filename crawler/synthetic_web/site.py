@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawler.synthetic_web.content import Link, Revision
-from crawler.synthetic_web.languages import ENGLISH, Language
-from crawler.synthetic_web.resources import Document, Fault, Manifest, Resource
+from freshet.crawler.synthetic_web.content import Link, Revision
+from freshet.crawler.synthetic_web.languages import ENGLISH, Language
+from freshet.crawler.synthetic_web.resources import Document, Fault, Manifest, Resource
 
 
 class Trap(StrEnum):

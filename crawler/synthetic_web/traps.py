@@ -1,4 +1,4 @@
-"""Endless sets of pages: every one leads to another that nobody has seen. Pure."""
+"""Endless sets of pages: every one leads to another that nobody has seen."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from crawler.synthetic_web.chance import generator
-from crawler.synthetic_web.content import Content, Link, Place
-from crawler.synthetic_web.edits import compose
-from crawler.synthetic_web.site import Site, Trap
-from crawler.synthetic_web.wares import filtered, shelved
+from freshet.crawler.synthetic_web.chance import generator
+from freshet.crawler.synthetic_web.content import Content, Link, Place
+from freshet.crawler.synthetic_web.edits import compose
+from freshet.crawler.synthetic_web.site import Site, Trap
+from freshet.crawler.synthetic_web.wares import filtered, shelved
 
 #: Where each trap begins.
 ENTRANCES = {

@@ -1,4 +1,4 @@
-"""The truth about a web: what was edited when, and what lived when. Pure.
+"""The truth about a web: what was edited when, and what lived when.
 
 Labels come from the generator that made the edits, never from a detector.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from crawler.synthetic_web.content import EditKind, Form, Place, Revision
-from crawler.synthetic_web.resources import Document
-from crawler.synthetic_web.site import Site
+from freshet.crawler.synthetic_web.content import EditKind, Form, Place, Revision
+from freshet.crawler.synthetic_web.resources import Document
+from freshet.crawler.synthetic_web.site import Site
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Lists of a shop's wares by filters, in the query and in the path, which never end. Pure.
+"""Lists of a shop's wares by filters, in the query and in the path, which never end.
 
 Every list shows wares that others show, too; each filter can be added to every list, and to what
 a query filters there is always a next page.
@@ -11,10 +11,10 @@ from itertools import chain
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
-from crawler.synthetic_web.chance import generator
-from crawler.synthetic_web.content import Content, Link, Place
-from crawler.synthetic_web.resources import Document
-from crawler.synthetic_web.site import Site, Trap
+from freshet.crawler.synthetic_web.chance import generator
+from freshet.crawler.synthetic_web.content import Content, Link, Place
+from freshet.crawler.synthetic_web.resources import Document
+from freshet.crawler.synthetic_web.site import Site, Trap
 
 #: Where wares stand that are pages of their own.
 WARE: Final = "/ware/"

@@ -1,14 +1,14 @@
-"""A web: its sites, its truth, and what a complete polite crawl of it finds. Pure."""
+"""A web: its sites, its truth, and what a complete polite crawl of it finds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.reach import reachable
-from crawler.synthetic_web.site import Site
-from crawler.synthetic_web.truth import Truth
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.reach import reachable
+from freshet.crawler.synthetic_web.site import Site
+from freshet.crawler.synthetic_web.truth import Truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class SyntheticWeb:
     def crawlable(self, at: float, names: Iterable[str] | None = None) -> frozenset[Place]:
         """The pages (200, text) that a complete polite crawl from the roots finds.
 
-        See :func:`~crawler.synthetic_web.reach.reachable`. ``names`` are the sites whose
+        See :func:`~freshet.crawler.synthetic_web.reach.reachable`. ``names`` are the sites whose
         roots are the seeds, None for all; they are also the scope.
         """
         return reachable(self.sites, self.sites if names is None else names, at)

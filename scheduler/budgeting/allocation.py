@@ -1,4 +1,4 @@
-"""The division of a budget among sources that know what they want at a price. Pure.
+"""The division of a budget among sources that know what they want at a price.
 
     minimise Σ_w J_w(ρ_w)   subject to   Σ_w ρ_w ≤ R,   Σ_{w in host h} ρ_w ≤ cap_h for each h
 
@@ -31,8 +31,8 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.budgeting.prices import (
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.budgeting.prices import (
     NEIGHBOUR,
     TOLERANCE,
     Spending,
@@ -40,7 +40,7 @@ from scheduler.budgeting.prices import (
     clearing_prices,
     out_of_range,
 )
-from scheduler.sources import Rows
+from freshet.scheduler.sources import Rows
 
 
 class Demand(Protocol):

@@ -1,4 +1,4 @@
-"""How often each source wants to be crawled at a price, for the binary cost. Pure.
+"""How often each source wants to be crawled at a price, for the binary cost.
 
     minimise μΔ/(Δ + ρ) + λρ over ρ ≥ f:   ρ(λ) = max(f, √(μΔ/λ) − Δ)
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.budgeting.prices import Step, root_step
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.budgeting.prices import Step, root_step
+from freshet.scheduler.sources import Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,16 @@
-"""Crawl rates in proportion to weights, within the capacities of hosts. Pure.
+"""Crawl rates in proportion to weights, within the capacities of hosts.
 
 For policies that have a rule instead of an objective; those that minimise a cost keep
-capacities by prices (:mod:`scheduler.budgeting.allocation`).
+capacities by prices (:mod:`freshet.scheduler.budgeting.allocation`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.budgeting.prices import out_of_range
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.budgeting.prices import out_of_range
+from freshet.scheduler.sources import Rows
 
 
 # What leaves the range of numbers ends as a factor that is refused.

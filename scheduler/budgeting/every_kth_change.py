@@ -1,4 +1,4 @@
-"""On which notified change to crawl, in whole numbers that keep to a budget. Pure.
+"""On which notified change to crawl, in whole numbers that keep to a budget.
 
 A source of complete observations that is crawled at every k-th change spends Δ/k crawls per day.
 At a price λ it wants the least k ≥ λΔ/μ, and at least 1 (its index μn/Δ reaches λ at n = k). That
@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.budgeting.allocation import Hosts
-from scheduler.budgeting.interval_demand import IntervalDemand
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.budgeting.allocation import Hosts
+from freshet.scheduler.budgeting.interval_demand import IntervalDemand
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: The relative width to which a price is known.
 _WIDTH = 1e-9

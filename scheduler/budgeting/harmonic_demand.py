@@ -1,9 +1,9 @@
-"""How often each source wants to be crawled at a price, for the harmonic cost. Pure.
+"""How often each source wants to be crawled at a price, for the harmonic cost.
 
     incomplete observations  ρ(λ) = 2(μΔ/λ)/(Δ + s),  −dρ/d ln λ = (μΔ/λ)/s,  s = √(Δ² + 4μΔ/λ)
     complete observations    r(λ) = min(Δ, μ/λ),      −dr/d ln λ = μ/λ below Δ, 0 at Δ
 
-:mod:`scheduler.policies.lambda_crawl` derives the rates. The slope of ρ follows from its
+:mod:`freshet.scheduler.policies.lambda_crawl` derives the rates. The slope of ρ follows from its
 equation ρ(Δ + ρ) = μΔ/λ: dρ (Δ + 2ρ) = d(μΔ/λ), and Δ + 2ρ = s.
 
 The sum S(λ) of all rates is nearly a power of λ: each ρ goes from λ^{−1} (rare crawls) to
@@ -18,11 +18,11 @@ from math import sqrt
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.budgeting.allocation import allocate
-from scheduler.budgeting.prices import Step, smooth_step
-from scheduler.compiling import compiled
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.budgeting.allocation import allocate
+from freshet.scheduler.budgeting.prices import Step, smooth_step
+from freshet.scheduler.compiling import compiled
+from freshet.scheduler.sources import Rows
 
 #: Rows that are worked on together: their intermediate columns stay in the processor's cache.
 _CHUNK = 1 << 15

@@ -1,4 +1,4 @@
-"""How often each source wants to be crawled by the clock at a price, evenly spaced. Pure.
+"""How often each source wants to be crawled by the clock at a price, evenly spaced.
 
 For a source of incomplete observations, crawled every T days, with x = ΔT changes between two
 crawls, the harmonic cost and the price of its crawls come to
@@ -20,13 +20,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.budgeting.prices import Step, smooth_step
-from scheduler.policies.greedy_index import stale_share
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.budgeting.prices import Step, smooth_step
+from freshet.scheduler.policies.greedy_index import stale_share
+from freshet.scheduler.sources import Rows
 
 #: Rows that are worked on together: their intermediate columns stay in the processor's cache.
-_CHUNK = 1 << 14
+_INTERVAL_CHUNK = 1 << 14
 #: The first guesses are right to 0.014, and each of Halley's steps cubes that.
 _STEPS = 2
 
@@ -71,8 +71,8 @@ class IntervalDemand:
     @np.errstate(over="ignore", divide="ignore", invalid="ignore")
     def rates_at(self, price: float | Floats, rates: Floats, slopes: Floats) -> None:
         """Write ρ(λ) and −dρ/d ln λ, both (n,); ``price`` is λ above 0, one for all or (n,)."""
-        for start in range(0, len(self), _CHUNK):
-            rows = slice(start, start + _CHUNK)
+        for start in range(0, len(self), _INTERVAL_CHUNK):
+            rows = slice(start, start + _INTERVAL_CHUNK)
             each = price[rows] if isinstance(price, np.ndarray) else price
             mu, delta = self.importance[rows], self.change_rate[rows]
             active = (mu > 0) & (delta > 0)

@@ -1,4 +1,4 @@
-"""The search for a price: what a crawl must save, so that exactly a budget is spent. Pure.
+"""The search for a price: what a crawl must save, so that exactly a budget is spent.
 
 **Why prices.** A convex cost Σ_w J_w(ρ_w) is to be minimised under one budget, Σ_w ρ_w = R. In
 the minimum one more crawl per day saves the same with every source that is crawled: that saving
@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
+from freshet.scheduler.arguments import Bools, Floats
 
 #: How near to its budget a spending must be, relative to it. Sums of millions of rates are
 #: right to 1e-14, so it is always reached where rates do not cancel.

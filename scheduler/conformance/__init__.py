@@ -5,7 +5,7 @@
 
 plays the policy against small tables of sources (none, one, a dozen, of both classes, with
 capacities, with zeros, of magnitudes from 1e-12 to 1e12) and raises one error that lists every
-broken law with a counter-example. ``python -m scheduler.conformance NAME`` prints all laws.
+broken law with a counter-example. ``python -m freshet.scheduler.conformance NAME`` prints all laws.
 
 The laws are functions whose names are sentences: :mod:`.rate_laws`, :mod:`.optimality` (for
 policies that claim to minimise a cost), :mod:`.index_laws`, :mod:`.interval_laws`. All tables
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
 
-from scheduler.conformance import index_laws, interval_laws, optimality, rate_laws
-from scheduler.policy import IndexPolicy, IntervalPolicy, Policy, RatePolicy
+from freshet.scheduler.conformance import index_laws, interval_laws, optimality, rate_laws
+from freshet.scheduler.policy import IndexPolicy, IntervalPolicy, Policy, RatePolicy
 
 #: A cost that a policy can claim to minimise.
 Objective: TypeAlias = Literal["harmonic", "binary"]

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from scheduler import policy
-from scheduler.conformance import verdicts
+from freshet.scheduler import policy
+from freshet.scheduler.conformance import verdicts
 
 
 def main() -> int:
     """Hold the policy that the command line names to the laws."""
-    parser = argparse.ArgumentParser(prog="python -m scheduler.conformance")
+    parser = argparse.ArgumentParser(prog="python -m freshet.scheduler.conformance")
     parser.add_argument("policy", help="NAME or NAME:OPTION=VALUE,…")
     parser.add_argument("--optimal-for", choices=["harmonic", "binary"])
     parser.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""The laws of every index policy. Pure."""
+"""The laws of every index policy."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.conformance.samples import Watched, changed_column, shown, watched
-from scheduler.policy import IndexPolicy
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.conformance.samples import Watched, changed_column, shown, watched
+from freshet.scheduler.policy import IndexPolicy
+from freshet.scheduler.sources import Rows
 
 #: A law tries a policy on tables made from a seed; it returns a counter-example, or None.
 IndexLaw: TypeAlias = Callable[[IndexPolicy, int], str | None]

@@ -1,4 +1,4 @@
-"""The laws of every interval policy. Pure.
+"""The laws of every interval policy.
 
 Policies are played from the first capture on: they have to cope with the states that they reach
 themselves. Not demanded is that an unchanged source waits longer than before: a policy may
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scheduler.policy import IntervalPolicy, Pace, Revisit
+from freshet.scheduler.policy import IntervalPolicy, Pace, Revisit
 
 #: A law tries a policy on histories made from a seed; it returns a counter-example, or None.
 IntervalLaw: TypeAlias = Callable[[IntervalPolicy, int], str | None]

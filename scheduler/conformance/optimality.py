@@ -1,4 +1,4 @@
-"""The laws of rate policies that minimise a cost under a budget. Pure.
+"""The laws of rate policies that minimise a cost under a budget.
 
     minimise J(ρ)   subject to   Σρ ≤ R, Σ_{host h} ρ ≤ cap_h, ρ ≥ 0, ρ ≤ Δ on signals
 
@@ -15,12 +15,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.conformance.rate_laws import differ
-from scheduler.conformance.samples import Planned, planned, shown
-from scheduler.freshness import binary_cost, harmonic_cost
-from scheduler.policy import CrawlPlan, RatePolicy
-from scheduler.sources import SourceTable
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.conformance.rate_laws import differ
+from freshet.scheduler.conformance.samples import Planned, planned, shown
+from freshet.scheduler.freshness import binary_cost, harmonic_cost
+from freshet.scheduler.policy import CrawlPlan, RatePolicy
+from freshet.scheduler.sources import SourceTable
 
 #: A law for a policy that minimises the named cost, on tables made from a seed.
 OptimalLaw: TypeAlias = Callable[[RatePolicy, str, int], str | None]

@@ -1,4 +1,4 @@
-"""The laws of every rate policy: what a plan is, whatever it aims at. Pure."""
+"""The laws of every rate policy: what a plan is, whatever it aims at."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.conformance.samples import Planned, changed_column, extreme, planned, shown
-from scheduler.policy import CrawlPlan, RatePolicy
-from scheduler.sources import SourceTable
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.conformance.samples import Planned, changed_column, extreme, planned, shown
+from freshet.scheduler.policy import CrawlPlan, RatePolicy
+from freshet.scheduler.sources import SourceTable
 
 #: A law tries a policy on tables made from a seed; it returns a counter-example, or None.
 RateLaw: TypeAlias = Callable[[RatePolicy, int], str | None]

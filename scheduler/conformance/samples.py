@@ -1,4 +1,4 @@
-"""The tables on which policies are tried: small, so that a counter-example can be read. Pure."""
+"""The tables on which policies are tried: small, so that a counter-example can be read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from scheduler.arguments import Floats
-from scheduler.sources import SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.sources import SourceTable
 
 #: Sources of a table: few enough to read, enough for three hosts and two classes.
 _N = 12

@@ -1,8 +1,8 @@
-"""Policies as they stand before an archive: what is worth asking for, learning from answers. Pure.
+"""Policies as they stand before an archive: what is worth asking for, learning from answers.
 
 All learn from answers and nothing else. Index and rate policies share the learning of
 :mod:`scheduler.recrawl.learning`, a batch at a time; ``greedy_index`` is what the daemon makes of
-it (:mod:`scheduler.recrawl.by_clock`); interval policies keep their paces.
+it (:mod:`freshet.scheduler.recrawl.by_clock`); interval policies keep their paces.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Protocol
 
 import numpy as np
 
-from scheduler import policy
-from scheduler.arguments import Floats
-from scheduler.columns import Column
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policy import IndexPolicy, IntervalPolicy, Pace, RatePolicy, Revisit
-from scheduler.recrawl.by_clock import ByClock
-from scheduler.recrawl.by_index import ByIndex
-from scheduler.recrawl.by_rate import ByRate
-from scheduler.recrawl.learning import Learning
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Beliefs
-from scheduler.sources import Rows
+from freshet.scheduler import policy
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.columns import Column
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policy import IndexPolicy, IntervalPolicy, Pace, RatePolicy, Revisit
+from freshet.scheduler.recrawl.by_clock import ByClock
+from freshet.scheduler.recrawl.by_index import ByIndex
+from freshet.scheduler.recrawl.by_rate import ByRate
+from freshet.scheduler.recrawl.learning import Learning
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Beliefs
+from freshet.scheduler.sources import Rows
 
 
 class Asker(Protocol):

@@ -1,4 +1,4 @@
-"""What looks at archived pages cost, between what the archive proves and what it allows. Pure.
+"""What looks at archived pages cost, between what the archive proves and what it allows.
 
 A gap that holds a change lies between a copy, looked at on day s, and day t in one of three ways:
 before s, after it, or around it. N(t), the changes since the look, is at each moment bounded by
@@ -18,7 +18,7 @@ in a complete history, the three are one.
 A page of which there is no copy yet has missed its own appearance: one more change.
 
 Costs are time averages as of :mod:`scheduler.freshness`: H(N) and 1{N > 0} over the time that
-counts (:mod:`scheduler.counterfactual.timeline`), as sums over each page, in days.
+counts (:mod:`freshet.scheduler.counterfactual.timeline`), as sums over each page, in days.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.compiling import compiled, part
-from scheduler.counterfactual.timeline import Timeline
-from scheduler.harmonics import harmonic_number
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.compiling import compiled, part
+from freshet.scheduler.counterfactual.timeline import Timeline
+from freshet.scheduler.harmonics import harmonic_number
 
 #: The places of costs in :attr:`Bill.pages` and :attr:`Bill.days`.
 HARMONIC: Final = slice(0, 3)

@@ -1,4 +1,4 @@
-"""What an archive shows of pages, as columns. Pure.
+"""What an archive shows of pages, as columns.
 
 A capture is what one visit found: a content, that the page was gone, or a failure. Contents of a
 page have equal numbers where they are equal, by the significance with which they were compared.
@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler import arguments
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.simulate.ragged import offsets_of, places
-from scheduler.sources import Rows
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.simulate.ragged import offsets_of, places
+from freshet.scheduler.sources import Rows
 
 #: In place of a content's number: the page was gone; the visit failed.
 GONE: Final = -1

@@ -1,4 +1,4 @@
-"""The least that looks at archived pages can cost, for one who knows all captures. Pure.
+"""The least that looks at archived pages can cost, for one who knows all captures.
 
 *What it bounds.* The optimistic costs (:mod:`scheduler.counterfactual.bounds`) of every choice of
 at most F looks from ``start`` to ``end``, however it was made: by knowing the captures, at any
@@ -26,10 +26,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.compiling import compiled, part
-from scheduler.counterfactual.timeline import Timeline
-from scheduler.simulate.ragged import offsets_of
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.compiling import compiled, part
+from freshet.scheduler.counterfactual.timeline import Timeline
+from freshet.scheduler.simulate.ragged import offsets_of
 
 _ROUNDS: Final = 50
 

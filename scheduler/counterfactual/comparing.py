@@ -1,4 +1,4 @@
-"""Policies and budgets before one archive, each from the same start. Pure."""
+"""Policies and budgets before one archive, each from the same start."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scheduler.arguments import Floats, Ints
-from scheduler.counterfactual import askers, clairvoyant, running
-from scheduler.counterfactual.captures import FAILED, Captures
-from scheduler.counterfactual.running import Terms
-from scheduler.counterfactual.timeline import Timeline
-from scheduler.counterfactual.verdicts import RAREST, RATE_CLASSES, Bench, Verdict, class_of, judged
-from scheduler.estimators.empirical_bayes import EmpiricalBayes
-from scheduler.estimators.estimator import Evidence
-from scheduler.policy import PolicyError
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.counterfactual import askers, clairvoyant, running
+from freshet.scheduler.counterfactual.captures import FAILED, Captures
+from freshet.scheduler.counterfactual.running import Terms
+from freshet.scheduler.counterfactual.timeline import Timeline
+from freshet.scheduler.counterfactual.verdicts import (
+    RAREST,
+    RATE_CLASSES,
+    Bench,
+    Verdict,
+    class_of,
+    judged,
+)
+from freshet.scheduler.estimators.empirical_bayes import EmpiricalBayes
+from freshet.scheduler.estimators.estimator import Evidence
+from freshet.scheduler.policy import PolicyError
 
 #: Told the policy and budget at work, and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]

@@ -1,4 +1,4 @@
-"""Which content each visit of a page showed, by what was observed of it. Pure.
+"""Which content each visit of a page showed, by what was observed of it.
 
 A visit that found a page new or changed shows another content than the one before, one that found
 it unchanged the same. Where it changed back to what it was before, by the digest of that, it is
@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Bools, Ints
-from scheduler.counterfactual.captures import FAILED, GONE
-from scheduler.sources import Rows
-from storage.records import KINDS, Kind
+from freshet.scheduler.arguments import Bools, Ints
+from freshet.scheduler.counterfactual.captures import FAILED, GONE
+from freshet.scheduler.sources import Rows
+from freshet.storage.words import KINDS, Kind
 
 _GONE: Final = [KINDS.index(Kind.GONE), KINDS.index(Kind.REDIRECTED)]
 _UNCHANGED: Final = KINDS.index(Kind.UNCHANGED)
@@ -23,7 +23,7 @@ _ANOTHER: Final = [KINDS.index(Kind.NEW), KINDS.index(Kind.CHANGED)]
 
 
 def contents_of(page: Rows, kind: NDArray[np.int8], digest: NDArray[np.uint64]) -> Ints:
-    """(m,), the numbers of :attr:`~scheduler.counterfactual.captures.Captures.content`.
+    """(m,), the numbers of :attr:`~freshet.scheduler.counterfactual.captures.Captures.content`.
 
     Args:
         page: (m,), row of the page, ascending.

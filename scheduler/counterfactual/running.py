@@ -1,4 +1,4 @@
-"""A policy before an archive: it asks for pages day by day, and gets what the archive has. Pure.
+"""A policy before an archive: it asks for pages day by day, and gets what the archive has.
 
 An ask of day t gets the page's latest capture at or before t. Where that is none, it is a *miss*:
 no 404, it teaches nothing and costs a fetch. A failed visit likewise. Before ``start`` nothing is
@@ -25,12 +25,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.counterfactual.askers import Asker, shown
-from scheduler.counterfactual.captures import FAILED, GONE, Captures
-from scheduler.counterfactual.timeline import content_before
-from scheduler.recrawl.looks import Looks
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.counterfactual.askers import Asker, shown
+from freshet.scheduler.counterfactual.captures import FAILED, GONE, Captures
+from freshet.scheduler.counterfactual.timeline import content_before
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.sources import Rows
 
 _STEPS_A_TURN: Final = 20.0
 _GONE_FACTOR: Final = 0.1

@@ -1,4 +1,4 @@
-"""What is known of pages from capture to capture, without the visits that failed. Pure.
+"""What is known of pages from capture to capture, without the visits that failed.
 
 Each capture is preceded by a *gap*, from the day until which the capture before it stood. A gap
 *holds a change* where the contents before and after it differ: it came somewhere in the gap, once
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.counterfactual.captures import FAILED, Captures
-from scheduler.simulate.ragged import offsets_of
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.counterfactual.captures import FAILED, Captures
+from freshet.scheduler.simulate.ragged import offsets_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is said of a policy with a budget before an archive, for tables, reports and machines. Pure.
+"""What is said of a policy with a budget before an archive, for tables, reports and machines.
 
 Costs are means over the time that counts (:mod:`scheduler.counterfactual.timeline`), weighted with
 importance: ``binary`` is the share of importance whose copy is stale.
@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.counterfactual.bounds import (
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.counterfactual.bounds import (
     AGE,
     BINARY,
     COPIED,
@@ -22,11 +22,11 @@ from scheduler.counterfactual.bounds import (
     Looked,
     bill,
 )
-from scheduler.counterfactual.captures import Captures
-from scheduler.counterfactual.running import Asks, Terms
-from scheduler.counterfactual.timeline import Timeline
-from scheduler.simulate.ragged import offsets_of
-from scheduler.sources import Rows
+from freshet.scheduler.counterfactual.captures import Captures
+from freshet.scheduler.counterfactual.running import Asks, Terms
+from freshet.scheduler.counterfactual.timeline import Timeline
+from freshet.scheduler.simulate.ragged import offsets_of
+from freshet.scheduler.sources import Rows
 
 #: Changes a day from which on a page belongs to a class, but for the last one.
 RATE_CLASSES: Final = {"daily": 1.0, "weekly": 1 / 7, "monthly": 1 / 30, "yearly": 1 / 365}
@@ -39,7 +39,7 @@ _FLAGGED: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A cost as :mod:`scheduler.counterfactual.bounds` bounds it."""
+    """A cost as :mod:`freshet.scheduler.counterfactual.bounds` bounds it."""
 
     optimistic: float
     early: float

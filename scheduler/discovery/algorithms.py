@@ -1,4 +1,4 @@
-"""The ways of choosing a cover by past recrawls, by name. Pure.
+"""The ways of choosing a cover by past recrawls, by name.
 
 None knows the future. GREEDY, OD and CLIQ, which the thesis gives the recrawl itself, are given the
 last one that brought anything new; COV, OD-1 and CLIQ-1 the last one, whatever it brought. OD-ALL
@@ -13,19 +13,19 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from scheduler.arguments import Ints
-from scheduler.discovery.bandit import told_bandit
-from scheduler.discovery.cliq import cliq
-from scheduler.discovery.cliq_1 import cliq_1
-from scheduler.discovery.cliq_win import cliq_win
-from scheduler.discovery.cov import cov
-from scheduler.discovery.cov_win import cov_win
-from scheduler.discovery.greedy import greedy
-from scheduler.discovery.od import od
-from scheduler.discovery.od_1 import od_1
-from scheduler.discovery.od_win import od_win
-from scheduler.discovery.past import Past
-from scheduler.discovery.reveals import Reveals
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.discovery.bandit import told_bandit
+from freshet.scheduler.discovery.cliq import cliq
+from freshet.scheduler.discovery.cliq_1 import cliq_1
+from freshet.scheduler.discovery.cliq_win import cliq_win
+from freshet.scheduler.discovery.cov import cov
+from freshet.scheduler.discovery.cov_win import cov_win
+from freshet.scheduler.discovery.greedy import greedy
+from freshet.scheduler.discovery.od import od
+from freshet.scheduler.discovery.od_1 import od_1
+from freshet.scheduler.discovery.od_win import od_win
+from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.discovery.reveals import Reveals
 
 #: What chooses old pages to look at: from the past, at most so many.
 Algorithm: TypeAlias = Callable[[Past, int], Ints]

@@ -1,4 +1,4 @@
-"""A bandit that needs no full recrawls: every old page is an arm (section 7.1). Pure.
+"""A bandit that needs no full recrawls: every old page is an arm (section 7.1).
 
 A new page is a step in time, and an arm pays where it covers that page. k arms are pulled in a
 batch, and what all of them revealed together is all that is known of what was new. The arms of the
@@ -18,9 +18,9 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.discovery.past import Past
-from scheduler.discovery.reveals import Reveals
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.discovery.reveals import Reveals
 
 #: Narrow: the widest of 1, 0.1 and 0.01 that costs next to nothing on synthetic sites.
 WIDTH: Final = 0.1

@@ -1,13 +1,13 @@
-"""CLIQ: the best page of each cluster of pages that reveal the same (section 3.6.2). Pure."""
+"""CLIQ: the best page of each cluster of pages that reveal the same (section 3.6.2)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from scheduler.arguments import Floats, Ints
-from scheduler.discovery.clusters import EPS_B, clusters
-from scheduler.discovery.od import od
-from scheduler.discovery.reveals import Reveals
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.discovery.clusters import EPS_B, clusters
+from freshet.scheduler.discovery.od import od
+from freshet.scheduler.discovery.reveals import Reveals
 
 
 def cliq(reveals: Reveals, budget: int, eps_b: float = EPS_B) -> Ints:

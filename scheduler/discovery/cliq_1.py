@@ -1,4 +1,4 @@
-"""CLIQ-1: CLIQ by the last recrawl alone (section 3.6.4). Pure.
+"""CLIQ-1: CLIQ by the last recrawl alone (section 3.6.4).
 
 After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.arguments import Ints
-from scheduler.discovery.cliq import cliq
-from scheduler.discovery.clusters import EPS_B
-from scheduler.discovery.past import Past
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.discovery.cliq import cliq
+from freshet.scheduler.discovery.clusters import EPS_B
+from freshet.scheduler.discovery.past import Past
 
 
 def cliq_1(past: Past, budget: int, eps_b: float = EPS_B) -> Ints:

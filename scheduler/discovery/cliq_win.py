@@ -1,4 +1,4 @@
-"""CLIQ-WIN: the clusters of the last recrawl, and every page that ever revealed anything. Pure.
+"""CLIQ-WIN: the clusters of the last recrawl, and every page that ever revealed anything.
 
 Each such page is a cluster of its own, worth its mean over all recrawls (section 3.6.4).
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.arguments import Ints
-from scheduler.discovery.cliq import best_of_clusters
-from scheduler.discovery.clusters import EPS_B
-from scheduler.discovery.od import od
-from scheduler.discovery.past import Past
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.discovery.cliq import best_of_clusters
+from freshet.scheduler.discovery.clusters import EPS_B
+from freshet.scheduler.discovery.od import od
+from freshet.scheduler.discovery.past import Past
 
 
 def cliq_win(past: Past, budget: int, alpha: float = 1.0, eps_b: float = EPS_B) -> Ints:

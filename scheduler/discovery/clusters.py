@@ -1,4 +1,4 @@
-"""Old pages that reveal nearly the same new ones, as clusters (section 3.6.2). Pure.
+"""Old pages that reveal nearly the same new ones, as clusters (section 3.6.2).
 
 Single link: a page belongs to a cluster where its Jaccard coefficient with any other page of it is
 at least 1 - eps_b. Pairs come from the new pages that both reveal; where those are too many, from
@@ -16,8 +16,8 @@ from datasketch import MinHash, MinHashLSH
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from scheduler.arguments import Ints
-from scheduler.discovery.reveals import Reveals
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.discovery.reveals import Reveals
 
 #: What the thesis clusters with.
 EPS_B: Final = 0.8

@@ -1,4 +1,4 @@
-"""COV: the greedy cover of the last recrawl, once more (section 3.6.3). Pure.
+"""COV: the greedy cover of the last recrawl, once more (section 3.6.3).
 
 After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.arguments import Ints
-from scheduler.discovery.greedy import greedy
-from scheduler.discovery.past import Past
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.discovery.greedy import greedy
+from freshet.scheduler.discovery.past import Past
 
 
 def cov(past: Past, budget: int) -> Ints:

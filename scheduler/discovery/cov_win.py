@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Ints
-from scheduler.discovery.past import Past
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.discovery.past import Past
 
 #: What a page counts that came alone in a step. Weights are whole numbers, so that sums are exact
 #: and what is equal is equal.

@@ -1,12 +1,12 @@
-"""Covers, and what they cost: old pages chosen to be looked at again for what they reveal. Pure."""
+"""Covers, and what they cost: old pages chosen to be looked at again for what they reveal."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
 
-from scheduler.arguments import Ints
-from scheduler.discovery.reveals import Reveals
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.discovery.reveals import Reveals
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""GREEDY: the page that reveals most of what is left, again and again (section 3.5.2). Pure.
+"""GREEDY: the page that reveals most of what is left, again and again (section 3.5.2).
 
 With a budget of k pages it finds at least 1 - 1/e of what any k pages could; for a share of the new
 pages it needs at most a logarithmic factor more pages than the best cover.
@@ -11,8 +11,8 @@ from math import ceil
 
 import numpy as np
 
-from scheduler.arguments import Ints
-from scheduler.discovery.reveals import Reveals
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.discovery.reveals import Reveals
 
 #: Taken off before a share of pages is rounded up: .1 of 30 is 3, whatever the machine thinks.
 _ROUNDING = 1e-9

@@ -1,4 +1,4 @@
-"""What algorithms would have found: each chooses by the past, and is judged by what came. Pure."""
+"""What algorithms would have found: each chooses by the past, and is judged by what came."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan
 
-from scheduler.arguments import Bools, Ints
-from scheduler.discovery.cover import Outcome, outcome
-from scheduler.discovery.past import Past
-from scheduler.discovery.reveals import Reveals
+from freshet.scheduler.arguments import Bools, Ints
+from freshet.scheduler.discovery.cover import Outcome, outcome
+from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.discovery.reveals import Reveals
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
-"""What no choice by history exceeds: all pages that ever revealed one (section 3.6.5). Pure."""
+"""What no choice by history exceeds: all pages that ever revealed one (section 3.6.5)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from scheduler.arguments import Ints
-from scheduler.discovery.past import Past
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.discovery.past import Past
 
 
 def historical_limit(past: Past) -> Ints:

@@ -1,4 +1,4 @@
-"""All that ever linked to what on a site, step by step: the truth to judge covers by. Pure."""
+"""All that ever linked to what on a site, step by step: the truth to judge covers by."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Bools, Ints
-from scheduler.discovery.reveals import Reveals, reveals_of
+from freshet.scheduler.arguments import Bools, Ints
+from freshet.scheduler.discovery.reveals import Reveals, reveals_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which pages of a site lead to sites that were not known: H_t of appendix 9.1. Pure.
+"""Which pages of a site lead to sites that were not known: H_t of appendix 9.1.
 
 What is new are other sites, not pages; each is revealed by the old pages that link to it, and by
 those that lead to it through new pages only. The covers are chosen as for pages.
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Floats, Ints
-from scheduler.discovery.reveals import Reveals, from_rows, reveals_of
-from scheduler.discovery.sightings import Sightings
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.discovery.reveals import Reveals, from_rows, reveals_of
+from freshet.scheduler.discovery.sightings import Sightings
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""OD: the pages of the largest outdegree to new pages (section 3.6.1). Pure."""
+"""OD: the pages of the largest outdegree to new pages (section 3.6.1)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from scheduler.arguments import Floats, Ints
+from freshet.scheduler.arguments import Floats, Ints
 
 
 def od(fractions: Floats, budget: int) -> Ints:

@@ -1,13 +1,13 @@
-"""OD-WIN: OD by all periodic recrawls, older ones counting less (section 3.6.4). Pure.
+"""OD-WIN: OD by all periodic recrawls, older ones counting less (section 3.6.4).
 
 OD-ALL is the same where every step was a recrawl.
 """
 
 from __future__ import annotations
 
-from scheduler.arguments import Ints
-from scheduler.discovery.od import od
-from scheduler.discovery.past import Past
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.discovery.od import od
+from freshet.scheduler.discovery.past import Past
 
 
 def od_win(past: Past, budget: int, alpha: float = 1.0) -> Ints:

@@ -1,4 +1,4 @@
-"""What is known of a site's past recrawls when a cover is to be chosen (section 3.6.4). Pure."""
+"""What is known of a site's past recrawls when a cover is to be chosen (section 3.6.4)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.discovery.reveals import Reveals
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.discovery.reveals import Reveals
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What lies behind new pages: paths that lead on through new pages only. Pure.
+"""What lies behind new pages: paths that lead on through new pages only.
 
 New pages that reach one another count as one (strongly connected components); what each of those
 reaches is found from the ends of the paths back to their beginnings, in one pass.
@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from scheduler.arguments import Ints
+from freshet.scheduler.arguments import Ints
 
 
 def reached(

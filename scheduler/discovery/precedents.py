@@ -46,9 +46,9 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.columns import Column
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.columns import Column
+from freshet.scheduler.sources import Rows
 
 #: Pages of a site that are remembered as new, the newest.
 NEWEST: Final = 200

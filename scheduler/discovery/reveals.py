@@ -1,4 +1,4 @@
-"""Which new pages of a site each old one reveals: the graph H_t (Pandey 2008, section 3.2). Pure.
+"""Which new pages of a site each old one reveals: the graph H_t (Pandey 2008, section 3.2).
 
 The pages of a site are numbered in the order in which they appeared: at any time the old ones are
 those below a number, the new ones the next. A new page is *efficiently discoverable* from an old
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.discovery.paths import reached
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.discovery.paths import reached
 
 _NONE = -1
 

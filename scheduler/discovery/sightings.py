@@ -1,4 +1,4 @@
-"""When pages were found and links first seen: the history from which H_t is built. Pure.
+"""When pages were found and links first seen: the history from which H_t is built.
 
 A crawl that looks at some pages only knows of each link when it was first seen, and when the page
 that has it was looked at before: in between, it appeared.
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.discovery.reveals import Reveals, reveals_of
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.discovery.reveals import Reveals, reveals_of
 
 
 @dataclass(frozen=True, slots=True)

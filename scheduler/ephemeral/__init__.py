@@ -1,1 +1,1 @@
-"""Sources of ephemeral content: whom to crawl each period (Avrachenkov and Borkar 2018). Pure."""
+"""Sources of ephemeral content: whom to crawl each period (Avrachenkov and Borkar 2018)."""

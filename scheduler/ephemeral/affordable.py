@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
+from freshet.scheduler.arguments import Floats
 
 Rows: TypeAlias = NDArray[np.intp]
 

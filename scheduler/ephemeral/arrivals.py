@@ -1,4 +1,4 @@
-"""How fast new items come to one source: the posterior of Λ, from what each crawl found. Pure.
+"""How fast new items come to one source: the posterior of Λ, from what each crawl found.
 
 Items come as a Poisson process of rate Λ, and Λ is Gamma distributed with the shape a and the rate
 b: a items in b days. A crawl that comes τ days after the last one and finds N new items makes it
@@ -46,7 +46,7 @@ from typing import Final
 
 from scipy.special import betainc
 
-from scheduler import arguments
+from freshet.scheduler import arguments
 
 #: What is thought of a source of which nothing is known: half an item in a twentieth of a day.
 #: That is ten a day, as a busy feed has, and weighs less than the first item that is seen: rates

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler import arguments
-from scheduler.arguments import Floats
-from scheduler.policies import whittle
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.policies import whittle
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How fast the items of one source fade, and what one is worth: from the clicks on them. Pure.
+"""How fast the items of one source fade, and what one is worth: from the clicks on them.
 
 An item gets ξ clicks in all, on average, of which those at the age x come at the rate ξμe^{−μx}.
 It is watched from the age a (when it was found) to the age b (now, or when the clicks were last
@@ -46,8 +46,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler import arguments
-from scheduler.arguments import Floats
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats
 
 #: As how many clicks a configured half-life weighs. Few: it is a guess, and clicks are the thing.
 PRIOR_CLICKS: Final = 2.0

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from scheduler.ephemeral.observed_index import IndexCurve
-from scheduler.ephemeral.periods import Seen
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler.ephemeral.observed_index import IndexCurve
+from freshet.scheduler.ephemeral.periods import Seen
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One budget for copies that are kept fresh and for sources whose items fade, at one price. Pure.
+"""One budget for copies that are kept fresh and for sources whose items fade, at one price.
 
 At the price λ of a crawl a source whose items fade is crawled every τ(λ), when its Whittle index
 has come to λ: γ(τ) = λ. All other sources share by a rate policy what that leaves of the budget R,
@@ -32,10 +32,10 @@ from typing import Final, TypeAlias
 import numpy as np
 from scipy.optimize import brentq
 
-from scheduler.arguments import Bools, Floats
-from scheduler.policies import whittle
-from scheduler.policy import CrawlPlan
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.policies import whittle
+from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: The plan of a table and a budget; and the price of a crawl, where a policy knows none.
 PlanOf: TypeAlias = Callable[[SourceTable, float], CrawlPlan]

@@ -1,4 +1,4 @@
-"""LSPE(0) with policy gradient: the learner of Avrachenkov and Borkar 2019, as they ran it. Pure.
+"""LSPE(0) with policy gradient: the learner of Avrachenkov and Borkar 2019, as they ran it.
 
 Source i is crawled with the probability f_i of its state x_i and a threshold T_i that depends on
 the others' states, linear in q with the features ψ = (1, s_i, s_i²), s_i = Σ_{k≠i} x_k:
@@ -58,9 +58,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from scheduler import arguments
-from scheduler.arguments import Bools, Floats
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
 
 Drive: TypeAlias = Literal["waiting", "crawled"]
 DRIVES: tuple[Drive, ...] = ("waiting", "crawled")

@@ -33,8 +33,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler import arguments
-from scheduler.arguments import Floats
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats
 
 #: The last threshold is this near to the largest state that can be reached.
 _REACHABLE = 0.98

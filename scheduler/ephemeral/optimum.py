@@ -17,8 +17,8 @@ from itertools import combinations
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
 
 _STEPS = 20_000
 

@@ -17,10 +17,10 @@ from typing import Protocol
 
 import numpy as np
 
-from scheduler import arguments
-from scheduler.arguments import Bools, Floats
-from scheduler.ephemeral.affordable import affordable
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.ephemeral.affordable import affordable
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Learning whom to crawl: the Whittle index of estimated parameters, and some optimism. Pure.
+"""Learning whom to crawl: the Whittle index of estimated parameters, and some optimism.
 
 The index needs Λ, ξ̄ and μ of each source. What crawls find and what clicks tell gives posteriors of
 them (:mod:`scheduler.ephemeral.arrivals`, :mod:`scheduler.ephemeral.fading`). Plugged in are
@@ -27,7 +27,7 @@ cannot be configured: a half-life is finite. What a source is known for is forgo
 not while it is left alone.
 
 Reference: ours, in the place of the learner of Avrachenkov and Borkar 2019
-(:mod:`scheduler.ephemeral.lspe`), which learns thresholds without a model.
+(:mod:`freshet.scheduler.ephemeral.lspe`), which learns thresholds without a model.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler import arguments
-from scheduler.arguments import Floats
-from scheduler.ephemeral.arrivals import HALF_LIFE_DAYS, Arrivals
-from scheduler.ephemeral.fading import Fading, Worth, exposure
-from scheduler.ephemeral.periods import Seen
-from scheduler.ephemeral.simulated_items import Watched
-from scheduler.policies import whittle
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.ephemeral.arrivals import HALF_LIFE_DAYS, Arrivals
+from freshet.scheduler.ephemeral.fading import Fading, Worth, exposure
+from freshet.scheduler.ephemeral.periods import Seen
+from freshet.scheduler.ephemeral.simulated_items import Watched
+from freshet.scheduler.policies import whittle
 
 #: Standard deviations of optimism, one period after a crawl.
 OPTIMISM: Final = 1.0

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import lambertw
 
-from scheduler import arguments
-from scheduler.arguments import Floats
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
 
 
 @dataclass(frozen=True, slots=True)

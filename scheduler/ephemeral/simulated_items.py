@@ -13,9 +13,9 @@ from typing import Protocol
 
 import numpy as np
 
-from scheduler.arguments import Floats, Ints
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from scheduler.ephemeral.periods import Seen
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler.ephemeral.periods import Seen
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import lambertw
 
-from scheduler.arguments import Floats
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from scheduler.ephemeral.periods import Seen
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler.ephemeral.periods import Seen
 
 
 def static_frequencies(sources: EphemeralSources, budget: float) -> Floats:

@@ -16,9 +16,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from scheduler import arguments
-from scheduler.arguments import Floats
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
 
 Family: TypeAlias = Literal["constant", "exponential", "lognormal", "pareto"]
 FAMILIES: tuple[Family, ...] = ("constant", "exponential", "lognormal", "pareto")

@@ -1,4 +1,4 @@
-"""Estimators by the names that a user gives them. Pure."""
+"""Estimators by the names that a user gives them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler import arguments
-from scheduler.estimators.empirical_bayes import EmpiricalBayes
-from scheduler.estimators.estimator import Estimator
-from scheduler.estimators.poisson_mle import PoissonMle
+from freshet.scheduler import arguments
+from freshet.scheduler.estimators.empirical_bayes import EmpiricalBayes
+from freshet.scheduler.estimators.estimator import Estimator
+from freshet.scheduler.estimators.poisson_mle import PoissonMle
 
 #: From the hosts of n sources, (n,), to an estimator of their rates.
 ESTIMATORS: Final[dict[str, Callable[[NDArray[np.intp]], Estimator]]] = {

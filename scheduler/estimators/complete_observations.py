@@ -1,4 +1,4 @@
-"""The change rate of a source that tells of every change (Kolobov et al. 2019, eq. 11). Pure.
+"""The change rate of a source that tells of every change (Kolobov et al. 2019, eq. 11).
 
 The likelihood of U changes in S days under a Poisson process is maximal at Δ = U/S, which is 0
 for a source that has not changed yet. The paper's remedy, line 13 of its Algorithm 4, is
@@ -27,20 +27,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler import arguments
-from scheduler.arguments import Floats, Ints
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats, Ints
 
 
-def estimate(changes: int, days: float, *, smoothing: float = 0.5) -> float:
+def estimate_complete(changes: int, days: float, *, smoothing: float = 0.5) -> float:
     """Changes per day of a source that changed ``changes`` times in ``days`` days.
 
     Raises:
         ValueError: as for :func:`estimate_many`.
     """
-    return float(estimate_many([changes], [days], smoothing=smoothing)[0])
+    return float(estimate_many_complete([changes], [days], smoothing=smoothing)[0])
 
 
-def estimate_many(changes: ArrayLike, days: ArrayLike, *, smoothing: float = 0.5) -> Floats:
+def estimate_many_complete(
+    changes: ArrayLike, days: ArrayLike, *, smoothing: float = 0.5
+) -> Floats:
     """(m,), changes per day of m sources.
 
     Raises:

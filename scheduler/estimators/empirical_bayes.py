@@ -1,4 +1,4 @@
-"""Change rates from few observations: each source's posterior under a prior learnt from all. Pure.
+"""Change rates from few observations: each source's posterior under a prior learnt from all.
 
 A source of which little is known is most likely like the others. Its posterior over the
 logarithm of the change rate Δ is
@@ -45,13 +45,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler import arguments
-from scheduler.arguments import Floats
-from scheduler.columns import Column
-from scheduler.estimators import population_prior, rate_grid
-from scheduler.estimators.estimator import Evidence
-from scheduler.estimators.likelihood_sums import CHUNK, LikelihoodSums
-from scheduler.sources import Rows
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.columns import Column
+from freshet.scheduler.estimators import population_prior, rate_grid
+from freshet.scheduler.estimators.estimator import Evidence
+from freshet.scheduler.estimators.likelihood_sums import CHUNK, LikelihoodSums
+from freshet.scheduler.sources import Rows
 
 #: The first fit, in rows of evidence, and by how much they grow from one to the next.
 _FIRST_FIT = 32
@@ -65,7 +65,7 @@ _GROUP_STEPS = 10
 
 
 class EmpiricalBayes:
-    """An :class:`~scheduler.estimators.estimator.Estimator` by running sums.
+    """An :class:`~freshet.scheduler.estimators.estimator.Estimator` by running sums.
 
     Args:
         n: the number of sources.

@@ -1,4 +1,4 @@
-"""What an estimator of change rates is told, and what it answers. Pure."""
+"""What an estimator of change rates is told, and what it answers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler import arguments
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.sources import Rows
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.sources import Rows
 
 
 @dataclass(frozen=True, slots=True)

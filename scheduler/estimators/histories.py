@@ -1,4 +1,4 @@
-"""What the stored observations of pages tell of their change rates. Pure.
+"""What the stored observations of pages tell of their change rates.
 
 Two captures of a page that follow one another are an interval with or without change. What lies
 between them decides whether they do follow one another:
@@ -23,10 +23,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler import arguments
-from scheduler.estimators.estimator import Evidence
-from scheduler.sources import Rows
-from storage.records import KINDS, Kind
+from freshet.scheduler import arguments
+from freshet.scheduler.estimators.estimator import Evidence
+from freshet.scheduler.sources import Rows
+from freshet.storage.words import KINDS, Kind
 
 _DAY_S: Final = 86_400.0
 
@@ -65,7 +65,7 @@ def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Histories:
     Args:
         page: (m,), row of the page, ascending.
         at: (m,), Unix seconds; in the order of time within a page, but for a clock set back.
-        kind: (m,), place of the observation's kind in :data:`storage.records.KINDS`.
+        kind: (m,), place of the observation's kind in :data:`freshet.storage.records.KINDS`.
 
     Cost: O(m), some ten columns of memory.
 

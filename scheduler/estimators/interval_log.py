@@ -1,4 +1,4 @@
-"""Ragged histories of many sources in flat columns, appended to crawl by crawl. Pure.
+"""Ragged histories of many sources in flat columns, appended to crawl by crawl.
 
 Invariant: every entry knows the position of the entry before it of the same source, and every
 source the position of its last entry. Consequence: an append costs O(1), and the history of a
@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats, Ints
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.sources import Rows
 
 #: In the place of a number of changes: it is only known that there was one.
 AT_LEAST_ONE: Final = -1

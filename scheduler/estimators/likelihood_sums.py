@@ -1,4 +1,4 @@
-"""All that is known of the change rates of n sources, as running sums. Pure.
+"""All that is known of the change rates of n sources, as running sums.
 
 Invariant: the sums of a source are those of its evidence, each piece weighted by 2^{−t/h}, t the
 days from it to the source's newest piece and h the half-life. Consequence: neither the order in
@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.columns import Column
-from scheduler.estimators import rate_grid
-from scheduler.estimators.estimator import Evidence
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.columns import Column
+from freshet.scheduler.estimators import rate_grid
+from freshet.scheduler.estimators.estimator import Evidence
+from freshet.scheduler.sources import Rows
 
 #: Rows whose likelihoods are worked out together: 157 numbers each.
 CHUNK = 2048

@@ -1,4 +1,4 @@
-"""The change rate that makes what the crawls saw most likely (Kolobov et al. 2019, eq. 10). Pure.
+"""The change rate that makes what the crawls saw most likely (Kolobov et al. 2019, eq. 10).
 
 A source changes as a Poisson process of rate Δ. Two crawls that lie a days apart are compared:
 they differ with probability 1 − e^{−aΔ}, are equal with probability e^{−aΔ}. Maximising the
@@ -45,12 +45,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scheduler import arguments
-from scheduler.arguments import Bools, Floats
-from scheduler.estimators import complete_observations
-from scheduler.estimators.estimator import Evidence
-from scheduler.estimators.interval_log import AT_LEAST_ONE, IntervalLog
-from scheduler.sources import Rows
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.estimators import complete_observations
+from freshet.scheduler.estimators.estimator import Evidence
+from freshet.scheduler.estimators.interval_log import AT_LEAST_ONE, IntervalLog
+from freshet.scheduler.sources import Rows
 
 #: Sources solved together: their intervals stay in the processor's cache.
 _CHUNK = 4096

@@ -1,4 +1,4 @@
-"""The distribution of change rates in a population, from what is known of its members. Pure.
+"""The distribution of change rates in a population, from what is known of its members.
 
 Each source i has a likelihood L_i over its rate (rate_grid). With the prior a mixture of hat
 functions h_g of weights w_g, and l_ig = Σ L_i h_g, the log-likelihood of the whole population is
@@ -35,9 +35,9 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.estimators.rate_grid import LOG_RATES
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.estimators.rate_grid import LOG_RATES
+from freshet.scheduler.sources import Rows
 
 
 def _broad() -> Floats:

@@ -1,4 +1,4 @@
-"""Likelihoods as functions of the logarithm of the change rate, on a grid. Pure.
+"""Likelihoods as functions of the logarithm of the change rate, on a grid.
 
 A source's evidence is a likelihood over its change rate Δ. On the 40 points of LOG_RATES it is
 a vector, and evidence is taken in by adding vectors. Two crawls a days apart that differ add
@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.sources import Rows
 
 #: From once in three years to every half hour; a rate beyond is taken for one of the ends.
 LOWEST_PER_DAY: Final = 1e-3

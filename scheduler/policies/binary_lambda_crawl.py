@@ -1,4 +1,4 @@
-"""BinaryLambdaCrawl (BLC): the crawl rates that minimise the binary cost under a budget. Pure.
+"""BinaryLambdaCrawl (BLC): the crawl rates that minimise the binary cost under a budget.
 
     minimise J_b = Σ_w μ Δ/(Δ + ρ)   subject to   Σ_w ρ = R,   ρ ≥ 0,
     and, where hosts have capacities, Σ_{w in h} ρ ≤ cap_h for each host h.
@@ -35,12 +35,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler import arguments
-from scheduler.arguments import Floats
-from scheduler.budgeting.allocation import Hosts, allocate
-from scheduler.budgeting.binary_demand import BinaryDemand
-from scheduler.policy import CrawlPlan
-from scheduler.sources import SourceTable
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.budgeting.allocation import Hosts, allocate
+from freshet.scheduler.budgeting.binary_demand import BinaryDemand
+from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.sources import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

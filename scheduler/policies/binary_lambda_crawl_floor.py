@@ -1,10 +1,10 @@
-"""BinaryLambdaCrawl that starves no source: the binary optimum above a floor. Pure.
+"""BinaryLambdaCrawl that starves no source: the binary optimum above a floor.
 
     minimise J_b = Σ_w μ Δ/(Δ + ρ)   subject to   Σ_w ρ = R,   ρ_w ≥ εR/n for every source,
     and Σ_{w in h} ρ ≤ cap_h for each host h,
 
 n the number of sources that are worth a crawl, ε the share of the budget R that is spread
-evenly; symbols, units and method as in :mod:`scheduler.policies.binary_lambda_crawl`. The
+evenly; symbols, units and method as in :mod:`freshet.scheduler.policies.binary_lambda_crawl`. The
 solution is ρ(λ) = max(εR/n, √(μΔ/λ) − Δ).
 
 The floor is a bound, not an extra: a source that the optimum crawls more often than εR/n gets
@@ -24,11 +24,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler import arguments
-from scheduler.arguments import Floats
-from scheduler.policies.binary_lambda_crawl import binary_optimum
-from scheduler.policy import CrawlPlan
-from scheduler.sources import SourceTable
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.policies.binary_lambda_crawl import binary_optimum
+from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.sources import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

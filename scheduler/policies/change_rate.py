@@ -1,4 +1,4 @@
-"""ChangeRateCrawl: what changes twice as often is crawled twice as often. Pure.
+"""ChangeRateCrawl: what changes twice as often is crawled twice as often.
 
     ρ = R Δ/ΣΔ
 
@@ -9,7 +9,7 @@ It minimises no cost: for sources as important as each other the freshest copy o
 had by crawling those that change often *less* (Cho and Garcia-Molina 2003). All its sources have
 the same harmonic cost, μ ln(1 + ΣΔ/R). Notifications are ignored. A host whose capacity is less
 than its share spends just that, and the rest goes to the others in proportion
-(:mod:`scheduler.budgeting.capacities`); what nobody can take is left over.
+(:mod:`freshet.scheduler.budgeting.capacities`); what nobody can take is left over.
 
 Reference: ChangeRateCrawl (CC) in Kolobov et al., NeurIPS 2019, section 7, after Cho and
 Garcia-Molina, "Effective page refresh policies for web crawlers", TODS 28(4), 2003. Differs from
@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler import arguments
-from scheduler.budgeting.capacities import in_proportion
-from scheduler.policy import Crawling, CrawlPlan
-from scheduler.sources import SourceTable
+from freshet.scheduler import arguments
+from freshet.scheduler.budgeting.capacities import in_proportion
+from freshet.scheduler.policy import Crawling, CrawlPlan
+from freshet.scheduler.sources import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ whichever day it is. Without a change it is 0.
 Signals of sources whose observations are not complete are ignored here: noisy_signal_index
 heeds them.
 
-Method: one closed form a source, O(n). :class:`scheduler.index_queue.IndexQueue` finds the
+Method: one closed form a source, O(n). :class:`freshet.scheduler.index_queue.IndexQueue` finds the
 largest among millions without looking at all. Numerical form: W = μτ · w(Δτ) with
 w(x) = 1 + expm1(−x)/x, below x = 0.01 by its Taylor series; relative error below 1e-13 for Δτ
 from 1e-12 to 1e12. Edge cases: where μ or Δ is 0, W is 0; a crawl later than ``now`` counts as
@@ -61,8 +61,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.sources import SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.sources import SourceTable
 
 #: Below it 1 + expm1(−x)/x has lost digits, and the series needs few terms.
 SMALL = 1e-2
@@ -96,7 +96,7 @@ def stale_share(x: Floats) -> Floats:
     """w(x) = 1 − (1 − e^{−x})/x, the share of the days since a crawl that a copy was stale; (n,).
 
     x is Δτ, the mean number of changes since the crawl, 0 to inf. The same as
-    :func:`scheduler.harmonics.changed_mean`, in a tenth of its time for a hundred sources.
+    :func:`freshet.scheduler.harmonics.changed_mean`, in a tenth of its time for a hundred sources.
 
     >>> stale_share(np.array([0.0, 1.0])).round(6).tolist()  # 1/e
     [0.0, 0.367879]

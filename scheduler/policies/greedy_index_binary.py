@@ -42,9 +42,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.policies.greedy_index import SMALL
-from scheduler.sources import SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.policies.greedy_index import SMALL
+from freshet.scheduler.sources import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

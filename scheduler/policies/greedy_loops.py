@@ -1,7 +1,7 @@
 """The greedy indices as compiled loops, for tables that are asked millions of times.
 
-The formulas are those of :mod:`scheduler.policies.greedy_index` and
-:mod:`scheduler.policies.greedy_index_binary`; the results are the same but for rounding
+The formulas are those of :mod:`freshet.scheduler.policies.greedy_index` and
+:mod:`freshet.scheduler.policies.greedy_index_binary`; the results are the same but for rounding
 (relative 1e-13).
 """
 
@@ -13,12 +13,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scheduler import compiling
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policies.greedy_index_binary import GreedyIndexBinary
-from scheduler.policy import IndexPolicy
-from scheduler.sources import SourceTable
+from freshet.scheduler import compiling
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policies.greedy_index_binary import GreedyIndexBinary
+from freshet.scheduler.policy import IndexPolicy
+from freshet.scheduler.sources import SourceTable
 
 #: A table and a day → the index of each source, (n,).
 Valuation: TypeAlias = Callable[[SourceTable, float], Floats]

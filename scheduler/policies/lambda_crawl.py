@@ -1,4 +1,4 @@
-"""LambdaCrawl: the crawl rates that minimise the harmonic cost under a budget, exactly. Pure.
+"""LambdaCrawl: the crawl rates that minimise the harmonic cost under a budget, exactly.
 
 **Problem 3.** Sources whose changes are seen only when they are crawled (incomplete
 observations, W⁻) get a Poisson rate ρ; of those that tell of every change (complete
@@ -18,7 +18,7 @@ and, where hosts have capacities, Σ_{w in h} (ρ or r) ≤ cap_h for each host 
     cap     host_capacity          crawls per day   (H,), by code, above 0; left out: no limits
     λ       price                  cost per crawl   above 0; first guess, left out: found
 
-**Solution.** One price λ serves both classes (:mod:`scheduler.budgeting.allocation` has the
+**Solution.** One price λ serves both classes (:mod:`freshet.scheduler.budgeting.allocation` has the
 theory). Where one more crawl per day saves λ, −∂J_h/∂ρ = λ, there is
 
     W⁻:  μΔ/(ρ(Δ + ρ)) = λ,  so  ρ(λ) = (−Δ + √(Δ² + 4μΔ/λ))/2      (eq. 5)
@@ -33,7 +33,7 @@ whatever the two sums are at λ.
 sample of the sources: three or four passes, O(n) each; the last one writes the rates. The
 budget is spent to 1e-13, relative; each rate is right to a few roundings at its λ. From half a
 million sources on the passes are compiled where numba is installed
-(:mod:`scheduler.compiling`).
+(:mod:`freshet.scheduler.compiling`).
 
 **Edge cases.** A source with μ = 0 or Δ = 0 is not worth a crawl: its rate is 0. Where the
 capacities, or Δ in Wᵒ, bind everywhere, the rest of R is left over and the price is 0.
@@ -54,11 +54,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler import arguments, compiling
-from scheduler.budgeting.allocation import Hosts, allocate
-from scheduler.budgeting.harmonic_demand import HarmonicDemand
-from scheduler.policy import Crawling, CrawlPlan
-from scheduler.sources import SourceTable, hosts_of
+from freshet.scheduler import arguments, compiling
+from freshet.scheduler.budgeting.allocation import Hosts, allocate
+from freshet.scheduler.budgeting.harmonic_demand import HarmonicDemand
+from freshet.scheduler.policy import Crawling, CrawlPlan
+from freshet.scheduler.sources import SourceTable, hosts_of
 
 
 @dataclass(frozen=True, slots=True)

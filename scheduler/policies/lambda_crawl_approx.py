@@ -1,4 +1,4 @@
-"""LambdaCrawlApprox: LambdaCrawl without the change rates of each source. Pure.
+"""LambdaCrawlApprox: LambdaCrawl without the change rates of each source.
 
 **Prop. 9.** If μ/Δ is the same for all sources of incomplete observations (W⁻), their optimal
 rates under the harmonic cost do not depend on change rates at all:
@@ -39,12 +39,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduler import arguments
-from scheduler.arguments import Bools, Floats
-from scheduler.budgeting.prices import out_of_range
-from scheduler.policies.lambda_crawl import solve
-from scheduler.policy import Crawling, CrawlPlan
-from scheduler.sources import SourceTable
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.budgeting.prices import out_of_range
+from freshet.scheduler.policies.lambda_crawl import solve
+from freshet.scheduler.policy import Crawling, CrawlPlan
+from freshet.scheduler.sources import SourceTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class LambdaCrawlApprox:
         """The plan.
 
         Raises:
-            ValueError: as :func:`scheduler.policies.lambda_crawl.solve` does.
+            ValueError: as :func:`freshet.scheduler.policies.lambda_crawl.solve` does.
         """
         mu = arguments.non_negative("importance", table.importance)
         delta = arguments.non_negative("change_rate", table.change_rate, len(mu))

@@ -45,12 +45,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler import arguments, signal_levels, signal_paths
-from scheduler.arguments import Floats, Ints
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policies.greedy_index_binary import GreedyIndexBinary
-from scheduler.policy import IndexPolicy
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler import arguments, signal_levels, signal_paths
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policies.greedy_index_binary import GreedyIndexBinary
+from freshet.scheduler.policy import IndexPolicy
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: W in μ/Δ, of recall, precision, Δ times the elapsed days, and signals.
 _WORTH: dict[str, Callable[[Floats, Floats, Floats, Ints], Floats]] = {

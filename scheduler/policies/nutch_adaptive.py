@@ -1,4 +1,4 @@
-"""The adaptive fetch schedule of Apache Nutch, as a baseline. Pure.
+"""The adaptive fetch schedule of Apache Nutch, as a baseline.
 
 It minimises no cost and keeps no budget: each source's interval follows its last answer.
 
@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from scheduler.policy import Pace, Revisit
+from freshet.scheduler.policy import Pace, Revisit
 
 
 @dataclass(frozen=True, slots=True)

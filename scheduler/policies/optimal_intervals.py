@@ -1,10 +1,10 @@
-"""The optimal plan for crawling at regular times: an interval for each source. Pure.
+"""The optimal plan for crawling at regular times: an interval for each source.
 
     minimise    Σ_{w in W⁻} μ [Ein(ΔT) − 1 + (1 − e^{−ΔT})/(ΔT)] + Σ_{w in Wᵒ} μ (H(k) − 1)
     subject to  Σ_{W⁻} 1/T + Σ_{Wᵒ} Δ/k = R,   T > 0,   k = 1, 2, 3, …,
 
 and, where hosts have capacities, the same sum over each host's sources is at most cap_h. The
-costs are those of :mod:`scheduler.freshness`: sources of incomplete observations (W⁻) are
+costs are those of :mod:`freshet.scheduler.freshness`: sources of incomplete observations (W⁻) are
 crawled every T days, those of complete observations (Wᵒ) at every k-th change.
 
     μ    importance             any              (n,)
@@ -15,7 +15,7 @@ crawled every T days, those of complete observations (Wᵒ) at every k-th change
     k    1/plan.crawl_probability        changes (n,)
 
 **Solution.** At a price λ per crawl each source chooses on its own: of W⁻ the T at which its
-index reaches λ (:mod:`scheduler.policies.greedy_index`),
+index reaches λ (:mod:`freshet.scheduler.policies.greedy_index`),
 
     W(T) = λ   ⇔   x − 1 + e^{−x} = λΔ/μ,   x = ΔT = 1 + c + W₀(−e^{−(1+c)}),   c = λΔ/μ,
 
@@ -52,14 +52,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler import arguments
-from scheduler.arguments import Bools, Floats
-from scheduler.budgeting.allocation import Allocation, Hosts, allocate
-from scheduler.budgeting.every_kth_change import Wishes, whole_changes
-from scheduler.budgeting.interval_demand import IntervalDemand, changes_at
-from scheduler.freshness import harmonic_costs
-from scheduler.policy import CrawlPlan
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.budgeting.allocation import Allocation, Hosts, allocate
+from freshet.scheduler.budgeting.every_kth_change import Wishes, whole_changes
+from freshet.scheduler.budgeting.interval_demand import IntervalDemand, changes_at
+from freshet.scheduler.freshness import harmonic_costs
+from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: A sum of rates may miss the budget by rounding only.
 _ROUNDING = 1e-9

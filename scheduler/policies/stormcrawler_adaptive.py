@@ -1,4 +1,4 @@
-"""The adaptive scheduler of Apache StormCrawler, as a baseline. Pure.
+"""The adaptive scheduler of Apache StormCrawler, as a baseline.
 
 It minimises no cost and keeps no budget: each source's interval follows its last answer.
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from scheduler.policy import Pace, Revisit
+from freshet.scheduler.policy import Pace, Revisit
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""UniformCrawl: every source as often as any other. Pure.
+"""UniformCrawl: every source as often as any other.
 
     ρ = R/|W|
 
@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler import arguments
-from scheduler.budgeting.capacities import in_proportion
-from scheduler.policy import Crawling, CrawlPlan
-from scheduler.sources import SourceTable
+from freshet.scheduler import arguments
+from freshet.scheduler.budgeting.capacities import in_proportion
+from freshet.scheduler.policy import Crawling, CrawlPlan
+from freshet.scheduler.sources import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,9 +57,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincinv
 
-from scheduler import arguments
-from scheduler.arguments import Floats
-from scheduler.policies.greedy_index import SMALL, stale_share
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.policies.greedy_index import SMALL, stale_share
 
 #: How near to a whole number of periods is one, as a share: far above what rounding does.
 _WHOLE = 1e-9

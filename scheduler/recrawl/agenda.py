@@ -26,25 +26,28 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.recrawl import moves
-from scheduler.recrawl.appraisal import Appraisal, Inquiry, appraise
-from scheduler.recrawl.discovering import Discovering
-from scheduler.recrawl.drawing import Drawing
-from scheduler.recrawl.ephemeral import Exchange
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.recalling import recall
-from scheduler.recrawl.refresher import Refresher
-from scheduler.recrawl.sharing import NewPages, Sharing
-from scheduler.recrawl.supplying import bring
-from scheduler.recrawl.terms import TermsOf
-from scheduler.recrawl.unlearnt import Unlearnt
-from scheduler.recrawl.watchlist import Watchlist
-from scheduler.recrawl.window import Window
-from scheduler.sources import Rows
-from storage import hosts, watched
-from storage.records import Acknowledged, Churn, DueUrl, Host, Reason, Supply, Visit
-from storage.watched import WatchedPages
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.recrawl import moves
+from freshet.scheduler.recrawl.appraisal import Appraisal, Inquiry, appraise
+from freshet.scheduler.recrawl.discovering import Discovering
+from freshet.scheduler.recrawl.drawing import Drawing
+from freshet.scheduler.recrawl.ephemeral import Exchange
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.recalling import recall
+from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.recrawl.sharing import NewPages, Sharing
+from freshet.scheduler.recrawl.supplying import bring
+from freshet.scheduler.recrawl.terms import TermsOf
+from freshet.scheduler.recrawl.unlearnt import Unlearnt
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.recrawl.window import Window
+from freshet.scheduler.sources import Rows
+from freshet.storage import hosts, watched
+from freshet.storage.host_state import Host
+from freshet.storage.records import Acknowledged, DueUrl, Supply, Visit
+from freshet.storage.targets import Churn
+from freshet.storage.watched import WatchedPages
+from freshet.storage.words import Reason
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +67,7 @@ _LOOK_AGAIN_MOST_S: Final = 900.0
 
 
 class RecrawlAgenda:
-    """An :class:`~storage.records.Agenda` that never ends.
+    """An :class:`~freshet.storage.records.Agenda` that never ends.
 
     Where it works in threads (``many`` pages or more), ``wake`` is called when one has ended.
     ``away`` says which hosts cannot be asked for long: their pages take no room in the window.

@@ -7,14 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.recrawl.choosing import worthiest
-from scheduler.recrawl.discovering import Discovering
-from scheduler.recrawl.ephemeral import Exchange, fading
-from scheduler.recrawl.news import News
-from scheduler.recrawl.refresher import Refresher
-from scheduler.recrawl.watchlist import Watchlist
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.recrawl.choosing import worthiest
+from freshet.scheduler.recrawl.discovering import Discovering
+from freshet.scheduler.recrawl.ephemeral import Exchange, fading
+from freshet.scheduler.recrawl.news import News
+from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.sources import Rows
 
 
 @dataclass(frozen=True, slots=True)

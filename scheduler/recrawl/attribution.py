@@ -1,7 +1,7 @@
-"""How looks at the pages of a site become evidence for its clock. Pure.
+"""How looks at the pages of a site become evidence for its clock.
 
 Exposure is added to the bins of every interval between two looks; the changes of an interval are
-divided among them, as :mod:`scheduler.recrawl.site_clock` has it.
+divided among them, as :mod:`freshet.scheduler.recrawl.site_clock` has it.
 
 The functions are compiled. Cost: a look touches the bins of its interval, one that found a change
 divides some of the ring anew.
@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.compiling import part
-from scheduler.recrawl.site_clock import (
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.compiling import part
+from freshet.scheduler.recrawl.site_clock import (
     ALPHA,
     REACH,
     REWRITTEN,

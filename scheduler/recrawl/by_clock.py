@@ -1,6 +1,6 @@
-"""The greedy index on the clocks of sites, as far as these have proved themselves. Pure.
+"""The greedy index on the clocks of sites, as far as these have proved themselves.
 
-With the hazard x accumulated since the last look (:mod:`scheduler.recrawl.site_clock`) and
+With the hazard x accumulated since the last look (:mod:`freshet.scheduler.recrawl.site_clock`) and
 D = d + θc the mean rate at which a page becomes stale again, a look is worth
 
     W = μ min( (x − 1 + e^{−x})/D,  ½ τ Ein(x) ).
@@ -15,7 +15,7 @@ hardly ever change, it keeps the rest from being forgotten for them.
     θ   (d̄/(d̄ + d))², how cold a page is; d̄ the geometric mean of the site's rates
 
 What is learnt, and whether a site's clock is used, is said in
-:mod:`scheduler.recrawl.site_learning`. No page is forgotten: where all are equally important, one
+:mod:`freshet.scheduler.recrawl.site_learning`. No page is forgotten: where all are equally important, one
 waits at most three times as long as if all were looked at in turn, and then goes before all others.
 Otherwise it is ten times, and for a page of less than the mean importance as much longer as that is
 more.
@@ -35,18 +35,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Bools, Floats
-from scheduler.columns import Column
-from scheduler.compiling import compiled, part
-from scheduler.recrawl.change_posterior import POINTS
-from scheduler.recrawl.hearing import Hearing
-from scheduler.recrawl.listening import Around, Listeners, Listening
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Beliefs
-from scheduler.recrawl.site_clock import AREAS, REWRITTEN, SHARED, Clock
-from scheduler.recrawl.site_learning import Learner, coldness, passed
-from scheduler.recrawl.site_state import LOOK, PAGE, Pages, Site
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.columns import Column
+from freshet.scheduler.compiling import compiled, part
+from freshet.scheduler.recrawl.change_posterior import POINTS
+from freshet.scheduler.recrawl.hearing import Hearing
+from freshet.scheduler.recrawl.listening import Around, Listeners, Listening
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Beliefs
+from freshet.scheduler.recrawl.site_clock import AREAS, REWRITTEN, SHARED, Clock
+from freshet.scheduler.recrawl.site_learning import Learner, coldness, passed
+from freshet.scheduler.recrawl.site_state import LOOK, PAGE, Pages, Site
+from freshet.scheduler.sources import Rows
 
 _LONGEST: Final = 3.0
 _LONGEST_UNLIKE: Final = 10.0
@@ -57,7 +57,7 @@ _EULER: Final = float(np.euler_gamma)
 
 
 class ByClock:
-    """A :class:`~scheduler.recrawl.refresher.Refresher`: see the module's text."""
+    """A :class:`~freshet.scheduler.recrawl.refresher.Refresher`: see the module's text."""
 
     def __init__(self) -> None:
         self._site_of = Column[np.intp](np.intp)

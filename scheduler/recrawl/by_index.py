@@ -1,18 +1,18 @@
-"""Pages valued by an index policy, with change rates learnt as they are looked at. Pure."""
+"""Pages valued by an index policy, with change rates learnt as they are looked at."""
 
 from __future__ import annotations
 
-from scheduler.arguments import Floats
-from scheduler.policy import IndexPolicy
-from scheduler.recrawl.hearing import Hearing
-from scheduler.recrawl.learning import Learning
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Beliefs
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.policy import IndexPolicy
+from freshet.scheduler.recrawl.hearing import Hearing
+from freshet.scheduler.recrawl.learning import Learning
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Beliefs
+from freshet.scheduler.sources import Rows
 
 
 class ByIndex:
-    """A :class:`~scheduler.recrawl.refresher.Refresher` for an index policy.
+    """A :class:`~freshet.scheduler.recrawl.refresher.Refresher` for an index policy.
 
     ``learning`` says how rates are learnt.
     """

@@ -1,4 +1,4 @@
-"""Pages looked at by a plan of crawl rates, planned anew as rates are learnt. Pure.
+"""Pages looked at by a plan of crawl rates, planned anew as rates are learnt.
 
 Each look is followed by the next after a time with mean 1/ρ: exactly that where the plan is to be
 carried out evenly spaced, exponentially distributed where at Poisson times. The draw belongs to
@@ -16,14 +16,14 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.columns import Column
-from scheduler.policy import CrawlPlan, RatePolicy
-from scheduler.recrawl.hearing import Hearing
-from scheduler.recrawl.learning import Learning
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Beliefs
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.columns import Column
+from freshet.scheduler.policy import CrawlPlan, RatePolicy
+from freshet.scheduler.recrawl.hearing import Hearing
+from freshet.scheduler.recrawl.learning import Learning
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Beliefs
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: What a page that is not due is worth at most, compared with one that has been for a day.
 _NOT_DUE: Final = 1e-9
@@ -35,7 +35,7 @@ _MOVED: Final = 0.2
 
 
 class ByRate:
-    """A :class:`~scheduler.recrawl.refresher.Refresher` for a rate policy.
+    """A :class:`~freshet.scheduler.recrawl.refresher.Refresher` for a rate policy.
 
     ``seed`` decides the times of plans at Poisson times, ``learning`` how rates are learnt.
     """

@@ -1,4 +1,4 @@
-"""Posteriors of change rates on a grid, as log-likelihoods that grow look by look. Pure.
+"""Posteriors of change rates on a grid, as log-likelihoods that grow look by look.
 
 A page's rate is one of 48, from 2e-4 to 50 changes a day and evenly spaced in their logarithm. Its
 row of sums is ln P(what its looks found | rate), but for a constant; with the prior of its site and
@@ -26,9 +26,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.compiling import part
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.compiling import part
+from freshet.scheduler.sources import Rows
 
 POINTS: Final = 48
 RATES: Final[Floats] = np.exp(np.linspace(np.log(2e-4), np.log(50.0), POINTS))

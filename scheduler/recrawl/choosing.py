@@ -1,12 +1,12 @@
-"""Which pages come into the window: the worthiest, a few of each host. Pure."""
+"""Which pages come into the window: the worthiest, a few of each host."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from scheduler.arguments import Floats, Ints
-from scheduler.compiling import compiled
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.compiling import compiled
+from freshet.scheduler.sources import Rows
 
 
 def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:

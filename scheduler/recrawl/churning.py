@@ -27,10 +27,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.columns import Column
-from scheduler.ephemeral.arrivals import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.columns import Column
+from freshet.scheduler.ephemeral.arrivals import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
+from freshet.scheduler.sources import Rows
 
 _LEAST_OCCASIONS: Final = 4.0
 _LEAST_ITEMS: Final = 8.0
@@ -65,7 +65,7 @@ class Appearing:
         row: of the page.
         at: day of the look.
         began: day since when the page is looked at.
-        appeared, dropped, stayed: links; see :mod:`storage.churn`.
+        appeared, dropped, stayed: links; see :mod:`freshet.storage.churn`.
     """
 
     row: Rows

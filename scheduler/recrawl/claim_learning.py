@@ -1,4 +1,4 @@
-"""What claims of changes (sitemaps, feeds, pings) tell of a site's pages. Pure.
+"""What claims of changes (sitemaps, feeds, pings) tell of a site's pages.
 
 Pages of which a source says that they changed at the same time are an *event*: a build of the
 site, or an edit. Since the last look at page i it may have changed by the events that stand, and
@@ -39,13 +39,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.compiling import compiled, part
-from scheduler.recrawl.attribution import exp_digamma
-from scheduler.recrawl.change_posterior import add_interval, drift, fit, log_loss, mean_rate
-from scheduler.recrawl.claim_scores import score, time_claim
-from scheduler.recrawl.claim_state import FIRST_FIT, SOURCES, STANDING, Told
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.compiling import compiled, part
+from freshet.scheduler.recrawl.attribution import exp_digamma
+from freshet.scheduler.recrawl.change_posterior import add_interval, drift, fit, log_loss, mean_rate
+from freshet.scheduler.recrawl.claim_scores import score, time_claim
+from freshet.scheduler.recrawl.claim_state import FIRST_FIT, SOURCES, STANDING, Told
+from freshet.scheduler.sources import Rows
 
 #: One record of an array; numba reads its fields by their names.
 Record: TypeAlias = Any

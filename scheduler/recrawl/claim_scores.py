@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from scheduler.compiling import part
-from scheduler.recrawl.claim_state import SOURCES, Told
+from freshet.scheduler.compiling import part
+from freshet.scheduler.recrawl.claim_state import SOURCES, Told
 
 #: One record of an array; numba reads its fields by their names.
 Record: TypeAlias = Any

@@ -1,4 +1,4 @@
-"""What claims have told of a site's pages, as arrays that compiled functions write into. Pure."""
+"""What claims have told of a site's pages, as arrays that compiled functions write into."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.recrawl.change_posterior import POINTS, RATES
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.recrawl.change_posterior import POINTS, RATES
+from freshet.scheduler.sources import Rows
 
 #: Claims on a page that stand until the next look; of more the oldest are forgotten.
 STANDING: Final = 12

@@ -1,4 +1,4 @@
-"""What looks are worth where claims are listened to: at pages, and at those who claim. Pure.
+"""What looks are worth where claims are listened to: at pages, and at those who claim.
 
 Where signals of mean precision q come at rate ν, each says that a page has changed with that
 probability, and the n-th unanswered one makes the cost rate C(n), a look at the n-th is worth
@@ -24,10 +24,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.compiling import compiled
-from scheduler.recrawl.claim_learning import shares, unclaimed
-from scheduler.recrawl.claim_state import Told
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.compiling import compiled
+from freshet.scheduler.recrawl.claim_learning import shares, unclaimed
+from freshet.scheduler.recrawl.claim_state import Told
 
 _QUEUE: Final = 1.0
 #: So many moves at the rate of the site stand beside a page's own, to tell their rate.

@@ -1,4 +1,4 @@
-"""How many looks a day each page would get if hosts set no limits. Pure.
+"""How many looks a day each page would get if hosts set no limits.
 
 An index policy looks at a page when its index W(τ) reaches the price λ, so once in the days T
 for which W(T) = λ. The price is that at which all pages together use up the budget R,
@@ -21,9 +21,9 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.policy import IndexPolicy, Policy, RatePolicy
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.policy import IndexPolicy, Policy, RatePolicy
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: Days since the last look at which indices are read off.
 _AGES: Final[Floats] = np.geomspace(1e-4, 1e4, 97)
@@ -38,7 +38,7 @@ def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) ->
     ``table`` (n,) holds them with their hosts, and a capacity for each host, which is not kept;
     ``waited`` (n,) the days since those were found of which there is no copy yet, nan for others.
 
-    >>> from scheduler.policies.greedy_index import GreedyIndex
+    >>> from freshet.scheduler.policies.greedy_index import GreedyIndex
     >>> table = SourceTable.of([1, 1, 2, 2], [1.0] * 4, host=[0, 0, 1, 1], host_capacity=[9, 9])
     >>> low, high = wanted(GreedyIndex(), table, np.full(4, np.nan), 10.0)
     >>> round(float(low + high), 3), bool(1.4 < high / low < 1.6)  # early W is μΔτ²/2

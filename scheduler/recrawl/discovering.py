@@ -2,7 +2,7 @@
 
 A look at a page reveals another one where it shows a link to it that was not there at the look
 before; what a first look reveals is revealed by what led there. Only the newest pages of each site
-are remembered by their URLs (:mod:`scheduler.discovery.precedents`).
+are remembered by their URLs (:mod:`freshet.scheduler.discovery.precedents`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.discovery.precedents import Precedents, Revealing, Standing
-from scheduler.recrawl.churning import Appearing, Churning
-from scheduler.recrawl.watchlist import Watchlist
-from scheduler.sources import Rows
-from storage.records import Churn
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.discovery.precedents import Precedents, Revealing, Standing
+from freshet.scheduler.recrawl.churning import Appearing, Churning
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.sources import Rows
+from freshet.storage.targets import Churn
 
 _DAY_S: Final = 86_400.0
 

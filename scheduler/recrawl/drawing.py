@@ -11,11 +11,13 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.recrawl.watchlist import Watchlist
-from scheduler.recrawl.window import Window
-from storage import watched
-from storage.records import Audit, DueUrl, Reason
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.recrawl.window import Window
+from freshet.storage import watched
+from freshet.storage.outlook import Audit
+from freshet.storage.records import DueUrl
+from freshet.storage.words import Reason
 
 _DAY_S: Final = 86_400.0
 #: Of a host that is away no more audits pile up than some, which would take the window's room.

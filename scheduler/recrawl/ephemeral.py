@@ -8,7 +8,7 @@ one is worth its Whittle index where crawls may come at any time, times importan
     w   importance of the source
     E   item_worth: what an item is worth when it appears, in days on which a copy is stale; the
         exchange rate between reaching new items and keeping copies fresh
-    Λ   items a day (:mod:`scheduler.recrawl.churning`);  μ  ln 2 over the half-life
+    Λ   items a day (:mod:`freshet.scheduler.recrawl.churning`);  μ  ln 2 over the half-life
     C   cost of a look, in requests
 
 so that sources of items and copies compete for each request at one price. Where others reveal the
@@ -36,14 +36,14 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.columns import rows_among
-from scheduler.discovery.precedents import Revealing
-from scheduler.policies import whittle
-from scheduler.recrawl.churning import Churning, rate_of_silent
-from scheduler.recrawl.discovering import Discovering
-from scheduler.recrawl.watchlist import Watchlist
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.columns import rows_among
+from freshet.scheduler.discovery.precedents import Revealing
+from freshet.scheduler.policies import whittle
+from freshet.scheduler.recrawl.churning import Churning, rate_of_silent
+from freshet.scheduler.recrawl.discovering import Discovering
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.sources import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def sources(
 ) -> tuple[Rows, Floats]:
     """(k,) each: the rows of the pages that are sources, ascending, and Λ of those.
 
-    ``half_life`` (n,) is as :class:`~scheduler.recrawl.terms.Terms` has it.
+    ``half_life`` (n,) is as :class:`~freshet.scheduler.recrawl.terms.Terms` has it.
     """
     known = churning.rates(looked.since)
     is_source: Bools = half_life > 0

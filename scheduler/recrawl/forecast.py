@@ -1,4 +1,4 @@
-"""What is expected of all pages that are kept fresh: how stale, how quick, how many. Pure."""
+"""What is expected of all pages that are kept fresh: how stale, how quick, how many."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.harmonics import ein
-from scheduler.recrawl.refresher import Beliefs
-from scheduler.recrawl.watchlist import Watchlist
-from scheduler.sources import Rows, SourceTable
-from storage.records import RATE_CLASSES
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.harmonics import ein
+from freshet.scheduler.recrawl.refresher import Beliefs
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.sources import Rows, SourceTable
+from freshet.storage.outlook import RATE_CLASSES
 
 #: Looks that had to be taken, drawn at random or overdue, are worth more than this.
 _FORCED: Final = 1e100
@@ -54,7 +54,7 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Sums over all pages; the names are those of :class:`~storage.records.Outlook`."""
+    """Sums over all pages; the names are those of :class:`~freshet.storage.records.Outlook`."""
 
     watched: int
     captured: int

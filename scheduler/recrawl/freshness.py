@@ -1,4 +1,4 @@
-"""How fresh a copy is, estimated from pages drawn at random. Pure.
+"""How fresh a copy is, estimated from pages drawn at random.
 
 Each page is as likely to be drawn as the next, whatever is thought of it; so a mean over the
 draws, weighted with importance μ, estimates that over all pages,
@@ -37,8 +37,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduler.arguments import Floats
-from scheduler.harmonics import ein
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.harmonics import ein
 
 #: Of the normal distribution 95 % lies within so many standard deviations.
 _Z: Final = 1.959964

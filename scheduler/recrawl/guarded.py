@@ -7,14 +7,14 @@ import re
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.columns import Column
-from scheduler.recrawl.by_clock import ByClock
-from scheduler.recrawl.hearing import Hearing
-from scheduler.recrawl.listening import Listening
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Beliefs, Refresher
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.columns import Column
+from freshet.scheduler.recrawl.by_clock import ByClock
+from freshet.scheduler.recrawl.hearing import Hearing
+from freshet.scheduler.recrawl.listening import Listening
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Beliefs, Refresher
+from freshet.scheduler.sources import Rows
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _AFTER = 1e-6
 
 
 class Guarded:
-    """A :class:`~scheduler.recrawl.refresher.Refresher` around another.
+    """A :class:`~freshet.scheduler.recrawl.refresher.Refresher` around another.
 
     Where that raises an error or answers with anything but n finite numbers from 0 on, its last
     good answer holds; pages that are not in it go by importance and age. A kind of fault is

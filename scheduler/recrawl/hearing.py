@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.sources import Rows
 
 #: The source speaks when it likes; nobody asks it.
 UNASKED: Final = -1

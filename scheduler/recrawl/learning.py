@@ -1,4 +1,4 @@
-"""What is learnt of pages as they are looked at: their change rates, as a table. Pure."""
+"""What is learnt of pages as they are looked at: their change rates, as a table."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.columns import Column
-from scheduler.estimators.empirical_bayes import EmpiricalBayes
-from scheduler.estimators.estimator import Evidence
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Beliefs
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.columns import Column
+from freshet.scheduler.estimators.empirical_bayes import EmpiricalBayes
+from freshet.scheduler.estimators.estimator import Evidence
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Beliefs
+from freshet.scheduler.sources import Rows, SourceTable
 
 _HALF_LIFE_DAYS: Final = 480.0
 _GROWTH_TOGETHER: Final = 4.0

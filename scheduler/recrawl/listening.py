@@ -10,10 +10,10 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.columns import Column
-from scheduler.recrawl import claim_learning, claim_worth
-from scheduler.recrawl.claim_state import (
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.columns import Column
+from freshet.scheduler.recrawl import claim_learning, claim_worth
+from freshet.scheduler.recrawl.claim_state import (
     CLAIM,
     SOURCES,
     nothing_told,
@@ -21,8 +21,8 @@ from scheduler.recrawl.claim_state import (
     with_pages,
     with_source,
 )
-from scheduler.recrawl.hearing import Hearing
-from scheduler.sources import Rows
+from freshet.scheduler.recrawl.hearing import Hearing
+from freshet.scheduler.sources import Rows
 
 #: What an event means for a page of which nothing is known.
 _FIRST_WEIGHT: Final = 1.0
@@ -80,7 +80,7 @@ class Around(NamedTuple):
     """How things are when something is heard.
 
     Attributes:
-        page: (n,), of :data:`~scheduler.recrawl.site_state.PAGE`.
+        page: (n,), of :data:`~freshet.scheduler.recrawl.site_state.PAGE`.
         importance: (n,).
         turn: the days in which all pages could be looked at once.
     """

@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.sources import Rows
-from storage.records import Kind, Rung
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.sources import Rows
+from freshet.storage.words import Kind, Rung
 
 _COMPARED: Final = frozenset({Kind.CHANGED, Kind.UNCHANGED})
 _TELLING: Final = _COMPARED | {Kind.NEW, Kind.GONE}

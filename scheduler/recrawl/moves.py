@@ -11,9 +11,10 @@ from typing import Final, Protocol
 
 import aiosqlite
 
-from scheduler.recrawl.watchlist import Watchlist
-from storage import watched
-from storage.records import AliasKind, Kind, Visit
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.storage import watched
+from freshet.storage.records import Visit
+from freshet.storage.words import AliasKind, Kind
 
 _DAY_S: Final = 86_400.0
 

@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Floats, Ints
-from scheduler.recrawl.hearing import UNASKED, Hearing
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Refresher
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.recrawl.hearing import UNASKED, Hearing
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.sources import Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
-"""Compiling what a daemon learns with, or loading it, before pages wait for it. Pure."""
+"""Compiling what a daemon learns with, or loading it, before pages wait for it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from scheduler.recrawl.by_clock import ByClock
-from scheduler.recrawl.choosing import worthiest
-from scheduler.recrawl.hearing import Hearing
-from scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.by_clock import ByClock
+from freshet.scheduler.recrawl.choosing import worthiest
+from freshet.scheduler.recrawl.hearing import Hearing
+from freshet.scheduler.recrawl.looks import Looks
 
 
 def prepare() -> None:

@@ -8,15 +8,15 @@ from typing import Any, Final
 import aiosqlite
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.discovery.sightings import looked_before
-from scheduler.recrawl.churning import Appearing
-from scheduler.recrawl.discovering import Discovering
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.unlearnt import RowsOf
-from scheduler.recrawl.watchlist import Watchlist
-from scheduler.sources import Rows
-from storage import churn, sightings, watched
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.discovery.sightings import looked_before
+from freshet.scheduler.recrawl.churning import Appearing
+from freshet.scheduler.recrawl.discovering import Discovering
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.unlearnt import RowsOf
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.sources import Rows
+from freshet.storage import churn, sightings, watched
 
 _DAY_S: Final = 86_400.0
 #: Pages that are asked for at once.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from scheduler.arguments import Floats
-from scheduler.recrawl.hearing import Hearing
-from scheduler.recrawl.looks import Looks
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.recrawl.hearing import Hearing
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.sources import Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How looks are shared between finding pages and keeping them fresh. Pure.
+"""How looks are shared between finding pages and keeping them fresh.
 
 The worthiest look comes next, so that the shares are an outcome. Where the user sets a floor or a
 ceiling, two accounts see to it: each look pays the share in, each look for discovery takes one out.

@@ -1,4 +1,4 @@
-"""The clock of one site: how much faster or slower than usual its pages changed, bin by bin. Pure.
+"""The clock of one site: how much faster or slower than usual its pages changed, bin by bin.
 
 The pages of a site change together: when it is edited, rebuilt or moved. So the hazard of page i
 at time t is taken to be
@@ -44,8 +44,8 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.compiling import compiled, part
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.compiling import compiled, part
 
 Evidence = TypeVar("Evidence", float, Floats)
 

@@ -1,4 +1,4 @@
-"""What the looks at a site's pages tell of their change rates, by its clock and by the days. Pure.
+"""What the looks at a site's pages tell of their change rates, by its clock and by the days.
 
 Two posteriors of each rate are kept, over the days and over the site's time, and both foretell
 the outcome of every look. The clock of a site is *proven* while its decayed log loss is the
@@ -23,10 +23,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.compiling import compiled, part
-from scheduler.recrawl import attribution, site_clock
-from scheduler.recrawl.change_posterior import (
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.compiling import compiled, part
+from freshet.scheduler.recrawl import attribution, site_clock
+from freshet.scheduler.recrawl.change_posterior import (
     POINTS,
     add_interval,
     drift,
@@ -34,9 +34,9 @@ from scheduler.recrawl.change_posterior import (
     log_loss,
     mean_rate,
 )
-from scheduler.recrawl.site_clock import AREAS, BINS_A_TURN, REWRITTEN, SHARED, Clock
-from scheduler.recrawl.site_state import FIRST_FIT, Pages, Site, unknown_site
-from scheduler.sources import Rows
+from freshet.scheduler.recrawl.site_clock import AREAS, BINS_A_TURN, REWRITTEN, SHARED, Clock
+from freshet.scheduler.recrawl.site_state import FIRST_FIT, Pages, Site, unknown_site
+from freshet.scheduler.sources import Rows
 
 #: One record of an array; numba reads its fields by their names.
 Record: TypeAlias = Any

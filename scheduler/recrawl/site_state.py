@@ -1,4 +1,4 @@
-"""What is known of pages and of a site, as arrays that compiled functions write into. Pure."""
+"""What is known of pages and of a site, as arrays that compiled functions write into."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.recrawl.change_posterior import even, unfitted_rate
-from scheduler.recrawl.site_clock import AREAS
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.recrawl.change_posterior import even, unfitted_rate
+from freshet.scheduler.recrawl.site_clock import AREAS
+from freshet.scheduler.sources import Rows
 
 #: Looks before the priors are fitted for the first time.
 FIRST_FIT: Final = 32

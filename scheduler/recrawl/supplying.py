@@ -7,12 +7,12 @@ from dataclasses import replace
 import aiosqlite
 import numpy as np
 
-from scheduler.recrawl.appraisal import Appraisal
-from scheduler.recrawl.watchlist import Watchlist
-from scheduler.recrawl.window import Window
-from scheduler.sources import Rows
-from storage import watched
-from storage.records import Reason
+from freshet.scheduler.recrawl.appraisal import Appraisal
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.recrawl.window import Window
+from freshet.scheduler.sources import Rows
+from freshet.storage import watched
+from freshet.storage.words import Reason
 
 
 async def bring(

@@ -1,4 +1,4 @@
-"""On which terms pages are kept fresh. Pure."""
+"""On which terms pages are kept fresh."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.sources import Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ from typing import Final, TypeAlias
 import aiosqlite
 import numpy as np
 
-from scheduler.arguments import Bools, Ints
-from scheduler.recrawl.looks import Looks, Told, told
-from scheduler.recrawl.news import ClaimColumns, News, Sources
-from scheduler.recrawl.watchlist import Watchlist
-from scheduler.sources import Rows
-from storage import claims, watched
-from storage.records import CLAIM_KINDS, NO_CLAIMS, ClaimKind, Claims, Observation
+from freshet.scheduler.arguments import Bools, Ints
+from freshet.scheduler.recrawl.looks import Looks, Told, told
+from freshet.scheduler.recrawl.news import ClaimColumns, News, Sources
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.sources import Rows
+from freshet.storage import claims, watched
+from freshet.storage.records import Observation
+from freshet.storage.signals import CLAIM_KINDS, NO_CLAIMS, ClaimKind, Claims
 
 _DAY_S: Final = 86_400.0
 #: The rows of those of some pages (ids) that are watched, and which they are.

@@ -20,12 +20,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Bools, Floats, Ints
-from scheduler.columns import Column
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.site_clock import AREAS
-from scheduler.sources import Rows
-from storage.records import AliasKind, Kind, Visit
+from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler.columns import Column
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.site_clock import AREAS
+from freshet.scheduler.sources import Rows
+from freshet.storage.records import Visit
+from freshet.storage.words import AliasKind, Kind
 
 _DAY_S: Final = 86_400.0
 #: A page that is refused, skipped or leads elsewhere is asked for again after so many days.
@@ -89,7 +90,7 @@ class Watchlist:
     ``away`` page leads to another one: there is no copy of it. Where it does so for good it is
     asked again after ``recheck_days``, and then each time when it has done so for as long again.
     ``half_life`` says whether it is an ephemeral source, as
-    :class:`~scheduler.recrawl.terms.Terms` has it.
+    :class:`~freshet.scheduler.recrawl.terms.Terms` has it.
     """
 
     def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:

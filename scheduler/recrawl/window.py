@@ -1,4 +1,4 @@
-"""The pages that may be asked for next, a few of each host. Pure."""
+"""The pages that may be asked for next, a few of each host."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-from storage.records import DueUrl, Reason
+from freshet.storage.records import DueUrl
+from freshet.storage.words import Reason
 
 #: Of the pages taken last it is remembered what they were worth.
 _REMEMBERED: Final = 200

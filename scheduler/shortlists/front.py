@@ -1,4 +1,4 @@
-"""The last and shortest list: small enough to be valued as a whole for every crawl. Pure."""
+"""The last and shortest list: small enough to be valued as a whole for every crawl."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from scheduler.arguments import Bools
-from scheduler.shortlists.ranks import NOBODY, Rank
-from scheduler.shortlists.shortlist import Shortlist
-from scheduler.shortlists.whole import COLUMNS, WRITTEN, Part, Whole
+from freshet.scheduler.arguments import Bools
+from freshet.scheduler.shortlists.ranks import NOBODY, Rank
+from freshet.scheduler.shortlists.shortlist import Shortlist
+from freshet.scheduler.shortlists.whole import COLUMNS, WRITTEN, Part, Whole
 
 
 class Front(Shortlist):

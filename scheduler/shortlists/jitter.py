@@ -1,4 +1,4 @@
-"""A little noise for each cycle of each source, so that no source keeps step with the clock. Pure.
+"""A little noise for each cycle of each source, so that no source keeps step with the clock.
 
 Sources whose crawls fall on the same hour every day see a page that changes daily always in the
 same state. The noise is not drawn but computed from the seed, the source and the day of its last
@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.sources import Rows
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E37_79B9_7F4A_7C15

@@ -1,4 +1,4 @@
-"""Who outranks whom, and the hosts of which only a few sources are listed. Pure."""
+"""Who outranks whom, and the hosts of which only a few sources are listed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.sources import Rows
 
 #: What a source is worth, and its row. The one that is worth more *outranks* the other; of two
 #: that are worth the same it is the one of the lower row.

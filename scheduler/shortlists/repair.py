@@ -1,14 +1,14 @@
-"""Drawing anew what no longer tells the best source of all. Pure."""
+"""Drawing anew what no longer tells the best source of all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
 
-from scheduler.arguments import Bools
-from scheduler.shortlists.ranks import HeldBack, Rank, outranks
-from scheduler.shortlists.shortlist import LongList, Shortlist
-from scheduler.shortlists.whole import Whole
+from freshet.scheduler.arguments import Bools
+from freshet.scheduler.shortlists.ranks import HeldBack, Rank, outranks
+from freshet.scheduler.shortlists.shortlist import LongList, Shortlist
+from freshet.scheduler.shortlists.whole import Whole
 
 #: Of more hosts at once, letting each in costs more than drawing the list anew.
 _MANY_HOSTS = 8

@@ -1,4 +1,4 @@
-"""Which sources come on a shortlist, and the bars that all others stay behind. Pure."""
+"""Which sources come on a shortlist, and the bars that all others stay behind."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from math import inf
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.shortlists.ranks import HeldBack, Rank, just_below
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.shortlists.ranks import HeldBack, Rank, just_below
+from freshet.scheduler.sources import Rows
 
 #: Enough of a column to know its quantiles within some per cent.
 _SAMPLE = 1 << 16

@@ -1,4 +1,4 @@
-"""A list of the sources that can be worth most for a while. Pure.
+"""A list of the sources that can be worth most for a while.
 
 A shortlist is drawn from a longer list for a *window* of time. As no index falls while time
 passes, what a source is worth at the end of the window bounds what it is worth before. So the
@@ -18,12 +18,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scheduler.arguments import Bools, Floats
-from scheduler.shortlists.ranks import NOBODY, HeldBack, Rank, just_below
-from scheduler.shortlists.selection import Selection, select
-from scheduler.shortlists.whole import WRITTEN, Part, Whole
-from scheduler.shortlists.window import Window
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.shortlists.ranks import NOBODY, HeldBack, Rank, just_below
+from freshet.scheduler.shortlists.selection import Selection, select
+from freshet.scheduler.shortlists.whole import WRITTEN, Part, Whole
+from freshet.scheduler.shortlists.window import Window
+from freshet.scheduler.sources import Rows
 
 #: Sources of a host that is held back that are let in together.
 _FEW = 16

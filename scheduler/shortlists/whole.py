@@ -1,4 +1,4 @@
-"""All sources of a queue, and what they are worth. Pure."""
+"""All sources of a queue, and what they are worth."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.arguments import Floats
-from scheduler.policies.greedy_loops import Valuation
-from scheduler.shortlists import jitter
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.policies.greedy_loops import Valuation
+from freshet.scheduler.shortlists import jitter
+from freshet.scheduler.sources import Rows, SourceTable
 
 T = TypeVar("T", bound=np.generic)
 

@@ -1,4 +1,4 @@
-"""How long a shortlist shall last. Pure."""
+"""How long a shortlist shall last."""
 
 from __future__ import annotations
 

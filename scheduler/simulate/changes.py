@@ -22,10 +22,10 @@ from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 
-from scheduler import arguments, options
-from scheduler.arguments import Floats, Ints
-from scheduler.simulate.ragged import members, offsets_of, places
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler import arguments, options
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.simulate.ragged import members, offsets_of, places
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: Source and day of every change, in any order.
 _Points: TypeAlias = tuple[Rows, Floats]

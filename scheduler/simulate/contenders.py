@@ -1,4 +1,4 @@
-"""Policies for ephemeral sources by name, each with the pace to which it tends. Pure.
+"""Policies for ephemeral sources by name, each with the pace to which it tends.
 
 A *pace* is how often a policy crawls each source in the long run, in crawls per period, (n,). A
 simulation that lets it begin so begins near the state in which it would end.
@@ -15,15 +15,15 @@ from typing import Final
 
 import numpy as np
 
-from scheduler import arguments
-from scheduler.arguments import Floats
-from scheduler.ephemeral.affordable import affordable
-from scheduler.ephemeral.baselines import BestSources, GreedyExpected, RoundRobin
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from scheduler.ephemeral.index_policies import WhittleByAge
-from scheduler.ephemeral.periods import PeriodPolicy
-from scheduler.ephemeral.relaxed import crawl_periods, relaxed
-from scheduler.ephemeral.static_frequencies import StaticFrequencies, static_frequencies
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.ephemeral.affordable import affordable
+from freshet.scheduler.ephemeral.baselines import BestSources, GreedyExpected, RoundRobin
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler.ephemeral.index_policies import WhittleByAge
+from freshet.scheduler.ephemeral.periods import PeriodPolicy
+from freshet.scheduler.ephemeral.relaxed import crawl_periods, relaxed
+from freshet.scheduler.ephemeral.static_frequencies import StaticFrequencies, static_frequencies
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The days of a simulation: cut into parts, and the moments at which a crawl is due. Pure."""
+"""The days of a simulation: cut into parts, and the moments at which a crawl is due."""
 
 from __future__ import annotations
 

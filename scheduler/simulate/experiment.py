@@ -24,27 +24,27 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from scheduler import arguments
-from scheduler.estimators import by_name
-from scheduler.freshness import Costs, plan_costs
-from scheduler.policies.lambda_crawl import LambdaCrawl
-from scheduler.policies.optimal_intervals import OptimalIntervals
-from scheduler.policy import IndexPolicy, IntervalPolicy, Policy, RatePolicy, load
-from scheduler.simulate import (
-    changes,
+from freshet.scheduler import arguments
+from freshet.scheduler.estimators import by_name
+from freshet.scheduler.freshness import Costs, plan_costs
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
+from freshet.scheduler.policies.optimal_intervals import OptimalIntervals
+from freshet.scheduler.policy import IndexPolicy, IntervalPolicy, Policy, RatePolicy, load
+from freshet.scheduler.simulate import changes as changes_simulate
+from freshet.scheduler.simulate import (
     index_runner,
     interval_runner,
     judging,
     rate_runner,
     stationary,
 )
-from scheduler.simulate.changes import ChangeProcess, Poisson
-from scheduler.simulate.days import Progress
-from scheduler.simulate.judging import Crawls
-from scheduler.simulate.learning import Learner
-from scheduler.simulate.rate_runner import OverBudget
-from scheduler.simulate.world import World
-from scheduler.sources import SourceTable
+from freshet.scheduler.simulate.changes import ChangeProcess, Poisson
+from freshet.scheduler.simulate.days import Progress
+from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.simulate.learning import Learner
+from freshet.scheduler.simulate.rate_runner import OverBudget
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import SourceTable
 
 #: The days of a learning crawler that are measured: the last ones.
 MEASURED_WHEN_LEARNING: Final = 7.0
@@ -111,7 +111,7 @@ def simulate(  # noqa: PLR0913 - the parameters of an experiment
         days: how long; see the module's text for what is measured.
         seed: decides world and chance; the same seed gives the same result.
         learn: whether change rates are unknown at the start.
-        estimator: what learns them: one of scheduler.estimators.by_name.ESTIMATORS.
+        estimator: what learns them: one of freshet.scheduler.estimators.by_name.ESTIMATORS.
         process: how sources change: ``NAME`` or ``NAME:OPTION=VALUE,…``.
         progress: is told how far each policy is.
 
@@ -123,7 +123,7 @@ def simulate(  # noqa: PLR0913 - the parameters of an experiment
     loaded = {specification: load(specification) for specification in policies}
     experiment = Experiment(
         table,
-        changes.load(process),
+        changes_simulate.load(process),
         bandwidth=bandwidth,
         days=days,
         seed=seed,
@@ -218,15 +218,17 @@ class Experiment:
         if isinstance(policy, IntervalPolicy):
             queue = self._queue(policy, world, rng)
             start = stationary.left_at(world, np.array(queue.last_crawl))
-            return start, interval_runner.run(policy, world, queue, self._budget, progress)
+            return start, interval_runner.run_intervals(
+                policy, world, queue, self._budget, progress
+            )
         begin = self._start(policy, world, rng)
         start, learner = begin.table, self._learner(begin.table)
         if isinstance(policy, RatePolicy):
-            crawls = rate_runner.run(
+            crawls = rate_runner.run_rates(
                 policy, world, begin, self._budget, rng, learner=learner, progress=progress
             )
         else:
-            crawls = index_runner.run(policy, world, start, self._budget, learner, progress)
+            crawls = index_runner.run_index(policy, world, start, self._budget, learner, progress)
         return start, crawls
 
     def _start(

@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Ints
-from scheduler.discovery.link_history import LinkHistory
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.discovery.link_history import LinkHistory
 
 #: No step is so late.
 _FOR_EVER: Final = 1 << 40

@@ -1,4 +1,4 @@
-"""Crawls by an index policy: every 1/R days the source that is worth most at that moment. Pure.
+"""Crawls by an index policy: every 1/R days the source that is worth most at that moment.
 
 Signals are heard when they come, between the crawls. A crawl that no source is worth is left
 out, and not made up for.
@@ -15,19 +15,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.index_queue import IndexQueue
-from scheduler.policy import IndexPolicy
-from scheduler.simulate.days import Progress, silent, split, ticks
-from scheduler.simulate.judging import Crawls
-from scheduler.simulate.learning import Learner
-from scheduler.simulate.world import World
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.index_queue import IndexQueue
+from freshet.scheduler.policy import IndexPolicy
+from freshet.scheduler.simulate.days import Progress, silent, split, ticks
+from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.simulate.learning import Learner
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import Rows, SourceTable
 
 _HOUR = 1 / 24
 
 
-def run(
+def run_index(
     policy: IndexPolicy,
     world: World,
     start: SourceTable,

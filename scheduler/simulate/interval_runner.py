@@ -1,4 +1,4 @@
-"""Crawls by an interval policy: a queue of due times, most overdue first. Pure.
+"""Crawls by an interval policy: a queue of due times, most overdue first.
 
 The policy knows no budget, so the queue keeps it: every 1/R days the source whose due time is
 furthest back is crawled, if any is due; otherwise the crawl is left out. Servers do not say when
@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.policy import IntervalPolicy, Pace, Revisit
-from scheduler.simulate.days import Progress, silent, split, ticks
-from scheduler.simulate.judging import Crawls
-from scheduler.simulate.world import World
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.policy import IntervalPolicy, Pace, Revisit
+from freshet.scheduler.simulate.days import Progress, silent, split, ticks
+from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Queue:
         )
 
 
-def run(
+def run_intervals(
     policy: IntervalPolicy,
     world: World,
     queue: Queue,

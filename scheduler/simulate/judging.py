@@ -1,4 +1,4 @@
-"""What crawls cost, given when they happened. Pure.
+"""What crawls cost, given when they happened.
 
 A source's crawls cut time into gaps. In a gap N, the number of its changes since the crawl that
 began the gap, starts from 0 and only grows. Over the measured days, (start, end], a source costs
@@ -38,13 +38,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scheduler import arguments
-from scheduler.arguments import Bools, Floats
-from scheduler.freshness import Costs
-from scheduler.harmonics import changed_mean, ein_mean
-from scheduler.simulate.changes import ChangeTimes
-from scheduler.simulate.ragged import members
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.freshness import Costs
+from freshet.scheduler.harmonics import changed_mean, ein_mean
+from freshet.scheduler.simulate.changes import ChangeTimes
+from freshet.scheduler.simulate.ragged import members
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: ∫ H(N) dt and ∫ 1{N > 0} dt of every gap, in days.
 _Integrals: TypeAlias = tuple[Floats, Floats]
@@ -85,7 +85,7 @@ def expected_costs(
     >>> expected_costs(table, daily, 0, 3, changes=nothing, heard=np.array([False]))
     Costs(harmonic=array([2.57232095]), binary=array([2.20727665]))
 
-    which is 6 (0.7966 − 1/e) and 6/e, the closed forms of scheduler.freshness.
+    which is 6 (0.7966 − 1/e) and 6/e, the closed forms of freshet.scheduler.freshness.
     """
     _check(table, crawls, start, end, changes)
     told = arguments.flags("heard", heard, len(table))

@@ -1,4 +1,4 @@
-"""What a crawler learns of change rates: from its crawls and signals, nothing else. Pure."""
+"""What a crawler learns of change rates: from its crawls and signals, nothing else."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.estimators.estimator import Estimator, Evidence
-from scheduler.simulate.judging import Crawls
-from scheduler.simulate.world import World
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.estimators.estimator import Estimator, Evidence
+from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import Rows, SourceTable
 
 
 class Learner:

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from scheduler.ephemeral.utility_laws import UtilityLaw
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler.ephemeral.utility_laws import UtilityLaw
 
 #: One decision an hour; rates are per day.
 PERIODS_A_DAY: Final = 24

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.sources import SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.sources import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
-"""Columns of different lengths, one behind the other, and the search in them. Pure."""
+"""Columns of different lengths, one behind the other, and the search in them."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from scheduler.arguments import Floats, Ints
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.sources import Rows
 
 
 def places(at: Floats, begin: Ints, end: Ints, value: Floats) -> Ints:

@@ -19,15 +19,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.arguments import Floats, Ints
-from scheduler.freshness import changes_per_crawl
-from scheduler.policy import CrawlPlan, RatePolicy
-from scheduler.simulate.days import Progress, silent, split
-from scheduler.simulate.judging import Crawls
-from scheduler.simulate.learning import Learner
-from scheduler.simulate.stationary import Start
-from scheduler.simulate.world import World
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.freshness import changes_per_crawl
+from freshet.scheduler.policy import CrawlPlan, RatePolicy
+from freshet.scheduler.simulate.days import Progress, silent, split
+from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.simulate.learning import Learner
+from freshet.scheduler.simulate.stationary import Start
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import Rows
 
 #: What a sum of rates may exceed its budget by, for rounding.
 _ROUNDING = 1e-6
@@ -50,7 +50,7 @@ def checked(plan: CrawlPlan, budget: float) -> CrawlPlan:
     return plan
 
 
-def run(
+def run_rates(
     policy: RatePolicy,
     world: World,
     start: Start,

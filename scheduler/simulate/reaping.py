@@ -28,14 +28,14 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler import arguments
-from scheduler.arguments import Floats
-from scheduler.ephemeral.affordable import affordable
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from scheduler.ephemeral.periods import PeriodPolicy, Seen
-from scheduler.ephemeral.relaxed import relaxed
-from scheduler.ephemeral.utility_laws import UtilityLaw
-from scheduler.simulate.contenders import Contender
+from freshet.scheduler import arguments
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.ephemeral.affordable import affordable
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler.ephemeral.periods import PeriodPolicy, Seen
+from freshet.scheduler.ephemeral.relaxed import relaxed
+from freshet.scheduler.ephemeral.utility_laws import UtilityLaw
+from freshet.scheduler.simulate.contenders import Contender
 
 #: Is told which share of the periods has passed.
 Progress: TypeAlias = Callable[[float], None]

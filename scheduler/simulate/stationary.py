@@ -1,4 +1,4 @@
-"""How old the copies are on day 0: as a policy that has always been at work has left them. Pure.
+"""How old the copies are on day 0: as a policy that has always been at work has left them.
 
 A simulation that starts with fresh copies everywhere measures mostly how long they stay fresh.
 So every policy starts in the state to which it tends.
@@ -13,7 +13,7 @@ On signals the last crawl answered to the change before the n pending ones. A so
 never crawled was last seen when the history of the world begins; so was one whose n changes go
 back further.
 
-    ρ, p, k    crawl_rate, crawl_probability, ⌈1/p⌉ of the plan (see scheduler.freshness)
+    ρ, p, k    crawl_rate, crawl_probability, ⌈1/p⌉ of the plan (see freshet.scheduler.freshness)
 
 Index policies: scheduler.policies.optimal_intervals crawls a source at the moment at which its
 index reaches the price. Its plan is where greedy_index tends to, whose ages are uniform from 0
@@ -31,14 +31,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.freshness import changes_per_crawl
-from scheduler.policy import CrawlPlan, IntervalPolicy
-from scheduler.simulate import interval_runner
-from scheduler.simulate.changes import ChangeProcess
-from scheduler.simulate.interval_runner import Queue
-from scheduler.simulate.world import World
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.freshness import changes_per_crawl
+from freshet.scheduler.policy import CrawlPlan, IntervalPolicy
+from freshet.scheduler.simulate import interval_runner
+from freshet.scheduler.simulate.changes import ChangeProcess
+from freshet.scheduler.simulate.interval_runner import Queue
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: No copy is older than a century: beyond that a rate of almost 0 gives ages without meaning.
 _OLDEST_DAYS = 36_525.0
@@ -94,7 +94,7 @@ def settled(
     some = World.draw(world.table.take(sample), process, world.history, _SETTLING_DAYS, rng)
     share = budget * m / n
     queue = Queue.begin(policy, round_robin(some, share, rng).table.last_crawl)
-    interval_runner.run(policy, some, queue, share)
+    interval_runner.run_intervals(policy, some, queue, share)
     nearest = np.empty(n, np.intp)
     nearest[order] = np.arange(n) * m // n
     return queue.copied(nearest, _SETTLING_DAYS)

@@ -1,4 +1,4 @@
-"""The world of one simulation: its sources, and every change that they will make. Pure.
+"""The world of one simulation: its sources, and every change that they will make.
 
 Day 0 is the day on which the crawlers start. The changes reach back before it, because a crawler
 starts with copies that were made before: what has happened to them since must be known.
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.simulate.changes import ChangeProcess, ChangeTimes
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.simulate.changes import ChangeProcess, ChangeTimes
+from freshet.scheduler.sources import Rows, SourceTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from crawler.commands.display import Cell, counted, show_line, show_list
-from scheduler.arguments import Floats
-from scheduler.discovery.link_history import LinkHistory
-from scheduler.simulate.growing_site import growing_sites
+from freshet.crawler.commands.display import Cell, counted, show_line, show_list
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.discovery.link_history import LinkHistory
+from freshet.scheduler.simulate.growing_site import growing_sites
 from scripts.reproductions import discovery_drawing as drawing
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions import discovery_online as online

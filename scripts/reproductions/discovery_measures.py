@@ -10,13 +10,13 @@ from typing import Final
 import numpy as np
 from scipy.sparse import csr_array
 
-from scheduler.arguments import Floats, Ints
-from scheduler.discovery.algorithms import ALGORITHMS
-from scheduler.discovery.bandit import Bandit
-from scheduler.discovery.greedy import greedy
-from scheduler.discovery.limits import historical_limit
-from scheduler.discovery.past import Past
-from scheduler.discovery.reveals import Reveals
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.discovery.algorithms import ALGORITHMS
+from freshet.scheduler.discovery.bandit import Bandit
+from freshet.scheduler.discovery.greedy import greedy
+from freshet.scheduler.discovery.limits import historical_limit
+from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.discovery.reveals import Reveals
 
 BUDGETS: Final = (1, 10, 100, 1_000, 10_000)
 #: Weeks between full recrawls for OD-WIN and CLIQ-WIN; figures are means over these.

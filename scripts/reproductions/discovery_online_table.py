@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from crawler.commands.display import Cell, show_line, show_list
-from scheduler.discovery.link_history import LinkHistory
+from freshet.crawler.commands.display import Cell, show_line, show_list
+from freshet.scheduler.discovery.link_history import LinkHistory
 from scripts.reproductions.courses import spread
 from scripts.reproductions.discovery_online import (
     BUDGETS,
@@ -20,7 +20,7 @@ from scripts.reproductions.discovery_online import (
     compared,
     is_dearer,
     lead,
-)  # fmt: skip
+)
 
 SYNTHETIC: Final = "synthetic"
 

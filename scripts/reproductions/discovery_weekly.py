@@ -12,13 +12,13 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.arguments import Bools, Ints
-from scheduler.discovery.algorithms import ALGORITHMS
-from scheduler.discovery.greedy import greedy
-from scheduler.discovery.limits import historical_limit
-from scheduler.discovery.link_history import LinkHistory
-from scheduler.discovery.past import Past
-from scheduler.discovery.reveals import Reveals
+from freshet.scheduler.arguments import Bools, Ints
+from freshet.scheduler.discovery.algorithms import ALGORITHMS
+from freshet.scheduler.discovery.greedy import greedy
+from freshet.scheduler.discovery.limits import historical_limit
+from freshet.scheduler.discovery.link_history import LinkHistory
+from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.discovery.reveals import Reveals
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions.discovery_measures import FIRST, OPTIMAL, Row, Trace
 

@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.estimators.poisson_mle import PoissonMle
-from scheduler.freshness import plan_costs
-from scheduler.policies.binary_lambda_crawl_floor import BinaryLambdaCrawlFloor
-from scheduler.policies.lambda_crawl import LambdaCrawl
-from scheduler.policies.lambda_crawl_approx import LambdaCrawlApprox
-from scheduler.policy import CrawlPlan, RatePolicy
-from scheduler.simulate.changes import Poisson
-from scheduler.simulate.days import split
-from scheduler.simulate.learning import Learner
-from scheduler.simulate.populations import surrogate
-from scheduler.simulate.rate_runner import Execution
-from scheduler.simulate.stationary import Start
-from scheduler.simulate.world import World
-from scheduler.sources import SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.estimators.poisson_mle import PoissonMle
+from freshet.scheduler.freshness import plan_costs
+from freshet.scheduler.policies.binary_lambda_crawl_floor import BinaryLambdaCrawlFloor
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
+from freshet.scheduler.policies.lambda_crawl_approx import LambdaCrawlApprox
+from freshet.scheduler.policy import CrawlPlan, RatePolicy
+from freshet.scheduler.simulate.changes import Poisson
+from freshet.scheduler.simulate.days import split
+from freshet.scheduler.simulate.learning import Learner
+from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.simulate.rate_runner import Execution
+from freshet.scheduler.simulate.stationary import Start
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import SourceTable
 from tests.benchmarks.command import say
 
 POLICIES: dict[str, RatePolicy] = {

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from crawler.commands.display import Cell, show_line, show_list
-from scheduler.ephemeral.index_policies import WhittleByAge, WhittleByState
-from scheduler.ephemeral.periods import run
-from scheduler.ephemeral.relaxed import descend, dual, relaxed
-from scheduler.ephemeral.utility_laws import arriving
+from freshet.crawler.commands.display import Cell, show_line, show_list
+from freshet.scheduler.ephemeral.index_policies import WhittleByAge, WhittleByState
+from freshet.scheduler.ephemeral.periods import run
+from freshet.scheduler.ephemeral.relaxed import descend, dual, relaxed
+from freshet.scheduler.ephemeral.utility_laws import arriving
 from scripts.reproductions import whittle_drawing as drawing
 from scripts.reproductions import whittle_learners
 from scripts.reproductions import whittle_measures as measures

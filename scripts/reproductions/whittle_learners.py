@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from crawler.commands.display import Cell, show_line, show_list
-from scheduler.ephemeral.baselines import RoundRobin
-from scheduler.ephemeral.index_policies import WhittleByAge
-from scheduler.ephemeral.lspe import Settings
+from freshet.crawler.commands.display import Cell, show_line, show_list
+from freshet.scheduler.ephemeral.baselines import RoundRobin
+from freshet.scheduler.ephemeral.index_policies import WhittleByAge
+from freshet.scheduler.ephemeral.lspe import Settings
 from scripts.reproductions import whittle_drawing as drawing
 from scripts.reproductions import whittle_learning as learning
 from scripts.reproductions.whittle_learning import Earned, Lspe

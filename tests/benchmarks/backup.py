@@ -23,8 +23,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from storage.backups import back_up
-from storage.migrations import migrations
+from freshet.storage.backups import back_up
+from freshet.storage.migrations import migrations
 
 #: How long each commit took, and how long the log became.
 Told: TypeAlias = "multiprocessing.SimpleQueue[tuple[list[float], int]]"

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
 
-from tests.benchmarks import command
+from tests.benchmarks import command as command_benchmarks
 from tests.benchmarks.crawl_figures import Run
 from tests.benchmarks.crawl_nginx import Served
 from tests.benchmarks.memory_watch import MemoryWatch
@@ -25,7 +25,7 @@ _ROOT = Path(__file__).parents[2]
 _PROJECT = _ROOT / "scripts" / "competitors"
 _REQUIREMENTS = _PROJECT / "requirements.txt"
 _LIMIT_S = 1_800.0
-_PROGRAM = "from crawler.commands.entry import run; run()"
+_PROGRAM = "from freshet.crawler.commands.entry import run; run()"
 #: Of Freshet's report, what tells whether a crawl went as it should.
 _TOLD = ("pages", "new", "changed", "unchanged", "gone", "refused", "skipped", "errors", "ending")
 
@@ -161,7 +161,7 @@ def scrapy_python(chosen: Path | None) -> Path:
     environment = cache / "freshet-bench" / f"scrapy-{version}"
     python, stamp = environment / "bin" / "python", environment / ".complete"
     if not stamp.exists():
-        command.say(f"installing Scrapy into {environment}")
+        command_benchmarks.say(f"installing Scrapy into {environment}")
         venv.create(environment, clear=True, with_pip=True)
         install = ["-m", "pip", "install", "--quiet", "--quiet", "--disable-pip-version-check"]
         subprocess.run([python, *install, "--requirement", _REQUIREMENTS], check=True)

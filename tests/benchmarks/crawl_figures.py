@@ -1,4 +1,4 @@
-"""The figures of the crawl benchmark: runs, stages, and ratios of them. Pure."""
+"""The figures of the crawl benchmark: runs, stages, and ratios of them."""
 
 from __future__ import annotations
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import process_time, time
 
-from config.loading import load
-from config.settings import Settings
-from crawler.admission.sites import Seed, seeds_from_arguments
-from crawler.commands.assembly import Observer
-from crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
-from crawler.network.fetch import Request
-from storage.records import Acknowledged, Entry, FetchResult, Outcome, Visit
+from freshet.config.loading import load
+from freshet.config.settings import Settings
+from freshet.crawler.admission.sites import Seed, seeds_from_arguments
+from freshet.crawler.commands.assembly import Observer
+from freshet.crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
+from freshet.crawler.network.fetch import Request
+from freshet.storage.records import Acknowledged, Entry, FetchResult, Visit
+from freshet.storage.words import Outcome
 from tests.benchmarks.crawl_tree import Tree
 
 _TYPES = {".txt": "text/plain"}

@@ -9,10 +9,10 @@ from time import process_time, time
 import aiohttp
 from yarl import URL
 
-from crawler.network.addresses import AddressGuard
-from crawler.network.fetch import FetchLimits, NetworkFetcher, Request
-from crawler.network.resolver import CachingResolver, DnsLimits
-from storage.records import FetchResult, Validators
+from freshet.crawler.network.addresses import AddressGuard
+from freshet.crawler.network.fetch import FetchLimits, NetworkFetcher, Request
+from freshet.crawler.network.resolver import CachingResolver, DnsLimits
+from freshet.storage.records import FetchResult, Validators
 
 _AT_ONCE = 16
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from time import process_time
 
-from config.loading import load
-from crawler.parsing.nesting import is_calm
-from crawler.parsing.page import parse
-from crawler.parsing.quarantine import Parser
+from freshet.config.loading import load
+from freshet.crawler.parsing.nesting import is_calm
+from freshet.crawler.parsing.page import parse
+from freshet.crawler.parsing.quarantine import Parser
 from tests.benchmarks.crawl_from_memory import Page, cpu_s
 
 

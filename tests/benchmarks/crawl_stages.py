@@ -22,20 +22,20 @@ from datasketch import MinHash
 from protego import Protego
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from crawler.admission.admitting import Admission, AdmissionRules
-from crawler.admission.scope import Scope, ScopeKind
-from crawler.admission.traps import TrapLimits
-from crawler.detection.judging import judge_blocks
-from crawler.detection.memory import PageRecord
-from crawler.detection.sketch import body_digest, sketch
-from crawler.detection.templates import HostRun
-from crawler.parsing.charset import decode
-from crawler.parsing.links import page_links
-from crawler.parsing.main_text import main_text
-from crawler.parsing.markup import read
-from crawler.parsing.nesting import is_calm
-from crawler.parsing.page import ParsedPage, is_plain, parse
-from crawler.robots import robots_txt
+from freshet.crawler.admission.admitting import Admission, AdmissionRules
+from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.traps import TrapLimits
+from freshet.crawler.detection.judging import judge_blocks
+from freshet.crawler.detection.memory import PageRecord
+from freshet.crawler.detection.sketch import body_digest, sketch
+from freshet.crawler.detection.templates import HostRun
+from freshet.crawler.parsing.charset import decode
+from freshet.crawler.parsing.links import page_links
+from freshet.crawler.parsing.main_text import main_text
+from freshet.crawler.parsing.markup import read
+from freshet.crawler.parsing.nesting import is_calm
+from freshet.crawler.parsing.page import ParsedPage, is_plain, parse
+from freshet.crawler.robots import robots_txt
 from tests.benchmarks import command
 from tests.benchmarks.crawl_competitors import start_cpu_s
 from tests.benchmarks.crawl_figures import ratios, table

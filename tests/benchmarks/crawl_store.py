@@ -13,12 +13,12 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
-from crawler.admission.sites import Seed
-from crawler.commands.daemon_order import given
-from storage import runs, seeds, visits
-from storage.database import open_store
-from storage.records import Entry, Visit
-from storage.visits import VisitTables
+from freshet.crawler.admission.sites import Seed
+from freshet.crawler.commands.daemon_order import given
+from freshet.storage import runs, seeds, visits
+from freshet.storage.database import open_store
+from freshet.storage.records import Entry, Visit
+from freshet.storage.visits import VisitTables
 
 _BATCH = 200
 

@@ -16,20 +16,20 @@ from time import perf_counter
 
 import numpy as np
 
-from config.loading import load
-from config.settings import Settings
-from crawler.admission.sites import Seed
-from crawler.clock import VirtualClock
-from crawler.commands.assembly import Observer
-from crawler.commands.crawling import Live
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from scheduler.simulate.changes import ChangeTimes, Poisson
-from scheduler.simulate.experiment import lambda_crawl_optimum
-from scheduler.simulate.judging import Crawls, expected_costs
-from scheduler.simulate.populations import surrogate
-from scheduler.sources import SourceTable
-from storage.records import Acknowledged
+from freshet.config.loading import load
+from freshet.config.settings import Settings
+from freshet.crawler.admission.sites import Seed
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.assembly import Observer
+from freshet.crawler.commands.crawling import Live
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.scheduler.simulate.changes import ChangeTimes, Poisson
+from freshet.scheduler.simulate.experiment import lambda_crawl_optimum
+from freshet.scheduler.simulate.judging import Crawls, expected_costs
+from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.sources import SourceTable
+from freshet.storage.records import Acknowledged
 from tests.benchmarks import command, daemon_learning, daemon_recorded, daemon_sites, daemon_soak
 from tests.benchmarks.daemon_recorded import Stretch
 from tests.benchmarks.daemon_web import DAY_S, PoissonWeb, url

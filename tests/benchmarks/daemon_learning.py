@@ -18,12 +18,12 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from crawler.commands.refreshing import refresher_of
-from crawler.commands.sources.areas import Areas
-from scheduler.arguments import Ints
-from scheduler.recrawl.agenda import RecrawlAgenda
-from scheduler.recrawl.terms import Terms, TermsOf
-from storage.database import open_store
+from freshet.crawler.commands.refreshing import refresher_of
+from freshet.crawler.commands.sources.areas import Areas
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.recrawl.agenda import RecrawlAgenda
+from freshet.scheduler.recrawl.terms import Terms, TermsOf
+from freshet.storage.database import open_store
 from tests.benchmarks import command
 
 _OF_A_HOST = 500

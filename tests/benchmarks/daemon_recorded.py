@@ -24,11 +24,11 @@ from time import perf_counter
 
 import uvloop
 
-from config.loading import load
-from crawler.admission.sites import seeds_from_arguments
-from crawler.clock import VirtualClock
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
+from freshet.config.loading import load
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
 from tests.benchmarks import command
 from tests.benchmarks.daemon_sites import Costs, Page, load_pages, recorded, uniform
 from tests.benchmarks.recorded_web import RecordedWeb, Recording

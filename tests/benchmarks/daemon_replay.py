@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from crawler.commands.refreshing import refresher_of
-from crawler.commands.sources.areas import Areas
-from scheduler.arguments import Floats
-from scheduler.recrawl import looks as recrawl
-from scheduler.recrawl.refresher import Refresher
-from scheduler.sources import Rows
-from storage import watched
-from storage.database import reading
-from storage.watched import Looks, WatchedPages
+from freshet.crawler.commands.refreshing import refresher_of
+from freshet.crawler.commands.sources.areas import Areas
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.recrawl import looks as recrawl
+from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.sources import Rows
+from freshet.storage import watched
+from freshet.storage.database import reading
+from freshet.storage.watched import Looks, WatchedPages
 
 _DAY_S = 86_400.0
 #: Values below count as 0.

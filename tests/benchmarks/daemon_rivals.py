@@ -12,20 +12,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawler.commands.refreshing import refresher_of
-from scheduler.arguments import Floats
-from scheduler.estimators.estimator import Evidence
-from scheduler.estimators.poisson_mle import PoissonMle
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policies.lambda_crawl import LambdaCrawl
-from scheduler.policies.nutch_adaptive import NutchAdaptive
-from scheduler.policies.stormcrawler_adaptive import StormCrawlerAdaptive
-from scheduler.policy import IntervalPolicy, Pace, Revisit
-from scheduler.recrawl.by_index import ByIndex
-from scheduler.recrawl.hearing import Hearing
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Beliefs, Refresher
-from scheduler.sources import Rows, SourceTable
+from freshet.crawler.commands.refreshing import refresher_of
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.estimators.estimator import Evidence
+from freshet.scheduler.estimators.poisson_mle import PoissonMle
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
+from freshet.scheduler.policies.nutch_adaptive import NutchAdaptive
+from freshet.scheduler.policies.stormcrawler_adaptive import StormCrawlerAdaptive
+from freshet.scheduler.policy import IntervalPolicy, Pace, Revisit
+from freshet.scheduler.recrawl.by_index import ByIndex
+from freshet.scheduler.recrawl.hearing import Hearing
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Beliefs, Refresher
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: Days from one plan of the published LambdaCrawl to the next.
 _EPOCH_DAYS = 1.0

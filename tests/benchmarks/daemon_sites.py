@@ -21,10 +21,10 @@ from typing import TypeAlias
 import numpy as np
 import zstandard
 
-from crawler.commands.refreshing import refresher_of
-from crawler.commands.sources.areas import Areas
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Refresher
+from freshet.crawler.commands.refreshing import refresher_of
+from freshet.crawler.commands.sources.areas import Areas
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Refresher
 from tests.benchmarks import command
 from tests.benchmarks.daemon_rivals import RIVALS
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from crawler.clock import Clock
-from crawler.network.fetch import Request
-from scheduler.simulate.changes import ChangeTimes
-from storage.records import FetchResult, Outcome, Validators
+from freshet.crawler.clock import Clock
+from freshet.crawler.network.fetch import Request
+from freshet.scheduler.simulate.changes import ChangeTimes
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
 
 DAY_S = 86_400.0
 ORIGIN = "http://poisson.localhost"

@@ -19,15 +19,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.clock import VirtualClock
-from crawler.commands.crawling import CrawlOrder, crawl
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.clock import WebClock
-from crawler.synthetic_web.content import EditKind, Form, Place
-from crawler.synthetic_web.fetcher import SyntheticFetcher
-from crawler.synthetic_web.presets import WebSpec, labelled
-from crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.crawling import CrawlOrder, crawl
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.clock import WebClock
+from freshet.crawler.synthetic_web.content import EditKind, Form, Place
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.presets import WebSpec, labelled
+from freshet.crawler.synthetic_web.web import SyntheticWeb
 from tests.benchmarks.command import arguments, finish, say, workspace
 from tests.benchmarks.recorded import agreement
 from tests.integration.quick import quick, unwatched

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler.urls import canonical
+from freshet.crawler.urls import canonical
 
 _ROOT = Path(__file__).parents[2]
 
@@ -69,7 +69,7 @@ def living(load: Load, log: Path) -> Iterator[LivingWeb]:
     arguments = [f"--{name}={value}" for name, value in options.items()]
     log.touch()
     process = subprocess.Popen(
-        [sys.executable, "-m", "crawler.synthetic_web", *arguments],
+        [sys.executable, "-m", "freshet.crawler.synthetic_web", *arguments],
         cwd=_ROOT, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     with process:

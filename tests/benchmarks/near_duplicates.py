@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from crawler.detection.near_duplicates import BUCKET_SIZE, Banding, bucket_keys
-from crawler.detection.sketch import PERMUTATIONS, Sketch, sketch
-from storage import near_duplicates
-from storage.database import open_store, reading
+from freshet.crawler.detection.near_duplicates import BUCKET_SIZE, Banding, bucket_keys
+from freshet.crawler.detection.sketch import PERMUTATIONS, Sketch, sketch
+from freshet.storage import near_duplicates
+from freshet.storage.database import open_store, reading
 from tests.benchmarks import command
 from tests.benchmarks.memory_watch import MemoryWatch
 
@@ -31,9 +31,7 @@ _BATCH = 10_000
 _COPIES = 10
 _REPLACED = (0, 2, 6)
 
-_VERB = (
-    "import typer; from crawler.commands import duplicates as d; typer.run(d.duplicates_command)"
-)
+_VERB = "import typer; from freshet.crawler.commands import duplicates as d; typer.run(d.duplicates_command)"
 
 _Row = tuple[int, bytes]
 

@@ -14,13 +14,7 @@ from typing import Any
 
 from tests.benchmarks import command
 from tests.benchmarks.crawling import crawl
-from tests.benchmarks.exchanges import (
-    Exchange,
-    by_host,
-    gaps_s,
-    overall_utilisation,
-    utilisation,
-)
+from tests.benchmarks.exchanges import Exchange, by_host, gaps_s, overall_utilisation, utilisation
 from tests.benchmarks.loopback import Web, addresses, serving
 from tests.benchmarks.sites import Calm
 

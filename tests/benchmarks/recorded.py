@@ -18,13 +18,13 @@ from pathlib import Path
 
 import zstandard
 
-from crawler.detection.judging import judge_blocks
-from crawler.detection.memory import PageRecord
-from crawler.detection.sketch import Sketch, sketch
-from crawler.detection.templates import HostRun, Template
-from crawler.parsing.blocks import Blocks
-from crawler.parsing.page import parse
-from storage.records import Kind, Rung
+from freshet.crawler.detection.judging import judge_blocks
+from freshet.crawler.detection.memory import PageRecord
+from freshet.crawler.detection.sketch import Sketch, sketch
+from freshet.crawler.detection.templates import HostRun, Template
+from freshet.crawler.parsing.blocks import Blocks
+from freshet.crawler.parsing.page import parse
+from freshet.storage.words import Kind, Rung
 
 _DAY_S = 86_400
 _SAMPLE = 32

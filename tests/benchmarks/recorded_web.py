@@ -18,10 +18,11 @@ from urllib.parse import quote, unquote, urlsplit
 
 import zstandard
 
-from crawler.clock import Clock
-from crawler.network.fetch import Request
-from crawler.network.responses import judge
-from storage.records import FetchResult, Outcome, Validators
+from freshet.crawler.clock import Clock
+from freshet.crawler.network.fetch import Request
+from freshet.crawler.network.responses import judge
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
 
 _EXCHANGE_S = 0.05
 _TYPES = {
@@ -128,7 +129,7 @@ class _Answer:
 
 
 class RecordedWeb:
-    """A :class:`crawler.network.fetch.Fetcher`; an exchange takes none of the clock's time.
+    """A :class:`freshet.crawler.network.fetch.Fetcher`; an exchange takes none of the clock's time.
 
     Answers carry ETag and Last-Modified, and conditional requests are heeded.
 

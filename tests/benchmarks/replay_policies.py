@@ -12,12 +12,12 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import numpy as np
 
-from crawler.commands.counterfactual import Question, ask
-from crawler.commands.options import read_settings
-from crawler.commands.sources.past import read_past
-from scheduler.counterfactual.comparing import compare
-from scheduler.counterfactual.running import Terms
-from storage.database import open_store
+from freshet.crawler.commands.counterfactual import Question, ask
+from freshet.crawler.commands.options import read_settings
+from freshet.crawler.commands.sources.past import read_past
+from freshet.scheduler.counterfactual.comparing import compare
+from freshet.scheduler.counterfactual.running import Terms
+from freshet.storage.database import open_store
 from tests.benchmarks.command import say, workspace
 
 POLICIES = ("greedy_index", "lambda_crawl", "optimal_intervals", "uniform", "nutch_adaptive")

@@ -18,15 +18,15 @@ from random import Random
 
 from warcio.archiveiterator import ArchiveIterator
 
-from crawler.replaying.captures import ArchivedExchange, CaptureKind, Place
-from crawler.replaying.digests import written
-from crawler.replaying.filling import Filling, transaction
-from crawler.replaying.gathering import Gathered, key
-from crawler.replaying.inputs import ArchiveFile, inputs_of
-from crawler.replaying.order import Order
-from crawler.replaying.reading import Reading
-from crawler.replaying.results import fetch_result
-from storage.records import Outcome
+from freshet.crawler.replaying.captures import ArchivedExchange, CaptureKind, Place
+from freshet.crawler.replaying.digests import written
+from freshet.crawler.replaying.filling import Filling, transaction
+from freshet.crawler.replaying.gathering import Gathered, key
+from freshet.crawler.replaying.inputs import ArchiveFile, inputs_of
+from freshet.crawler.replaying.order import Order
+from freshet.crawler.replaying.reading import Reading
+from freshet.crawler.replaying.results import fetch_result
+from freshet.storage.words import Outcome
 from tests.benchmarks.command import say, workspace
 from tests.crawler.replaying.archives import OK, digest, record
 

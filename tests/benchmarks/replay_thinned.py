@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import kendalltau
 
-from crawler.commands.sources.areas import Areas
-from scheduler.counterfactual.captures import GONE, Captures
-from scheduler.counterfactual.comparing import compare
-from scheduler.counterfactual.running import Terms
-from scheduler.counterfactual.verdicts import Bounded
+from freshet.crawler.commands.sources.areas import Areas
+from freshet.scheduler.counterfactual.captures import GONE, Captures
+from freshet.scheduler.counterfactual.comparing import compare
+from freshet.scheduler.counterfactual.running import Terms
+from freshet.scheduler.counterfactual.verdicts import Bounded
 from tests.benchmarks.command import say, workspace
 from tests.benchmarks.daemon_sites import Page, load, looks_a_day, recorded
 

@@ -30,19 +30,19 @@ from bs4 import BeautifulSoup
 from datasketch import MinHash
 from warcio.archiveiterator import ArchiveIterator
 
-from config.loading import load
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.assembly import Observer
-from crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
-from crawler.network.fetch import Request
-from storage.records import FetchResult
+from freshet.config.loading import load
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands.assembly import Observer
+from freshet.crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
+from freshet.crawler.network.fetch import Request
+from freshet.storage.records import FetchResult
 from tests.benchmarks.command import say, workspace
 from tests.benchmarks.crawl_from_memory import MemoryFetcher, Page, forget_unfetched, pages_of
 from tests.benchmarks.crawl_tree import Tree, edited
 
 _ORIGIN = "http://docs{}.localhost"
 _EDITED = 0.1
-_PROGRAM = "from crawler.commands.entry import run; run()"
+_PROGRAM = "from freshet.crawler.commands.entry import run; run()"
 _SHINGLE = 8
 
 

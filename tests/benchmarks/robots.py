@@ -15,7 +15,7 @@ from typing import Any
 
 from protego import Protego
 
-from crawler.robots import robots_txt
+from freshet.crawler.robots import robots_txt
 from tests.benchmarks.command import arguments, finish
 
 CASES = Path(__file__).parents[1] / "crawler" / "robots" / "data" / "robots_rfc_cases.json"

@@ -20,14 +20,14 @@ from unittest.mock import patch
 
 import numpy as np
 
-from scheduler.arguments import Bools
-from scheduler.index_queue import IndexQueue
-from scheduler.policies import greedy_loops
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policies.greedy_loops import valuation
-from scheduler.policies.optimal_intervals import OptimalIntervals, interval_at
-from scheduler.simulate.populations import surrogate
-from scheduler.sources import SourceTable
+from freshet.scheduler.arguments import Bools
+from freshet.scheduler.index_queue import IndexQueue
+from freshet.scheduler.policies import greedy_loops
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policies.greedy_loops import valuation
+from freshet.scheduler.policies.optimal_intervals import OptimalIntervals, interval_at
+from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.sources import SourceTable
 from tests.benchmarks.command import say
 
 #: R, crawls per day and source.

@@ -13,14 +13,14 @@ from itertools import product
 
 import numpy as np
 
-from scheduler import signal_levels, signal_paths
-from scheduler.arguments import Floats, Ints
-from scheduler.harmonics import noisy_harmonic
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policies.greedy_index_binary import GreedyIndexBinary
-from scheduler.policies.noisy_signal_index import NoisySignalIndex
-from scheduler.policy import IndexPolicy
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler import signal_levels, signal_paths
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.harmonics import noisy_harmonic
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policies.greedy_index_binary import GreedyIndexBinary
+from freshet.scheduler.policies.noisy_signal_index import NoisySignalIndex
+from freshet.scheduler.policy import IndexPolicy
+from freshet.scheduler.sources import Rows, SourceTable
 from tests.benchmarks.command import say
 from tests.benchmarks.signal_race import Index, Waiting, level, lost, race, unsignalled, world
 

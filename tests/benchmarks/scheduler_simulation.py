@@ -7,12 +7,12 @@ from statistics import mean, stdev
 
 import numpy as np
 
-from scheduler.freshness import plan_costs
-from scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
-from scheduler.policies.optimal_intervals import relaxed_bound
-from scheduler.simulate.experiment import MEASURED_WHEN_LEARNING, Comparison, simulate
-from scheduler.simulate.populations import surrogate
-from scheduler.sources import SourceTable
+from freshet.scheduler.freshness import plan_costs
+from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
+from freshet.scheduler.policies.optimal_intervals import relaxed_bound
+from freshet.scheduler.simulate.experiment import MEASURED_WHEN_LEARNING, Comparison, simulate
+from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.sources import SourceTable
 from tests.benchmarks.command import say
 
 #: R, crawls per day and source.

@@ -18,21 +18,21 @@ from unittest.mock import patch
 import numpy as np
 from scipy.optimize import brentq
 
-from scheduler import compiling
-from scheduler.arguments import Floats
-from scheduler.budgeting.allocation import Hosts
-from scheduler.budgeting.harmonic_demand import HarmonicDemand
-from scheduler.budgeting.prices import Spending, clearing_prices
-from scheduler.freshness import plan_costs
-from scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
-from scheduler.policies.binary_lambda_crawl_floor import BinaryLambdaCrawlFloor
-from scheduler.policies.change_rate import ChangeRateCrawl
-from scheduler.policies.lambda_crawl import LambdaCrawl, optimum, solve
-from scheduler.policies.lambda_crawl_approx import LambdaCrawlApprox
-from scheduler.policies.uniform import UniformCrawl
-from scheduler.policy import CrawlPlan, RatePolicy
-from scheduler.simulate.populations import surrogate
-from scheduler.sources import SourceTable, hosts_of
+from freshet.scheduler import compiling
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.budgeting.allocation import Hosts
+from freshet.scheduler.budgeting.harmonic_demand import HarmonicDemand
+from freshet.scheduler.budgeting.prices import Spending, clearing_prices
+from freshet.scheduler.freshness import plan_costs
+from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
+from freshet.scheduler.policies.binary_lambda_crawl_floor import BinaryLambdaCrawlFloor
+from freshet.scheduler.policies.change_rate import ChangeRateCrawl
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, optimum, solve
+from freshet.scheduler.policies.lambda_crawl_approx import LambdaCrawlApprox
+from freshet.scheduler.policies.uniform import UniformCrawl
+from freshet.scheduler.policy import CrawlPlan, RatePolicy
+from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.sources import SourceTable, hosts_of
 from tests.benchmarks.command import say
 from tests.scheduler.algorithm_3 import algorithm_3
 
@@ -63,8 +63,8 @@ _LARGE = """
 import json, sys, time
 from statistics import median
 import numpy as np
-from scheduler.policies.lambda_crawl import solve
-from scheduler.simulate.populations import surrogate
+from freshet.scheduler.policies.lambda_crawl import solve
+from freshet.scheduler.simulate.populations import surrogate
 from scheduler import compiling
 
 n, compile = int(sys.argv[1]), sys.argv[2] == "compiled"
@@ -94,8 +94,8 @@ print(json.dumps(told))
 _FIRST_CALL = """
 import json, time
 import numpy as np
-from scheduler.budgeting.harmonic_demand import spending_loop
-from scheduler.compiling import compiled
+from freshet.scheduler.budgeting.harmonic_demand import spending_loop
+from freshet.scheduler.compiling import compiled
 
 began = time.perf_counter()
 loop = compiled(spending_loop)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
-from scheduler.arguments import Bools, Floats
-from scheduler.harmonics import noisy_harmonic
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.harmonics import noisy_harmonic
+from freshet.scheduler.sources import Rows, SourceTable
 
 #: Crawls between two looks at all sources.
 _BATCH = 20

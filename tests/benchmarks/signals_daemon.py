@@ -13,22 +13,22 @@ from random import Random
 
 import numpy as np
 
-from config.loading import load
-from config.settings import Settings
-from crawler.admission.sites import Seed
-from crawler.clock import VirtualClock
-from crawler.commands.assembly import Observer
-from crawler.commands.crawling import Live
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from crawler.commands.serving import Parts, Service
-from scheduler.arguments import Floats
-from scheduler.recrawl.by_clock import ByClock
-from scheduler.recrawl.listening import Listening
-from scheduler.recrawl.refresher import Refresher
-from scheduler.simulate.judging import Crawls
-from scheduler.sources import Rows
-from storage.records import Acknowledged
+from freshet.config.loading import load
+from freshet.config.settings import Settings
+from freshet.crawler.admission.sites import Seed
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.assembly import Observer
+from freshet.crawler.commands.crawling import Live
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.commands.serving import Parts, Service
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.recrawl.by_clock import ByClock
+from freshet.scheduler.recrawl.listening import Listening
+from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.sources import Rows
+from freshet.storage.records import Acknowledged
 from tests.benchmarks.daemon_web import DAY_S
 from tests.benchmarks.signals_reference import Stage
 from tests.benchmarks.signals_web import Hosts, SignallingWeb

@@ -14,12 +14,12 @@ from time import perf_counter, process_time, thread_time
 from typing import Any
 from unittest.mock import patch
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands import keeping
-from crawler.commands.assembly import Observer
-from crawler.commands.crawling import Live
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.pacing import Pacer
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands import keeping
+from freshet.crawler.commands.assembly import Observer
+from freshet.crawler.commands.crawling import Live
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.pacing import Pacer
 from tests.integration.quick import quick
 
 _TICK_S = 0.002

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.recrawl.by_clock import ByClock
-from scheduler.recrawl.looks import Looks
-from scheduler.simulate.judging import Crawls
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.recrawl.by_clock import ByClock
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.sources import Rows
 from tests.benchmarks.signals_reference import Stage
 from tests.benchmarks.signals_web import Hosts
 

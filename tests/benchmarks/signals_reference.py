@@ -7,13 +7,13 @@ from math import inf
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.index_queue import IndexQueue
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.simulate.changes import ChangeTimes
-from scheduler.simulate.days import ticks
-from scheduler.simulate.judging import Crawls, expected_costs
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.index_queue import IndexQueue
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.simulate.changes import ChangeTimes
+from freshet.scheduler.simulate.days import ticks
+from freshet.scheduler.simulate.judging import Crawls, expected_costs
+from freshet.scheduler.sources import Rows, SourceTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,15 +19,16 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from crawler.admission.admitting import Admission, AdmissionRules
-from crawler.admission.scope import Scope, ScopeKind
-from crawler.admission.traps import TrapLimits
-from crawler.parsing.sitemaps import SitemapLimits, parse_sitemap
-from crawler.politeness.lanes import PolitenessRules
-from crawler.robots.book import RobotsBook, RobotsRules
-from crawler.signals.claiming import Complaints
-from crawler.signals.listings import Listings
-from storage.records import DueUrl, Role
+from freshet.crawler.admission.admitting import Admission, AdmissionRules
+from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.traps import TrapLimits
+from freshet.crawler.parsing.sitemaps import SitemapLimits, parse_sitemap
+from freshet.crawler.politeness.lanes import PolitenessRules
+from freshet.crawler.robots.book import RobotsBook, RobotsRules
+from freshet.crawler.signals.claiming import Complaints
+from freshet.crawler.signals.listings import Listings
+from freshet.storage.records import DueUrl
+from freshet.storage.words import Role
 from tests.benchmarks.command import workspace
 
 _ENTRIES = 50_000

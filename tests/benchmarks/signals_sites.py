@@ -18,10 +18,10 @@ from statistics import fmean, geometric_mean
 
 import numpy as np
 
-from crawler.commands.refreshing import refresher_of
-from scheduler.recrawl.hearing import Hearing
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Refresher
+from freshet.crawler.commands.refreshing import refresher_of
+from freshet.scheduler.recrawl.hearing import Hearing
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Refresher
 from tests.benchmarks import command
 from tests.benchmarks.daemon_sites import (
     Page,

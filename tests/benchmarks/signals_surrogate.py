@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.arguments import Floats
-from scheduler.simulate.changes import Poisson
-from scheduler.simulate.experiment import lambda_crawl_optimum
-from scheduler.simulate.judging import Crawls
-from scheduler.simulate.populations import surrogate
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.simulate.changes import Poisson
+from freshet.scheduler.simulate.experiment import lambda_crawl_optimum
+from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.sources import Rows, SourceTable
 from tests.benchmarks import command
 from tests.benchmarks.signals_daemon import Kept, kept
 from tests.benchmarks.signals_oracle import learning

@@ -10,12 +10,13 @@ from math import floor, inf
 
 import numpy as np
 
-from crawler.clock import Clock
-from crawler.network.fetch import Request
-from scheduler.arguments import Floats
-from scheduler.simulate.changes import ChangeTimes
-from scheduler.sources import Rows
-from storage.records import FetchResult, Outcome, Validators
+from freshet.crawler.clock import Clock
+from freshet.crawler.network.fetch import Request
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.simulate.changes import ChangeTimes
+from freshet.scheduler.sources import Rows
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
 from tests.benchmarks import daemon_web
 from tests.benchmarks.daemon_web import DAY_S, PoissonWeb
 
@@ -58,7 +59,7 @@ def origin(host: int) -> str:
 
 @dataclass(slots=True)
 class SignallingWeb:
-    """A :class:`crawler.network.fetch.Fetcher`; ``begin`` is day 0 in Unix seconds.
+    """A :class:`freshet.crawler.network.fetch.Fetcher`; ``begin`` is day 0 in Unix seconds.
 
     A true sitemap says of each page when it changed last, to the second; a lying one, which is
     rebuilt every day at an hour of its host's own, that all pages changed then. The robots.txt of

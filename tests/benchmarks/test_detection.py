@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.presets import WebSpec, labelled
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.presets import WebSpec, labelled
 from tests.benchmarks.detection import Labelled, Score, crawled, figures, labelled_verdicts
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.records import Rung
+from freshet.storage.words import Rung
 from tests.benchmarks.recorded import Recording, opinions
 
 FOLDER = os.environ.get("FRESHET_EVOLUTION_DIR")

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from crawler.clock import VirtualClock
-from crawler.network.fetch import Request
-from storage.records import FetchResult, Outcome, Validators
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.network.fetch import Request
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
 from tests.benchmarks.recorded_web import RecordedWeb, Recording
 
 ORIGIN = "https://site.example"

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crawler.clock import VirtualClock
-from crawler.network.fetch import Request
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.simulate import index_runner
-from scheduler.simulate.world import World
-from storage.records import Outcome, Validators
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.network.fetch import Request
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.simulate import index_runner
+from freshet.scheduler.simulate.world import World
+from freshet.storage.records import Validators
+from freshet.storage.words import Outcome
 from tests.benchmarks.daemon_web import DAY_S
 from tests.benchmarks.signals_daemon import BEGIN
 from tests.benchmarks.signals_reference import heard_at, informed
@@ -43,7 +44,7 @@ def test_a_small_web_is_kept_as_it_should_be() -> None:
 def test_the_index_that_hears_at_once_is_that_of_the_simulation() -> None:
     stage, _ = placed_on_hosts(300, 2, "complete", 6.0)
     world = World(stage.table, stage.changes, 0.0, stage.days)
-    theirs = index_runner.run(GreedyIndex(), world, stage.table, 30.0)
+    theirs = index_runner.run_index(GreedyIndex(), world, stage.table, 30.0)
     ours = informed(stage, 30.0)
     assert ours.source.tolist() == theirs.source.tolist()
     _, changed = stage.changed()

@@ -15,14 +15,15 @@ from pathlib import Path
 from time import time
 from typing import Final
 
-from config.loading import load
-from config.settings import Settings
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.assembly import Observer
-from crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
-from crawler.detection.walls.look import Wall, WallKind
-from crawler.network.fetch import Accept, Request
-from storage.records import FetchResult, Outcome
+from freshet.config.loading import load
+from freshet.config.settings import Settings
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands.assembly import Observer
+from freshet.crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
+from freshet.crawler.detection.walls.look import Wall, WallKind
+from freshet.crawler.network.fetch import Accept, Request
+from freshet.storage.records import FetchResult
+from freshet.storage.words import Outcome
 
 _HTML: Final = ((b"Content-Type", b"text/html; charset=utf-8"),)
 #: A home page that says enough of its own to be no wall, whatever it links to.

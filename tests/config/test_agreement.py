@@ -6,14 +6,14 @@ from dataclasses import MISSING, fields
 
 import pytest
 
-from config.loading import load
-from crawler.admission.traps import TrapLimits
-from crawler.network.fetch import FetchLimits
-from crawler.network.resolver import DnsLimits
-from crawler.parsing.sitemaps import SitemapLimits
-from crawler.politeness.lanes import PolitenessRules
-from crawler.pool import PoolRules
-from crawler.robots.book import RobotsRules
+from freshet.config.loading import load
+from freshet.crawler.admission.traps import TrapLimits
+from freshet.crawler.network.fetch import FetchLimits
+from freshet.crawler.network.resolver import DnsLimits
+from freshet.crawler.parsing.sitemaps import SitemapLimits
+from freshet.crawler.politeness.lanes import PolitenessRules
+from freshet.crawler.pool import PoolRules
+from freshet.crawler.robots.book import RobotsRules
 
 
 @pytest.mark.parametrize(

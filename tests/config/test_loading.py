@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.loading import ConfigError, load
+from freshet.config.loading import ConfigError, load
 
 
 @pytest.fixture(autouse=True)

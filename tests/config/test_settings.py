@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from config.settings import Settings
+from freshet.config.settings import Settings
 
 TEXT = files("config").joinpath("defaults.toml").read_text(encoding="utf-8")
 

@@ -7,19 +7,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
-from crawler.errands import Errand, PageErrand
-from crawler.frontier import Frontier
-from crawler.politeness.lanes import Answer, PolitenessRules
-from crawler.robots.book import RobotsBook, RobotsRules
-from storage.records import (
-    Acknowledged,
-    DueUrl,
-    Host,
-    HostState,
-    RobotsRecord,
-    RobotsStanding,
-    Supply,
-)
+from freshet.crawler.errands import Errand, PageErrand
+from freshet.crawler.frontier import Frontier
+from freshet.crawler.politeness.lanes import Answer, PolitenessRules
+from freshet.crawler.robots.book import RobotsBook, RobotsRules
+from freshet.storage.host_state import Host, HostState, RobotsRecord
+from freshet.storage.records import Acknowledged, DueUrl, Supply
+from freshet.storage.words import RobotsStanding
 
 DAY_S = 86_400.0
 RULES = PolitenessRules()

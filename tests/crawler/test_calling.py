@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.calling import Calls
-from crawler.errands import CallErrand, PageErrand, RobotsErrand
-from storage.records import Called, Entry, FetchResult, Outcome
+from freshet.crawler.calling import Calls
+from freshet.crawler.errands import CallErrand, PageErrand, RobotsErrand
+from freshet.storage.records import Entry, FetchResult
+from freshet.storage.subscribing import Called
+from freshet.storage.words import Outcome
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
 
 HUB = "https://hub.example/"

@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from crawler.clock import SteadyClock, VirtualClock
+from freshet.crawler.clock import SteadyClock, VirtualClock
 
 HOUR_S = 3_600.0
 

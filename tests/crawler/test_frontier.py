@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.errands import PageErrand, ProbeErrand, Refusal, RobotsErrand
-from crawler.politeness.lanes import Answer, PolitenessRules
-from crawler.robots.book import Bar
-from storage.records import RobotsRecord, RobotsStanding
+from freshet.crawler.errands import PageErrand, ProbeErrand, Refusal, RobotsErrand
+from freshet.crawler.politeness.lanes import Answer, PolitenessRules
+from freshet.crawler.robots.book import Bar
+from freshet.storage.host_state import RobotsRecord
+from freshet.storage.words import RobotsStanding
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, RULES, SLOW, World, page, parsed
 
 

@@ -10,9 +10,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from crawler.errands import CallErrand, Errand, PageErrand, ProbeErrand, Refusal, RobotsErrand
-from crawler.politeness.lanes import Answer, PolitenessRules
-from storage.records import DueUrl, HostState, RobotsRecord, RobotsStanding
+from freshet.crawler.errands import (
+    CallErrand,
+    Errand,
+    PageErrand,
+    ProbeErrand,
+    Refusal,
+    RobotsErrand,
+)
+from freshet.crawler.politeness.lanes import Answer, PolitenessRules
+from freshet.storage.host_state import HostState, RobotsRecord
+from freshet.storage.records import DueUrl
+from freshet.storage.words import RobotsStanding
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, SLOW, World, page, parsed
 
 

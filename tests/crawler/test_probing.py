@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from crawler.errands import ProbeErrand
-from crawler.probing import Probing
-from storage.records import FetchResult, Outcome
+from freshet.crawler.errands import ProbeErrand
+from freshet.crawler.probing import Probing
+from freshet.storage.records import FetchResult
+from freshet.storage.words import Outcome
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 
 ANSWER = FetchResult("http://h1/none", Outcome.GONE, 0.0, 0.0, 404)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.urls import (
+from freshet.crawler.urls import (
     TRACKING_PARAMETERS,
     Origin,
     canonical,

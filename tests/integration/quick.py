@@ -6,14 +6,14 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from config.loading import load
-from config.settings import Settings
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.assembly import Observer
-from crawler.commands.crawling import CrawlOrder, Live, Mode
-from crawler.synthetic_web.server import WebServer
-from crawler.synthetic_web.web import SyntheticWeb
-from crawler.urls import canonical
+from freshet.config.loading import load
+from freshet.config.settings import Settings
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands.assembly import Observer
+from freshet.crawler.commands.crawling import CrawlOrder, Live, Mode
+from freshet.crawler.synthetic_web.server import WebServer
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.urls import canonical
 
 QUICK: Mapping[str, object] = {
     "politeness.delay_s": 0.0,

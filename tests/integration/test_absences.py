@@ -9,11 +9,12 @@ from random import Random
 
 import pytest
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from crawler.network.fetch import Request
-from storage.records import FetchResult, Outcome
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.network.fetch import Request
+from freshet.storage.records import FetchResult
+from freshet.storage.words import Outcome
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_daemon import DAY_S, Server, Stage
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.alerting.payload import iso
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from scheduler.recrawl.agenda import RecrawlAgenda
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands.alerting.payload import iso
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.scheduler.recrawl.agenda import RecrawlAgenda
 from tests.crawler.commands.test_alerts import receiving
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_daemon import DAY_S, Stage
@@ -90,7 +90,7 @@ async def test_what_was_not_taken_is_told_by_the_next_daemon(tmp_path: Path) -> 
 
 
 async def test_a_rehearsal_tells_nobody(tmp_path: Path) -> None:
-    from crawler.commands.rehearsal import Plan, rehearse
+    from freshet.crawler.commands.rehearsal import Plan, rehearse
 
     stage = Stage(tmp_path / "crawl.db")
     with receiving() as (url, told):

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from crawler.clock import VirtualClock
-from crawler.commands.crawling import crawl
-from crawler.errors import CrawlError
-from crawler.synthetic_web.presets import plain, showcase
-from crawler.synthetic_web.server import serve
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.crawling import crawl
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.synthetic_web.presets import plain, showcase
+from freshet.crawler.synthetic_web.server import serve
 from tests.crawler.archiving.exchanges import Record, check, read, whole
 from tests.crawler.commands.test_crawl import LOCAL, start
 from tests.integration.quick import assert_consistent, order, quick, unwatched

@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 from typer.testing import CliRunner
 
-from crawler.clock import VirtualClock
-from crawler.commands.main import app
-from crawler.network.fetch import Fetcher, Request
-from storage import watched
-from storage.backups import back_up, restore
-from storage.database import reading
-from storage.records import FetchResult
-from storage.watched import Looks
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.main import app
+from freshet.crawler.network.fetch import Fetcher, Request
+from freshet.storage import watched
+from freshet.storage.backups import back_up, restore
+from freshet.storage.database import reading
+from freshet.storage.records import FetchResult
+from freshet.storage.watched import Looks
 from tests.benchmarks.daemon_replay import differences, learnt_at_once
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Stage

@@ -10,14 +10,14 @@ from random import Random
 
 import pytest
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.clock import SteadyClock
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from crawler.network.fetch import Request
-from crawler.synthetic_web.fetcher import SyntheticFetcher
-from crawler.synthetic_web.presets import showcase
-from storage.records import FetchResult
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.clock import SteadyClock
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.network.fetch import Request
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.presets import showcase
+from freshet.storage.records import FetchResult
 from tests.integration.quick import quick, unwatched
 
 DAY_S = 86_400.0

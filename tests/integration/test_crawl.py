@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.assembly import Observer
-from crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
-from crawler.commands.report import CrawlReport
-from crawler.errors import CrawlError
-from crawler.pool import Ending
-from crawler.synthetic_web.presets import plain, showcase
-from crawler.synthetic_web.server import WebServer, serve
-from crawler.synthetic_web.web import SyntheticWeb
-from crawler.urls import canonical
-from storage.records import Acknowledged
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands.assembly import Observer
+from freshet.crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
+from freshet.crawler.commands.report import CrawlReport
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.pool import Ending
+from freshet.crawler.synthetic_web.presets import plain, showcase
+from freshet.crawler.synthetic_web.server import WebServer, serve
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.urls import canonical
+from freshet.storage.records import Acknowledged
 from tests.integration.quick import (
     answered,
     assert_consistent,

@@ -17,24 +17,24 @@ from random import Random
 
 import pytest
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.clock import VirtualClock
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from crawler.commands.prospect import prospect
-from crawler.commands.prospect_words import paragraph
-from crawler.commands.report import CrawlReport
-from crawler.commands.sources.importance import Importance
-from crawler.errors import CrawlError
-from crawler.network.fetch import Fetcher, Request
-from crawler.synthetic_web.fetcher import SyntheticFetcher
-from crawler.synthetic_web.presets import showcase
-from crawler.synthetic_web.web import SyntheticWeb
-from crawler.urls import canonical
-from scheduler.recrawl.freshness import staleness
-from storage import audits
-from storage.database import reading
-from storage.records import FetchResult
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.commands.prospect import prospect
+from freshet.crawler.commands.prospect_words import paragraph
+from freshet.crawler.commands.report import CrawlReport
+from freshet.crawler.commands.sources.importance import Importance
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.network.fetch import Fetcher, Request
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.presets import showcase
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.urls import canonical
+from freshet.scheduler.recrawl.freshness import staleness
+from freshet.storage import audits
+from freshet.storage.database import reading
+from freshet.storage.records import FetchResult
 from tests.integration.quick import assert_consistent, quick, unwatched
 
 DAY_S = 86_400.0

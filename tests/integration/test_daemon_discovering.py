@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crawler.commands import keeping
-from crawler.commands.standing import read_standing
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.recrawl.agenda import RecrawlAgenda
-from scheduler.recrawl.by_index import ByIndex
-from scheduler.recrawl.terms import Terms
-from storage.database import reading
+from freshet.crawler.commands import keeping
+from freshet.crawler.commands.standing import read_standing
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.recrawl.agenda import RecrawlAgenda
+from freshet.scheduler.recrawl.by_index import ByIndex
+from freshet.scheduler.recrawl.terms import Terms
+from freshet.storage.database import reading
 from tests.integration.test_daemon import DAY_S, Stage
 
 BUDGET, DAYS = 150.0, 5.0

@@ -12,17 +12,17 @@ from statistics import median
 
 import pytest
 
-from config.settings import Settings
-from crawler.admission.sites import seeds_from_arguments
-from crawler.clock import VirtualClock
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from crawler.commands.networking import Network
-from crawler.network.fetch import Fetcher, Request
-from scheduler.recrawl.freshness import staleness
-from storage import audits
-from storage.database import reading
-from storage.records import FetchResult
+from freshet.config.settings import Settings
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.commands.networking import Network
+from freshet.crawler.network.fetch import Fetcher, Request
+from freshet.scheduler.recrawl.freshness import staleness
+from freshet.storage import audits
+from freshet.storage.database import reading
+from freshet.storage.records import FetchResult
 from tests.benchmarks.daemon_sites import Costs, Page, load_pages
 from tests.integration.quick import quick, unwatched
 from tests.integration.timeserver import FOLDER, NO_FOLDER, History, served

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from crawler.clock import VirtualClock
-from crawler.commands import noting
-from crawler.commands.standing import Standing, standing
-from storage import outlooks, runs
-from storage.database import reading
-from storage.records import Outlook
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands import noting
+from freshet.crawler.commands.standing import Standing, standing
+from freshet.storage import outlooks, runs
+from freshet.storage.database import reading
+from freshet.storage.outlook import Outlook
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, HOUR_S, Stage
 

@@ -6,17 +6,17 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.clock import VirtualClock
-from crawler.commands.crawling import CrawlOrder, crawl
-from crawler.commands.report import CrawlReport
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.fetcher import SyntheticFetcher
-from crawler.synthetic_web.presets import WebSpec
-from crawler.synthetic_web.site import Clutter
-from crawler.synthetic_web.sites.board import board
-from crawler.synthetic_web.sites.documentation import documentation
-from crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.crawling import CrawlOrder, crawl
+from freshet.crawler.commands.report import CrawlReport
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.presets import WebSpec
+from freshet.crawler.synthetic_web.site import Clutter
+from freshet.crawler.synthetic_web.sites.board import board
+from freshet.crawler.synthetic_web.sites.documentation import documentation
+from freshet.crawler.synthetic_web.web import SyntheticWeb
 from tests.integration.quick import quick, unwatched
 
 

@@ -19,19 +19,19 @@ from random import Random
 
 import pytest
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.clock import VirtualClock
-from crawler.commands.crawling import CrawlOrder, Mode, crawl
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from crawler.commands.throttled import throttled
-from crawler.network.fetch import Request
-from crawler.synthetic_web.fetcher import SyntheticFetcher
-from crawler.synthetic_web.presets import WebSpec, endless, mixed
-from crawler.synthetic_web.site import Trap
-from crawler.synthetic_web.web import SyntheticWeb
-from crawler.urls import canonical
-from storage.records import FetchResult
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.crawling import CrawlOrder, Mode, crawl
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.commands.throttled import throttled
+from freshet.crawler.network.fetch import Request
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.presets import WebSpec, endless, mixed
+from freshet.crawler.synthetic_web.site import Trap
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.urls import canonical
+from freshet.storage.records import FetchResult
 from tests.integration.quick import answered, assert_consistent, quick, unwatched, urls
 from tests.integration.scripted import Page, scripted
 from tests.integration.timeserver import FOLDER, NO_FOLDER, served

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from scheduler.simulate.changes import Poisson
-from scheduler.sources import SourceTable
+from freshet.scheduler.simulate.changes import Poisson
+from freshet.scheduler.sources import SourceTable
 from tests.benchmarks.signals_daemon import Kept, kept
 from tests.benchmarks.signals_reference import Stage
 from tests.benchmarks.signals_web import Hosts

@@ -11,14 +11,15 @@ from random import Random
 
 import pytest
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.clock import VirtualClock
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from crawler.commands.prospect import Prospect, prospect
-from crawler.network.fetch import Request
-from storage.database import reading
-from storage.records import FetchResult, Outcome
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.commands.prospect import Prospect, prospect
+from freshet.crawler.network.fetch import Request
+from freshet.storage.database import reading
+from freshet.storage.records import FetchResult
+from freshet.storage.words import Outcome
 from tests.integration.quick import assert_consistent, quick, unwatched
 
 DAY_S = 86_400.0

@@ -18,22 +18,22 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from config.settings import Settings
-from crawler.admission.sites import seeds_from_arguments
-from crawler.alerts.delivery import Answer, Dispatch, Outcome
-from crawler.alerts.periods import Mode, Rhythm
-from crawler.commands.alerting import sending
-from crawler.commands.alerting.payload import iso
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from crawler.commands.main import app
-from crawler.commands.report import CrawlReport
-from crawler.commands.serving import Service
-from crawler.network.fetch import Fetcher, Request
-from scheduler.recrawl.preparing import prepare
-from storage.backups import back_up
-from storage.records import FetchResult
-from storage.records import Outcome as Fetched
+from freshet.config.settings import Settings
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.alerts.delivery import Answer, Dispatch, Outcome
+from freshet.crawler.alerts.periods import Mode, Rhythm
+from freshet.crawler.commands.alerting import sending
+from freshet.crawler.commands.alerting.payload import iso
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.commands.main import app
+from freshet.crawler.commands.report import CrawlReport
+from freshet.crawler.commands.serving import Service
+from freshet.crawler.network.fetch import Fetcher, Request
+from freshet.scheduler.recrawl.preparing import prepare
+from freshet.storage.backups import back_up
+from freshet.storage.records import FetchResult
+from freshet.storage.words import Outcome as Fetched
 from tests.benchmarks.alert_kill import KINDS, Told, seen
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_daemon import DAY_S, HOUR_S, Stage

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from crawler.clock import VirtualClock
-from crawler.commands import keeping
-from crawler.commands.outages import Outages
-from crawler.network.fetch import Request
-from storage.database import Database, open_store
-from storage.errors import StoreUnavailable
-from storage.records import FetchResult
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands import keeping
+from freshet.crawler.commands.outages import Outages
+from freshet.crawler.network.fetch import Request
+from freshet.storage.database import Database, open_store
+from freshet.storage.errors import StoreUnavailable
+from freshet.storage.records import FetchResult
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Server, Stage
 

@@ -13,12 +13,12 @@ from random import Random
 
 import pytest
 
-from config.settings import Settings
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands import keeping
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from storage.database import Database, open_store
+from freshet.config.settings import Settings
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands import keeping
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.storage.database import Database, open_store
 from tests.integration.quick import quick, unwatched
 from tests.integration.test_daemon import DAY_S, Stage
 

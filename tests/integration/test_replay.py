@@ -11,22 +11,22 @@ from random import Random
 
 import pytest
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.clock import SteadyClock, VirtualClock
-from crawler.commands.crawling import crawl
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from crawler.commands.networking import Network
-from crawler.commands.replaying import RunPast, replay
-from crawler.commands.replaying_archives import Archives
-from crawler.errors import CrawlError
-from crawler.network.fetch import Accept, Fetcher, Request
-from crawler.replaying.playing import Played
-from crawler.synthetic_web.fetcher import SyntheticFetcher
-from crawler.synthetic_web.presets import showcase
-from crawler.synthetic_web.server import serve
-from crawler.urls import canonical, origin
-from storage.records import FetchResult, SeedLine
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.clock import SteadyClock, VirtualClock
+from freshet.crawler.commands.crawling import crawl
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.commands.networking import Network
+from freshet.crawler.commands.replaying import RunPast, replay
+from freshet.crawler.commands.replaying_archives import Archives
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.network.fetch import Accept, Fetcher, Request
+from freshet.crawler.replaying.playing import Played
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.presets import showcase
+from freshet.crawler.synthetic_web.server import serve
+from freshet.crawler.urls import canonical, origin
+from freshet.storage.records import FetchResult, SeedLine
 from tests.integration.quick import assert_consistent, order, quick, unwatched
 
 DAY_S = 86_400.0

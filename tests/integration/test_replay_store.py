@@ -12,31 +12,22 @@ from random import Random
 
 import pytest
 
-from config.settings import Settings
-from crawler.admission.sites import seeds_from_arguments
-from crawler.clock import VirtualClock
-from crawler.commands.crawling import CrawlOrder, Mode, crawl
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from crawler.commands.replaying import replay
-from crawler.commands.replaying_store import Gaps, StoredPast
-from crawler.synthetic_web.fetcher import SyntheticFetcher
-from crawler.synthetic_web.presets import showcase
-from crawler.synthetic_web.server import serve
-from storage import inquiries
-from storage.database import open_store
+from freshet.config.settings import Settings
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.crawling import CrawlOrder, Mode, crawl
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.commands.replaying import replay
+from freshet.crawler.commands.replaying_store import Gaps, StoredPast
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.presets import showcase
+from freshet.crawler.synthetic_web.server import serve
+from freshet.storage import inquiries
+from freshet.storage.database import open_store
 from tests.integration.quick import assert_consistent, order, quick, unwatched
 from tests.integration.scripted import Page, scripted
-from tests.integration.test_replay import (
-    DAY_S,
-    FOUND,
-    LINKS,
-    OBSERVED,
-    PAGES,
-    cut,
-    rows,
-    same,
-)
+from tests.integration.test_replay import DAY_S, FOUND, LINKS, OBSERVED, PAGES, cut, rows, same
 
 #: Pages that ask not to be archived: their bodies are in no store.
 NO_ARCHIVE = ("/noarchive", "/noindex-by-header")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from crawler.clock import VirtualClock
-from storage import histories, retention, watched
-from storage.database import open_store, reading
-from storage.retention import Retention
+from freshet.crawler.clock import VirtualClock
+from freshet.storage import histories, retention, watched
+from freshet.storage.database import open_store, reading
+from freshet.storage.retention import Retention
 from tests.benchmarks.daemon_replay import differences, learnt_at_once
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Stage
@@ -26,7 +26,7 @@ async def test_the_tightest_retention_changes_nothing_that_is_learnt(tmp_path: P
     async with reading(stage.db) as connection:
         pages, looks = await watched.pages(connection), await watched.looks(connection)
         moves = await watched.moves(connection)
-        kept = await histories.pages(connection)
+        kept = await histories.page_histories(connection)
     database = await open_store(stage.db)
     thrown_away = await retention.prune(database, NOTHING, stage.clock.now())
     await database.close()
@@ -36,7 +36,7 @@ async def test_the_tightest_retention_changes_nothing_that_is_learnt(tmp_path: P
     async with reading(stage.db) as connection:
         pages_then, looks_then = await watched.pages(connection), await watched.looks(connection)
         assert await watched.moves(connection) == moves
-        assert (await histories.pages(connection)).url == kept.url
+        assert (await histories.page_histories(connection)).url == kept.url
     for each in fields(looks):
         assert np.array_equal(getattr(looks, each.name), getattr(looks_then, each.name))
     for each in fields(pages):

@@ -14,16 +14,16 @@ from threading import Thread
 import pytest
 import structlog
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.alerts.delivery import Answer, Dispatch
-from crawler.alerts.webhook import Webhook
-from crawler.clock import VirtualClock
-from crawler.commands import logs
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from crawler.commands.logs import LogFormat, configure_logging
-from crawler.synthetic_web.fetcher import SyntheticFetcher
-from crawler.synthetic_web.presets import showcase
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.alerts.delivery import Answer, Dispatch
+from freshet.crawler.alerts.webhook import Webhook
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands import logs
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.commands.logs import LogFormat, configure_logging
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.presets import showcase
 from tests.integration.hubs import Hub, free_port
 from tests.integration.quick import quick, unwatched
 

@@ -18,13 +18,13 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from config.outward import Operation
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
-from crawler.commands.serving import Service
-from crawler.network.fetch import Fetcher, Request
-from storage.records import FetchResult
+from freshet.config.outward import Operation
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
+from freshet.crawler.commands.serving import Service
+from freshet.crawler.network.fetch import Fetcher, Request
+from freshet.storage.records import FetchResult
 from tests.integration.quick import quick, unwatched
 from tests.integration.test_daemon import DAY_S, HOUR_S, Stage
 from tests.integration.test_outages import Disk, DiskClock, stage_on

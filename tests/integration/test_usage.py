@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.keeping import keep
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.keeping import keep
 from tests.integration.quick import quick, unwatched
 from tests.integration.test_daemon import DAY_S, Stage
 

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.crawling import CrawlOrder, Mode, crawl
-from crawler.commands.report import CrawlReport
-from crawler.network.fetch import Accept, Request
-from crawler.synthetic_web.clock import WebClock
-from crawler.synthetic_web.fetcher import SyntheticFetcher
-from crawler.synthetic_web.presets import WebSpec
-from crawler.synthetic_web.sites.guarded import guarded
-from crawler.synthetic_web.sites.statuses import statuses
-from crawler.synthetic_web.web import SyntheticWeb
-from storage.records import FetchResult, Outcome
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands.crawling import CrawlOrder, Mode, crawl
+from freshet.crawler.commands.report import CrawlReport
+from freshet.crawler.network.fetch import Accept, Request
+from freshet.crawler.synthetic_web.clock import WebClock
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.presets import WebSpec
+from freshet.crawler.synthetic_web.sites.guarded import guarded
+from freshet.crawler.synthetic_web.sites.statuses import statuses
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.storage.records import FetchResult
+from freshet.storage.words import Outcome
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler import agenda as agenda_module
-from scheduler.agenda import BreadthFirst
-from storage import frontier
-from storage.records import Acknowledged, DueUrl, Kind, SeedsSettled, Visit
+from freshet.scheduler import agenda as agenda_module
+from freshet.scheduler.agenda import BreadthFirst
+from freshet.storage import frontier
+from freshet.storage.records import Acknowledged, DueUrl, SeedsSettled, Visit
+from freshet.storage.words import Kind
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, targets, visit
 
 LATER = START + 1_000.0

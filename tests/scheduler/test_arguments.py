@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import arguments
+from freshet.scheduler import arguments
 
 FINITE = st.floats(0, allow_nan=False, allow_infinity=False)
 

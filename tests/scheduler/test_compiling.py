@@ -3,8 +3,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from scheduler import compiling
-from scheduler.arguments import Floats
+from freshet.scheduler import compiling
+from freshet.scheduler.arguments import Floats
 
 
 def total(column: Floats) -> float:

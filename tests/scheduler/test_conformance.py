@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from scheduler import arguments, policy
-from scheduler.arguments import Bools, Floats
-from scheduler.conformance import ConformanceError, Objective, verdicts, verify
-from scheduler.harmonics import changed_mean
-from scheduler.policies.stormcrawler_adaptive import StormCrawlerAdaptive
-from scheduler.policy import CrawlPlan, Pace, Revisit
-from scheduler.sources import SourceTable
+from freshet.scheduler import arguments as arguments_scheduler
+from freshet.scheduler import policy
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.conformance import ConformanceError, Objective, verdicts, verify
+from freshet.scheduler.harmonics import changed_mean
+from freshet.scheduler.policies.stormcrawler_adaptive import StormCrawlerAdaptive
+from freshet.scheduler.policy import CrawlPlan, Pace, Revisit
+from freshet.scheduler.sources import SourceTable
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "POLICIES.md"
@@ -55,7 +56,7 @@ class Shares:
 
     weigh: Callable[[SourceTable], Floats] = lambda table: np.ones(len(table))
     alter: Alter = lambda plan, table, budget: plan
-    check: Callable[[str, float], float] = arguments.budget
+    check: Callable[[str, float], float] = arguments_scheduler.budget
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
         self.check("budget", budget)
@@ -122,7 +123,7 @@ class Optimum:
     """The harmonic optimum with capacities, by root finding in ln λ alone."""
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        arguments.budget("budget", budget)
+        arguments_scheduler.budget("budget", budget)
         mu, delta, complete = table.importance, table.change_rate, table.complete_observations
         alive = (mu > 0) & (delta > 0)
         mu, delta = np.where(alive, mu, 0.0), np.where(alive, delta, 1.0)
@@ -382,16 +383,16 @@ def test_a_policy_of_another_distribution_is_found_and_verified(elsewhere: Path)
 
 
 def test_the_command_tells_of_each_law_whether_it_is_kept(elsewhere: Path) -> None:
-    ran = python(elsewhere, "-m", "scheduler.conformance", "square_root")
+    ran = python(elsewhere, "-m", "freshet.scheduler.conformance", "square_root")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert {line.split()[0] for line in ran.stdout.splitlines()} == {"kept"}
-    ran = python(elsewhere, "-m", "scheduler.conformance", "careless")
+    ran = python(elsewhere, "-m", "freshet.scheduler.conformance", "careless")
     assert (ran.returncode, ran.stderr) == (1, "")
     assert "BROKEN  values are finite and not negative: one source: row 0" in ran.stdout
 
 
 def test_a_policy_that_cannot_be_loaded_is_told_in_one_line(elsewhere: Path) -> None:
-    ran = python(elsewhere, "-m", "scheduler.conformance", "unfinished")
+    ran = python(elsewhere, "-m", "freshet.scheduler.conformance", "unfinished")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr == (
         "policy unfinished: no_such_module:Policy cannot be loaded: "

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate
 
-from scheduler import freshness
-from scheduler.arguments import Floats
-from scheduler.freshness import (
+from freshet.scheduler import freshness
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.freshness import (
     binary_cost,
     binary_costs,
     binary_marginals,
@@ -20,8 +20,8 @@ from scheduler.freshness import (
     harmonic_marginals,
     plan_costs,
 )
-from scheduler.policy import Crawling, CrawlPlan
-from scheduler.sources import SourceTable
+from freshet.scheduler.policy import Crawling, CrawlPlan
+from freshet.scheduler.sources import SourceTable
 
 WAYS: list[Crawling] = ["poisson", "periodic"]
 EXPONENTS = st.floats(-12, 12)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import integrate
 from scipy.stats import binom, poisson
 
-from scheduler import harmonics
-from scheduler.harmonics import (
+from freshet.scheduler import harmonics
+from freshet.scheduler.harmonics import (
     changed_mean,
     ein,
     ein_integral,

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler import index_queue
-from scheduler.arguments import Bools, Floats
-from scheduler.index_queue import IndexQueue
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policies.greedy_index_binary import GreedyIndexBinary
-from scheduler.policies.optimal_intervals import OptimalIntervals, relaxed_bound
-from scheduler.policy import IndexPolicy
-from scheduler.shortlists import jitter
-from scheduler.simulate import judging
-from scheduler.simulate.changes import ChangeTimes
-from scheduler.simulate.judging import Crawls
-from scheduler.simulate.populations import surrogate
-from scheduler.sources import SourceTable
+from freshet.scheduler import index_queue
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.index_queue import IndexQueue
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policies.greedy_index_binary import GreedyIndexBinary
+from freshet.scheduler.policies.optimal_intervals import OptimalIntervals, relaxed_bound
+from freshet.scheduler.policy import IndexPolicy
+from freshet.scheduler.shortlists import jitter
+from freshet.scheduler.simulate import judging
+from freshet.scheduler.simulate.changes import ChangeTimes
+from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.sources import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

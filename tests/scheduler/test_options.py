@@ -2,8 +2,8 @@ import doctest
 
 import pytest
 
-from scheduler import options
-from scheduler.options import given
+from freshet.scheduler import options
+from freshet.scheduler.options import given
 
 
 def make(

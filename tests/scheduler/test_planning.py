@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import planning
-from scheduler.freshness import binary_cost, harmonic_cost
-from scheduler.planning import HARDLY, Share, Starvation
-from scheduler.policies.lambda_crawl import solve
-from scheduler.policy import CrawlPlan, PolicyError
-from scheduler.sources import SourceTable
+from freshet.scheduler import planning
+from freshet.scheduler.freshness import binary_cost, harmonic_cost
+from freshet.scheduler.planning import HARDLY, Share, Starvation
+from freshet.scheduler.policies.lambda_crawl import solve
+from freshet.scheduler.policy import CrawlPlan, PolicyError
+from freshet.scheduler.sources import SourceTable
 
 
 def plan(*crawl_rate: float, on_signals: tuple[int, ...] = ()) -> CrawlPlan:

@@ -6,9 +6,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from scheduler import policy
-from scheduler.policy import CrawlPlan, IndexPolicy, IntervalPolicy, PolicyError, RatePolicy
-from scheduler.sources import SourceTable
+from freshet.scheduler import policy
+from freshet.scheduler.policy import CrawlPlan, IndexPolicy, IntervalPolicy, PolicyError, RatePolicy
+from freshet.scheduler.sources import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@ import doctest
 import numpy as np
 import pytest
 
-from scheduler import signal_levels
-from scheduler.arguments import Floats, Ints
-from scheduler.harmonics import noisy_harmonic
-from scheduler.signal_levels import worth
-from scheduler.signal_paths import harmonic_worth
+from freshet.scheduler import signal_levels
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.harmonics import noisy_harmonic
+from freshet.scheduler.signal_levels import worth
+from freshet.scheduler.signal_paths import harmonic_worth
 
 
 def states(n: int, recall: Floats, seed: int) -> tuple[Floats, Floats, Floats, Ints]:

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from scheduler import signal_paths
-from scheduler.harmonics import ein, harmonic_number
-from scheduler.signal_paths import binary_worth, ein_inverse, harmonic_worth
+from freshet.scheduler import signal_paths
+from freshet.scheduler.harmonics import ein, harmonic_number
+from freshet.scheduler.signal_paths import binary_worth, ein_inverse, harmonic_worth
 from tests.scheduler.signal_brute_force import Grid
 
 SHAPES = [(0.3, 0.5), (0.6, 0.9), (0.9, 0.5), (0.97, 0.8), (0.5, 1.0)]

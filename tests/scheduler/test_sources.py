@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from scheduler.sources import SourceTable
+from freshet.scheduler.sources import SourceTable
 
 
 def test_what_is_left_out_is_the_plain_case() -> None:

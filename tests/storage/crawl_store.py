@@ -8,25 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from storage import frontier, runs
-from storage.database import Database, open_store
-from storage.records import (
+from freshet.storage import frontier, runs
+from freshet.storage.database import Database, open_store
+from freshet.storage.records import (
     Acknowledged,
-    Alias,
-    AliasKind,
     Capture,
     Digests,
     DueUrl,
     Entry,
-    Kind,
-    Links,
     Observation,
-    Role,
     SeedsSettled,
-    Targets,
     Visit,
 )
-from storage.visits import VisitTables
+from freshet.storage.targets import Alias, Links, Targets
+from freshet.storage.visits import VisitTables
+from freshet.storage.words import AliasKind, Kind, Role
 
 SITE = "https://a.example"
 START = 1_800_000_000.0

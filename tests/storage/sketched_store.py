@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storage.database import Database, open_store
+from freshet.storage.database import Database, open_store
 from tests.storage.small_store import SmallStore, small_store
 
 

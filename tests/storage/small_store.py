@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage.database import open_store
+from freshet.storage.database import open_store
 
 HOST = "http://one.example"
 

@@ -15,11 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage import alert_messages, alerts, amendments, retention
-from storage.alert_messages import Message
-from storage.alerts import AlertRule
-from storage.records import Amendment, Kind, Retraction, Rung, Visit
-from storage.retention import Retention
+from freshet.storage import alert_messages, alerts, amendments, retention
+from freshet.storage.alert_messages import Message
+from freshet.storage.alerts import AlertRule
+from freshet.storage.corrections import Amendment, Retraction
+from freshet.storage.records import Visit
+from freshet.storage.retention import Retention
+from freshet.storage.words import Kind, Rung
 from tests.storage.crawl_store import (
     SITE,
     START,

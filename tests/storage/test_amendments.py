@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from storage import amendments, reports
-from storage.amendments import Move
-from storage.records import Amendment, Kind, Rung
+from freshet.storage import amendments, reports
+from freshet.storage.amendments import Move
+from freshet.storage.corrections import Amendment
+from freshet.storage.words import Kind, Rung
 from tests.storage.crawl_store import (
     START,
     CrawlStore,

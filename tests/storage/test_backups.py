@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from storage import backups
-from storage.backups import back_up, restore
-from storage.database import held
-from storage.errors import StoreError, StoreUnavailable
+from freshet.storage import backups
+from freshet.storage.backups import back_up, restore
+from freshet.storage.database import held
+from freshet.storage.errors import StoreError, StoreUnavailable
 from tests.storage.small_store import SmallStore, small_store
 
 #: Copies a store with a step a page, as a process of its own that ends in some way.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from storage import retention
-from storage.retention import Retention
+from freshet.storage import retention
+from freshet.storage.retention import Retention
 from tests.storage.crawl_store import (
     DAY_S,
     START,

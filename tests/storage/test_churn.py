@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from storage import churn
-from storage.records import Churn, DueUrl, Retraction, Role, Targets
+from freshet.storage import churn
+from freshet.storage.corrections import Retraction
+from freshet.storage.records import DueUrl
+from freshet.storage.targets import Churn, Targets
+from freshet.storage.words import Role
 from tests.storage.crawl_store import DAY_S, START, CrawlStore, captured, crawl_store, targets
 
 FRONT = ("/about", "/1", "/2")

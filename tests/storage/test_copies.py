@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage import copies
-from storage.copies import KIND, CopyPattern, CopyRule, is_sampled, sampling
-from storage.records import Acknowledged, CopyFinding, DueUrl, SeedsSettled
-from storage.visits import VisitTables
+from freshet.storage import copies
+from freshet.storage.copies import KIND, CopyPattern, CopyRule, is_sampled, sampling
+from freshet.storage.corrections import CopyFinding
+from freshet.storage.records import Acknowledged, DueUrl, SeedsSettled
+from freshet.storage.visits import VisitTables
 from tests.storage.crawl_store import START, CrawlStore, crawl_store, digest, targets, visit
 
 PATTERN = "/list?sort"

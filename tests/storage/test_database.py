@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.database import APPLICATION_ID, open_store, reading
-from storage.errors import StoreError
-from storage.migrations import newest
+from freshet.storage.database import APPLICATION_ID, open_store, reading
+from freshet.storage.errors import StoreError
+from freshet.storage.migrations import newest
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

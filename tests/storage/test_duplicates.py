@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from storage import duplicates, near_duplicates
-from storage.duplicates import Duplicate, DuplicateGroup
-from storage.near_duplicates import Parameters, Placement
+from freshet.storage import duplicates, near_duplicates
+from freshet.storage.duplicates import Duplicate, DuplicateGroup
+from freshet.storage.near_duplicates import Parameters, Placement
 from tests.storage.sketched_store import SketchedStore, sketched_store
 from tests.storage.small_store import HOST
 

@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from storage import frontier
-from storage.records import (
-    AliasKind,
-    Digests,
-    Kind,
-    Reason,
-    Role,
-    SeedsSettled,
-    Validators,
-)
+from freshet.storage import frontier
+from freshet.storage.records import Digests, SeedsSettled, Validators
+from freshet.storage.words import AliasKind, Kind, Reason, Role
 from tests.storage.crawl_store import (
     DAY_S,
     START,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from storage import histories
-from storage.histories import KeptHost, KeptPages, PastObservations
-from storage.inquiries import snapshot
-from storage.records import KINDS, Kind
+from freshet.storage import histories
+from freshet.storage.histories import KeptHost, KeptPages, PastObservations
+from freshet.storage.inquiries import snapshot
+from freshet.storage.words import KINDS, Kind
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 
@@ -23,7 +23,7 @@ async def store(tmp_path: Path) -> SmallStore:
 
 async def read(store: SmallStore) -> tuple[KeptPages, PastObservations]:
     async with snapshot(store.path) as connection:
-        pages = await histories.pages(connection)
+        pages = await histories.page_histories(connection)
         return pages, await histories.observations(connection, pages.page_id)
 
 

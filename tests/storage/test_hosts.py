@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from storage import hosts
-from storage.database import reading
-from storage.records import Host, HostState, RobotsRecord, RobotsStanding, RobotsVisit
+from freshet.storage import hosts
+from freshet.storage.database import reading
+from freshet.storage.host_state import Host, HostState, RobotsRecord
+from freshet.storage.records import RobotsVisit
+from freshet.storage.words import RobotsStanding
 from tests.storage.crawl_store import SITE, START, CrawlStore, crawl_store, visit
 from tests.storage.small_store import small_store
 

@@ -10,28 +10,14 @@ from pathlib import Path
 import aiosqlite
 import pytest
 
-from storage import frontier, hosts, inquiries, runs
-from storage.database import Database, open_store
-from storage.errors import StoreError
-from storage.inquiries import FrontierPlace, InLink, KnownUrl, snapshot
-from storage.records import (
-    Alias,
-    AliasKind,
-    Capture,
-    Digests,
-    DueUrl,
-    Entry,
-    Kind,
-    Links,
-    Observation,
-    Reason,
-    Role,
-    Rung,
-    Targets,
-    Validators,
-    Visit,
-)
-from storage.visits import VisitTables
+from freshet.storage import frontier, hosts, inquiries, runs
+from freshet.storage.database import Database, open_store
+from freshet.storage.errors import StoreError
+from freshet.storage.inquiries import FrontierPlace, InLink, KnownUrl, snapshot
+from freshet.storage.records import Capture, Digests, DueUrl, Entry, Observation, Validators, Visit
+from freshet.storage.targets import Alias, Links, Targets
+from freshet.storage.visits import VisitTables
+from freshet.storage.words import AliasKind, Kind, Reason, Role, Rung
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 NOW = 1_000_000.0

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from storage import link_graph
-from storage.database import reading
+from freshet.storage import link_graph
+from freshet.storage.database import reading
 from tests.storage.small_store import SmallStore, small_store
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from storage import links as link_tables
-from storage.records import Digests, Kind, Links
+from freshet.storage import links as link_tables
+from freshet.storage.records import Digests
+from freshet.storage.targets import Links
+from freshet.storage.words import Kind
 from tests.storage.crawl_store import (
     SITE,
     START,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from storage import looks
-from storage.database import reading
-from storage.looks import Extent, Look, LookRun
-from storage.records import SeedLine, Validators
+from freshet.storage import looks
+from freshet.storage.database import reading
+from freshet.storage.looks import Extent, Look, LookRun
+from freshet.storage.records import SeedLine, Validators
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from storage import memories
-from storage.records import AliasKind, Kind, PageHistory
+from freshet.storage import memories
+from freshet.storage.records import PageHistory
+from freshet.storage.words import AliasKind, Kind
 from tests.storage.crawl_store import (
     START,
     CrawlStore,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.database import open_store
-from storage.migrations import migrations
+from freshet.storage.database import open_store
+from freshet.storage.migrations import migrations
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("schema_*.sql"))
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from storage import inquiries, offsite
-from storage.offsite import OffsiteLink
+from freshet.storage import inquiries, offsite
+from freshet.storage.offsite import OffsiteLink
 from tests.storage.small_store import small_store
 
 
@@ -27,7 +27,7 @@ async def test_an_origin_is_what_stands_before_the_path(
     store.host()
     store.link(store.page("/"), url, 3.0)
     async with inquiries.snapshot(store.path) as connection:
-        assert await offsite.read(connection, [1]) == [OffsiteLink(1, origin, 3.0)]
+        assert await offsite.read_offsite(connection, [1]) == [OffsiteLink(1, origin, 3.0)]
         assert await offsite.first_seen(connection) == {origin: 3.0}
 
 
@@ -43,6 +43,8 @@ async def test_of_many_links_to_an_origin_the_first_counts_also_one_that_went(
     store.link(one, "https://a.example/2", 4.0, gone_at=6.0)
     store.link(two, "https://a.example/1", 2.0)
     async with inquiries.snapshot(store.path) as connection:
-        assert await offsite.read(connection, [1]) == [OffsiteLink(one, "https://a.example", 4.0)]
+        assert await offsite.read_offsite(connection, [1]) == [
+            OffsiteLink(one, "https://a.example", 4.0)
+        ]
         assert await offsite.first_seen(connection) == {"https://a.example": 2.0}
-        assert await offsite.read(connection, []) == []
+        assert await offsite.read_offsite(connection, []) == []

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from storage import outlooks
-from storage.outlooks import Spending
-from storage.records import CappedLane, Outlook, SeedsSettled
+from freshet.storage import outlooks
+from freshet.storage.outlook import CappedLane, Outlook
+from freshet.storage.outlooks import Spending
+from freshet.storage.records import SeedsSettled
 from tests.storage.crawl_store import DAY_S, START, crawl_store, targets
 
 LOOK = Outlook(
@@ -24,7 +25,7 @@ async def test_an_outlook_is_read_as_it_was_noted(tmp_path: Path) -> None:
         noted = replace(LOOK, next_page_id=await store.page_id("/first"))
         (acknowledged,) = await store.apply(noted)
         assert acknowledged.entry is noted
-        assert await outlooks.latest(store.database.reader, store.run_id) == noted
+        assert await outlooks.latest_outlook(store.database.reader, store.run_id) == noted
         assert await outlooks.upcoming(store.database.reader, noted) == "https://a.example/first"
         assert await outlooks.upcoming(store.database.reader, LOOK) is None
         assert [lane.refused for lane in noted.capped] == [50.0, 10.0]
@@ -35,8 +36,8 @@ async def test_the_last_outlook_is_that_of_the_run(tmp_path: Path) -> None:
         await store.apply(LOOK, replace(LOOK, at=START + 60, price=None, capped=()))
         first = store.run_id
         await store.new_run(START + 100)
-        assert await outlooks.latest(store.database.reader, store.run_id) is None
-        found = await outlooks.latest(store.database.reader, first)
+        assert await outlooks.latest_outlook(store.database.reader, store.run_id) is None
+        found = await outlooks.latest_outlook(store.database.reader, first)
         assert found == replace(LOOK, at=START + 60, price=None, capped=())
 
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from storage import overview
-from storage.database import reading
-from storage.overview import (
+from freshet.storage import overview
+from freshet.storage.database import reading
+from freshet.storage.overview import (
     BusyHost,
     FrontierCounts,
     Holdings,
     ParkedHost,
     UnreachableRobots,
 )
-from storage.records import RobotsStanding
+from freshet.storage.words import RobotsStanding
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 NOW = 1_000_000.0

@@ -9,16 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage import pages
-from storage.records import (
-    Alias,
-    AliasKind,
-    Kind,
-    Role,
-    SeedsSettled,
-    Validators,
-    Visit,
-)
+from freshet.storage import pages
+from freshet.storage.records import SeedsSettled, Validators, Visit
+from freshet.storage.targets import Alias
+from freshet.storage.words import AliasKind, Kind, Role
 from tests.storage.crawl_store import (
     DAY_S,
     START,

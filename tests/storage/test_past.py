@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from storage import inquiries, past
-from storage.records import KINDS, Kind
+from freshet.storage import inquiries, past
+from freshet.storage.words import KINDS, Kind
 from tests.storage.small_store import small_store
 
 

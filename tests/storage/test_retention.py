@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from storage import retention
-from storage.database import open_store
-from storage.errors import StoreError
-from storage.retention import Retention, Rows
+from freshet.storage import retention
+from freshet.storage.database import open_store
+from freshet.storage.errors import StoreError
+from freshet.storage.retention import Retention, Rows
 from tests.storage.small_store import SmallStore, small_store
 
 DAY_S = 86_400.0

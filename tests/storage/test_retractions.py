@@ -8,18 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from storage import changes, histories, inquiries, memories, near_duplicates, reports, versions
-from storage.near_duplicates import Parameters, Placement
-from storage.records import (
-    KINDS,
-    Acknowledged,
-    DueUrl,
-    Kind,
-    Retraction,
-    Rung,
-    Validators,
-    Visit,
+from freshet.storage import (
+    changes,
+    histories,
+    inquiries,
+    memories,
+    near_duplicates,
+    reports,
+    versions,
 )
+from freshet.storage.corrections import Retraction
+from freshet.storage.near_duplicates import Parameters, Placement
+from freshet.storage.records import Acknowledged, DueUrl, Validators, Visit
+from freshet.storage.words import KINDS, Kind, Rung
 from tests.storage.crawl_store import (
     DAY_S,
     START,
@@ -100,7 +101,7 @@ async def test_a_first_capture_that_was_a_wall_leaves_a_page_without_content(
         assert await store.value("SELECT count(*) FROM link") == 0
         assert await reports.appeared(reader, store.run_id) == []
         assert await reports.kinds(reader, store.run_id) == {"failed": 2}
-        assert not len(await histories.pages(reader))
+        assert not len(await histories.page_histories(reader))
         await store.new_run(LATER)
         assert (await store.taken("/a", LATER)).digests is None
 
@@ -125,7 +126,7 @@ async def test_a_wall_after_content_leaves_the_content_to_compare_with(tmp_path:
             "SELECT last_kind, checked_at, version_id, title, etag FROM page WHERE id = ?",
             first.page_id,
         ) == [("failed", START, 1, None, None)]
-        kept = await histories.pages(reader)
+        kept = await histories.page_histories(reader)
         observed = await histories.observations(reader, kept.page_id)
         assert [KINDS[kind] for kind in observed.kind] == [Kind.NEW, Kind.FAILED]
         assert np.array_equal(observed.at, [START, LATER + 1])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from storage import runs
-from storage.database import Database, open_store
-from storage.runs import CrawlRun, RunState
+from freshet.storage import runs
+from freshet.storage.database import Database, open_store
+from freshet.storage.runs import CrawlRun, RunState
 from tests.storage.crawl_store import START
 
 

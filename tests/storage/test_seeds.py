@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from storage import seeds
-from storage.records import SeedLine, SeedsSettled, StoredSeed
-from tests.storage.crawl_store import (
-    START,
-    CrawlStore,
-    crawl_store,
-    redirected,
-    targets,
-    url_of,
-)
+from freshet.storage import seeds
+from freshet.storage.records import SeedLine, SeedsSettled, StoredSeed
+from tests.storage.crawl_store import START, CrawlStore, crawl_store, redirected, targets, url_of
 
 LINES = [
     SeedLine("a.example", "https://a.example", "http://a.example", 1.0),

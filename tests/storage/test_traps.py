@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.records import SeedsSettled
+from freshet.storage.records import SeedsSettled
 from tests.storage.crawl_store import START, CrawlStore, crawl_store, targets
 
 CALENDAR = ("/calendar?month=#", "trap: calendar", 3)

@@ -8,18 +8,11 @@ from pathlib import Path
 import aiosqlite
 import pytest
 
-from storage import frontier, hosts, observations, visits
-from storage.errors import StoreError
-from storage.records import (
-    HostState,
-    Kind,
-    RobotsRecord,
-    RobotsStanding,
-    RobotsVisit,
-    Role,
-    Rung,
-    SeedsSettled,
-)
+from freshet.storage import frontier, hosts, observations, visits
+from freshet.storage.errors import StoreError
+from freshet.storage.host_state import HostState, RobotsRecord
+from freshet.storage.records import RobotsVisit, SeedsSettled
+from freshet.storage.words import Kind, RobotsStanding, Role, Rung
 from tests.storage.crawl_store import (
     START,
     CrawlStore,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from storage import watched
-from storage.database import reading
+from freshet.storage import watched
+from freshet.storage.database import reading
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import aiosqlite
 import pytest
 
-from storage import observations
-from storage.errors import StoreError, StoreUnavailable
-from storage.records import Acknowledged, Visit
-from storage.writer import Writer
+from freshet.storage import observations
+from freshet.storage.errors import StoreError, StoreUnavailable
+from freshet.storage.records import Acknowledged, Visit
+from freshet.storage.writer import Writer
 from tests.storage.crawl_store import CrawlStore, captured, crawl_store, visit
 
 

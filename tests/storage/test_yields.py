@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.copies import CopyRule
-from storage.records import CopyFinding, DueUrl, Kind, Observation, SeedsSettled
-from storage.visits import VisitTables
-from storage.yields import STRENGTH, Yield, representatives, yields
+from freshet.storage.copies import CopyRule
+from freshet.storage.corrections import CopyFinding
+from freshet.storage.records import DueUrl, Observation, SeedsSettled
+from freshet.storage.visits import VisitTables
+from freshet.storage.words import Kind
+from freshet.storage.yields import STRENGTH, Yield, representatives, yields
 from tests.storage.crawl_store import START, CrawlStore, crawl_store, targets, visit
 
 PATTERN = "/list?sort"

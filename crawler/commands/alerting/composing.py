@@ -7,20 +7,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from typing import Any, Final
 
-from config.settings import Settings
-from crawler.alerts.periods import Mode
-from crawler.clock import Clock
-from crawler.commands.alerting.payload import digest, of_alert, single
-from crawler.commands.alerting.rules import Channel
-from crawler.commands.change_summary import Versions, change_summary, in_counts
-from crawler.commands.display import plain
-from crawler.parsing.quarantine import Parser
-from storage import alert_messages
-from storage.alert_messages import Message, Told
-from storage.alerts import WITHDRAWN, key_of
-from storage.database import Database
-from storage.errors import StoreError, StoreUnavailable
-from storage.records import Kind
+from freshet.config.settings import Settings
+from freshet.crawler.alerts.periods import Mode
+from freshet.crawler.clock import Clock
+from freshet.crawler.commands.alerting.payload import digest, of_alert, single
+from freshet.crawler.commands.alerting.rules import Channel
+from freshet.crawler.commands.change_summary import Versions, change_summary, in_counts
+from freshet.crawler.commands.display import plain
+from freshet.crawler.parsing.quarantine import Parser
+from freshet.storage import alert_messages
+from freshet.storage.alert_messages import Message, Told
+from freshet.storage.alerts import WITHDRAWN, key_of
+from freshet.storage.database import Database
+from freshet.storage.errors import StoreError, StoreUnavailable
+from freshet.storage.words import Kind
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def stored_importances(database: Database, settings: Settings) -> Importances:
     async def importances(told: Sequence[Told]) -> Sequence[float]:
         if not known:
             # What weighs takes half a second to import: a crawl without news need not spend it.
-            from crawler.commands.alerting.importances import importances_of  # noqa: PLC0415
+            from freshet.crawler.commands.alerting.importances import importances_of  # noqa: PLC0415
 
             known.append(await importances_of(database, settings))
         return await known[0](told)

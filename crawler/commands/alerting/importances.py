@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from config.settings import Settings
-from crawler.commands.alerting.composing import Importances
-from crawler.commands.sources.page_rules import terms
-from crawler.commands.sources.weighing import weigh
-from storage.alert_messages import Told
-from storage.database import Database
+from freshet.config.settings import Settings
+from freshet.crawler.commands.alerting.composing import Importances
+from freshet.crawler.commands.sources.page_rules import terms
+from freshet.crawler.commands.sources.weighing import weigh
+from freshet.storage.alert_messages import Told
+from freshet.storage.database import Database
 
 
 async def importances_of(database: Database, settings: Settings) -> Importances:

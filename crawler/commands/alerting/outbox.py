@@ -19,16 +19,16 @@ from math import inf
 from random import Random
 from typing import Any, Final
 
-from config.outward import Alerts
-from crawler.alerts.delivery import Answer, Dispatch, Outcome, Receiver
-from crawler.clock import Clock
-from crawler.commands.alerting.composing import Composing
-from crawler.commands.alerting.rules import Channel
-from crawler.politeness.lanes import back_off_s
-from storage import alert_messages
-from storage.alert_messages import Message
-from storage.database import Database
-from storage.errors import StoreError, StoreUnavailable
+from freshet.config.outward import Alerts
+from freshet.crawler.alerts.delivery import Answer, Dispatch, Outcome, Receiver
+from freshet.crawler.clock import Clock
+from freshet.crawler.commands.alerting.composing import Composing
+from freshet.crawler.commands.alerting.rules import Channel
+from freshet.crawler.politeness.lanes import back_off_s
+from freshet.storage import alert_messages
+from freshet.storage.alert_messages import Message
+from freshet.storage.database import Database
+from freshet.storage.errors import StoreError, StoreUnavailable
 
 log = logging.getLogger(__name__)
 

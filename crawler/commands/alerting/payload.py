@@ -1,4 +1,4 @@
-"""What a message says, as JSON; the README gives its schema. Pure."""
+"""What a message says, as JSON; the README gives its schema."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from storage.alert_messages import Told
+from freshet.storage.alert_messages import Told
 
 
 def of_alert(

@@ -13,23 +13,23 @@ from typing import Final
 from pydantic import SecretStr
 from yarl import URL
 
-from config.outward import AlertRule as RuleSettings
-from config.outward import Alerts
-from config.settings import Settings
-from config.values import masked
-from crawler.alerts.apprised import Apprised, ApprisedError
-from crawler.alerts.delivery import Receiver
-from crawler.alerts.periods import Mode, Rhythm
-from crawler.alerts.signing import key_of
-from crawler.alerts.webhook import Hook, Webhook
-from crawler.commands.logs import hide, hide_url
-from crawler.commands.networking import user_agent
-from crawler.commands.sources.patterns import pattern
-from crawler.errors import CrawlError
-from crawler.network.addresses import AddressGuard, Network
-from crawler.network.resolver import CachingResolver
-from storage.alerts import AlertRule
-from storage.records import Kind
+from freshet.config.outward import AlertRule as RuleSettings
+from freshet.config.outward import Alerts
+from freshet.config.settings import Settings
+from freshet.config.values import masked
+from freshet.crawler.alerts.apprised import Apprised, ApprisedError
+from freshet.crawler.alerts.delivery import Receiver
+from freshet.crawler.alerts.periods import Mode, Rhythm
+from freshet.crawler.alerts.signing import key_of
+from freshet.crawler.alerts.webhook import Hook, Webhook
+from freshet.crawler.commands.logs import hide, hide_url
+from freshet.crawler.commands.networking import user_agent
+from freshet.crawler.commands.sources.patterns import pattern
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.network.addresses import AddressGuard, Network
+from freshet.crawler.network.resolver import CachingResolver
+from freshet.storage.alerts import AlertRule
+from freshet.storage.words import Kind
 
 _WEB: Final = frozenset({"http", "https"})
 _LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))

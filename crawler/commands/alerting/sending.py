@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from crawler.commands.alerting.composing import Composing, Importances
-from crawler.commands.alerting.outbox import Outbox
-from crawler.commands.alerting.rules import channels, receiver
-from crawler.commands.assembly import Surroundings
-from crawler.network.resolver import CachingResolver
+from freshet.crawler.commands.alerting.composing import Composing, Importances
+from freshet.crawler.commands.alerting.outbox import Outbox
+from freshet.crawler.commands.alerting.rules import channels, receiver
+from freshet.crawler.commands.assembly import Surroundings
+from freshet.crawler.network.resolver import CachingResolver
 
 
 def sender(around: Surroundings, resolver: CachingResolver, importances: Importances) -> Outbox:

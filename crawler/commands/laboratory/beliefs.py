@@ -1,4 +1,4 @@
-"""Charts of what policies foretold, how pages change, and where fetches went. Pure."""
+"""Charts of what policies foretold, how pages change, and where fetches went."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
-from crawler.charts.bars import Shares, histogram, share_chart
-from crawler.charts.frame import Axis
-from crawler.charts.scales import Log
-from crawler.charts.scatter import Outcome, calibration_chart, wilson
-from crawler.commands.figures import amount, counted, every, percent
-from scheduler.counterfactual.comparing import Comparison
-from scheduler.counterfactual.verdicts import RAREST, RATE_CLASSES, Verdict
+from freshet.crawler.charts.bars import Shares, histogram, share_chart
+from freshet.crawler.charts.frame import Axis
+from freshet.crawler.charts.scales import Log
+from freshet.crawler.charts.scatter import Outcome, calibration_chart, wilson
+from freshet.crawler.commands.figures import amount, counted, every, percent
+from freshet.scheduler.counterfactual.comparing import Comparison
+from freshet.scheduler.counterfactual.verdicts import RAREST, RATE_CLASSES, Verdict
 
 #: Changes a day that have names.
 _NAMED_RATES: Final = {

@@ -1,4 +1,4 @@
-"""Charts of what policies cost: in all, over budgets, and over time. Pure."""
+"""Charts of what policies cost: in all, over budgets, and over time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
-from crawler.charts.dates import date_ticks
-from crawler.charts.frame import Axis, Frame
-from crawler.charts.intervals import Interval, interval_chart
-from crawler.charts.lines import Band, Bound, Line, line_chart
-from crawler.charts.scales import Linear, scale_of_budgets
-from crawler.commands.figures import amount
-from scheduler.arguments import Floats
-from scheduler.counterfactual.verdicts import Bounded, Daily, Verdict
+from freshet.crawler.charts.dates import date_ticks
+from freshet.crawler.charts.frame import Axis, Frame
+from freshet.crawler.charts.intervals import Interval, interval_chart
+from freshet.crawler.charts.lines import Band, Bound, Line, line_chart
+from freshet.crawler.charts.scales import Linear, scale_of_budgets
+from freshet.crawler.commands.figures import amount
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.counterfactual.verdicts import Bounded, Daily, Verdict
 
 #: Points of a line over time: more cannot be told apart.
 _POINTS: Final = 120

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler import __version__
-from crawler.commands.console import err, fail, say
-from crawler.commands.counterfactual import Answer
-from crawler.commands.laboratory import tables
-from crawler.commands.laboratory.page import Origin, page_of
-from crawler.commands.replacing import replacing
+from freshet.crawler import __version__
+from freshet.crawler.commands.console import err, fail, say
+from freshet.crawler.commands.counterfactual import Answer
+from freshet.crawler.commands.laboratory import tables
+from freshet.crawler.commands.laboratory.page import Origin, page_of
+from freshet.crawler.commands.replacing import replacing
 
 
 @dataclass(frozen=True, slots=True)

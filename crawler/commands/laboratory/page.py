@@ -11,11 +11,11 @@ from itertools import groupby
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from crawler.charts.legend import bound_sample, line_sample, part_sample
-from crawler.commands.counterfactual import Answer
-from crawler.commands.laboratory import beliefs, costs, unknowns, wording
-from crawler.commands.laboratory.sections import Figure, section_of
-from scheduler.counterfactual.verdicts import Verdict
+from freshet.crawler.charts.legend import bound_sample, line_sample, part_sample
+from freshet.crawler.commands.counterfactual import Answer
+from freshet.crawler.commands.laboratory import beliefs, costs, unknowns, wording
+from freshet.crawler.commands.laboratory.sections import Figure, section_of
+from freshet.scheduler.counterfactual.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def page_of(answer: Answer, origin: Origin) -> str:
     budgets = [
         list(group) for _, group in groupby(comparison.verdicts, key=lambda each: each.budget)
     ]
-    css = _text("charts.css", "crawler.charts") + _text("page.css")
+    css = _text("charts.css", "freshet.crawler.charts") + _text("page.css")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
-from crawler.commands.counterfactual import Answer
-from crawler.commands.counterfactual_view import HEADER, row_of
-from crawler.commands.figures import amount, counted, percent
-from crawler.commands.laboratory import beliefs, costs, wording
-from scheduler.counterfactual.verdicts import Verdict
+from freshet.crawler.commands.counterfactual import Answer
+from freshet.crawler.commands.counterfactual_view import HEADER, row_of
+from freshet.crawler.commands.figures import amount, counted, percent
+from freshet.crawler.commands.laboratory import beliefs, costs, wording
+from freshet.scheduler.counterfactual.verdicts import Verdict
 
 #: Hosts that are named.
 _HOSTS: Final = 12

@@ -17,10 +17,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawler.commands.counterfactual import Answer
-from crawler.commands.sources.columns import UnusableFile
-from crawler.commands.sources.parquet_files import require_duckdb, write_parquet
-from scheduler.counterfactual.verdicts import RAREST, RATE_CLASSES, Bounded, Verdict, class_of
+from freshet.crawler.commands.counterfactual import Answer
+from freshet.crawler.commands.sources.columns import UnusableFile
+from freshet.crawler.commands.sources.parquet_files import require_duckdb, write_parquet
+from freshet.scheduler.counterfactual.verdicts import (
+    RAREST,
+    RATE_CLASSES,
+    Bounded,
+    Verdict,
+    class_of,
+)
 
 Columns = dict[str, NDArray[Any]]
 

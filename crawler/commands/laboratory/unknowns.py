@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from crawler.commands.counterfactual import Answer
-from crawler.commands.figures import amount, counted, percent
+from freshet.crawler.commands.counterfactual import Answer
+from freshet.crawler.commands.figures import amount, counted, percent
 
 #: Rows of lists that may be as long as an archive.
 _MOST: Final = 25

@@ -10,18 +10,18 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from config.settings import Daemon, Ephemeral
-from crawler.commands.sources.exchange import exchange_of
-from crawler.commands.sources.page_rules import terms
-from crawler.commands.sources.weighing import Weighing
-from scheduler.arguments import Bools, Floats
-from scheduler.columns import rows_among
-from scheduler.recrawl.churning import Churning
-from scheduler.recrawl.ephemeral import Looked, decays, sources
-from scheduler.recrawl.recalling import appearing
-from scheduler.sources import Rows
-from storage import churn
-from storage.histories import KeptPages
+from freshet.config.settings import Daemon, Ephemeral
+from freshet.crawler.commands.sources.exchange import exchange_of
+from freshet.crawler.commands.sources.page_rules import terms
+from freshet.crawler.commands.sources.weighing import Weighing
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.columns import rows_among
+from freshet.scheduler.recrawl.churning import Churning
+from freshet.scheduler.recrawl.ephemeral import Looked, decays, sources
+from freshet.scheduler.recrawl.recalling import appearing
+from freshet.scheduler.sources import Rows
+from freshet.storage import churn
+from freshet.storage.histories import KeptPages
 
 _DAY_S: Final = 86_400.0
 _DAY_HOURS: Final = 24.0

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scheduler.recrawl.site_clock import AREAS
-from scheduler.sources import Rows
+from freshet.scheduler.recrawl.site_clock import AREAS
+from freshet.scheduler.sources import Rows
 
 _DIGITS = re.compile(r"\d+")
 

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.errors import CrawlError
-from crawler.urls import origin
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.urls import origin
 
 #: What a file must have of each source, and what it may.
 REQUIRED = ("url", "change_rate")

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.commands.sources.columns import (
+from freshet.crawler.commands.sources.columns import (
     BadSources,
     FileColumns,
     UnusableFile,

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from config.settings import Daemon, Ephemeral
-from scheduler.arguments import Floats
-from scheduler.recrawl.ephemeral import Exchange
-from storage.records import Host
+from freshet.config.settings import Daemon, Ephemeral
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.recrawl.ephemeral import Exchange
+from freshet.storage.host_state import Host
 
 _DAY_HOURS: Final = 24.0
 #: Where no delay is kept, a host that wants one costs as much as if a tenth of a second were.

@@ -9,10 +9,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from crawler.commands.sources import csv_files, parquet_files
-from crawler.commands.sources.columns import BadSources, Sources, UnusableFile, checked
+from freshet.crawler.commands.sources import csv_files, parquet_files
+from freshet.crawler.commands.sources.columns import BadSources, Sources, UnusableFile, checked
 
-_READ = {".csv": csv_files.read_csv, ".parquet": parquet_files.read_parquet}
+_READERS = {".csv": csv_files.read_csv, ".parquet": parquet_files.read_parquet}
 _WRITE = {".csv": csv_files.write_csv, ".parquet": parquet_files.write_parquet}
 
 
@@ -24,7 +24,7 @@ def read_sources(path: Path) -> Sources:
         BadSources: naming the row, the column and what is accepted.
     """
     try:
-        return checked(_READ[_ending(path)](path))
+        return checked(_READERS[_ending(path)](path))
     except OSError as error:
         raise UnusableFile(f"{path}: {error.strerror or error}") from error
 
@@ -65,6 +65,6 @@ def write_plan(path: Path, columns: Mapping[str, NDArray[Any]]) -> bool:
 
 def _ending(path: Path) -> str:
     ending = path.suffix.lower()
-    if ending not in _READ:
-        raise BadSources(f"{path}: accepted are files that end in {' or '.join(_READ)}")
+    if ending not in _READERS:
+        raise BadSources(f"{path}: accepted are files that end in {' or '.join(_READERS)}")
     return ending

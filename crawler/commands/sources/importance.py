@@ -1,4 +1,4 @@
-"""The importance of a page: that of the seed in whose part of the web it lies. Pure."""
+"""The importance of a page: that of the seed in whose part of the web it lies."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.urls import canonical, site_key
-from storage.records import StoredSeed
+from freshet.crawler.urls import canonical, site_key
+from freshet.storage.records import StoredSeed
 
 #: Of the pages that no seed speaks for.
 DEFAULT = 1.0

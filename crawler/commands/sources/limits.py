@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawler.commands.sources.columns import numbered
-from crawler.commands.sources.spacing import Spacing
-from scheduler.arguments import Floats
-from scheduler.sources import Rows
-from storage.records import Host
+from freshet.crawler.commands.sources.columns import numbered
+from freshet.crawler.commands.sources.spacing import Spacing
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.sources import Rows
+from freshet.storage.host_state import Host
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from crawler.urls import site_key
-from scheduler.arguments import Floats, Ints
-from scheduler.discovery.new_sites import SiteSightings
-from scheduler.discovery.reveals import Reveals
-from scheduler.discovery.sightings import Sightings
-from storage import hosts, offsite
-from storage.sightings import SitePages
+from freshet.crawler.urls import site_key
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.discovery.new_sites import SiteSightings
+from freshet.scheduler.discovery.reveals import Reveals
+from freshet.scheduler.discovery.sightings import Sightings
+from freshet.storage import hosts, offsite
+from freshet.storage.sightings import SitePages
 
 _DAY_S: Final = 86_400.0
 
@@ -63,7 +63,7 @@ async def other_sites(
         first[site] = min(first.get(site, inf), at)
     row_of = {int(page): row for row, page in enumerate(pages.page_id)}
     links: dict[tuple[int, str], float] = {}
-    for link in await offsite.read(connection, host_ids):
+    for link in await offsite.read_offsite(connection, host_ids):
         site, row = _site(link.origin), row_of.get(link.page_id)
         if row is not None and site and site not in crawled:
             links[row, site] = min(links.get((row, site), inf), link.seen_at)

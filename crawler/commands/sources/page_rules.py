@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from config.settings import PageRule
-from crawler.commands.sources.patterns import pattern
-from scheduler.arguments import Bools, Floats
-from scheduler.recrawl.terms import Terms
-from scheduler.sources import Rows
+from freshet.config.settings import PageRule
+from freshet.crawler.commands.sources.patterns import pattern
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.recrawl.terms import Terms
+from freshet.scheduler.sources import Rows
 
 _DAY_HOURS: Final = 24.0
 

@@ -1,4 +1,4 @@
-"""PageRank: how much of the links of a web leads to each page. Pure.
+"""PageRank: how much of the links of a web leads to each page.
 
 The share of time that a surfer spends on each page who follows a link of the page at hand with
 probability α and goes to a page at random otherwise, or where a page has no links:

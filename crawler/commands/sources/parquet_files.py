@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.commands.sources.columns import (
+from freshet.crawler.commands.sources.columns import (
     BadSources,
     FileColumns,
     UnusableFile,

@@ -9,13 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from config.settings import Daemon
-from crawler.commands.sources.areas import Areas
-from crawler.commands.sources.page_rules import terms
-from crawler.commands.sources.weighing import weigh
-from scheduler.counterfactual.captures import Captures
-from scheduler.counterfactual.contents import contents_of
-from storage import hosts, inquiries, past
+from freshet.config.settings import Daemon
+from freshet.crawler.commands.sources.areas import Areas
+from freshet.crawler.commands.sources.page_rules import terms
+from freshet.crawler.commands.sources.weighing import weigh
+from freshet.scheduler.counterfactual.captures import Captures
+from freshet.scheduler.counterfactual.contents import contents_of
+from freshet.storage import hosts, inquiries, past
 
 _DAY_S: Final = 86_400.0
 

@@ -1,4 +1,4 @@
-"""Patterns of URLs, as rules have them. Pure."""
+"""Patterns of URLs, as rules have them."""
 
 from __future__ import annotations
 

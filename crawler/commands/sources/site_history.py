@@ -10,16 +10,17 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from crawler.commands.formats import require_readable
-from crawler.commands.lookup import spellings
-from crawler.commands.sources.other_sites import other_sites
-from crawler.errors import CrawlError
-from crawler.urls import site_key
-from scheduler.arguments import Bools, Floats
-from scheduler.discovery.reveals import Reveals
-from scheduler.discovery.sightings import Sightings
-from storage import hosts, inquiries, sightings
-from storage.sightings import STAYS, SitePages
+from freshet.crawler.commands.formats import require_readable
+from freshet.crawler.commands.lookup import spellings
+from freshet.crawler.commands.sources.other_sites import other_sites
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.urls import site_key
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.discovery.reveals import Reveals
+from freshet.scheduler.discovery.sightings import Sightings
+from freshet.storage import hosts, inquiries
+from freshet.storage import sightings as sightings_storage
+from freshet.storage.sightings import STAYS, SitePages
 
 _DAY_S: Final = 86_400.0
 #: A step where nothing else is said, in days, from so many weeks on; before there are ten.
@@ -78,7 +79,7 @@ async def read_site(
     async with inquiries.snapshot(db) as connection:
         await require_readable(connection, db)
         host_ids = await hosts_of(connection, db, site)
-        pages = await sightings.read(connection, host_ids)
+        pages = await sightings_storage.read(connection, host_ids)
         others = await other_sites(connection, host_ids, pages) if is_of_sites else None
     history = Sightings(
         pages.found_at / _DAY_S, pages.source, pages.target, pages.seen_at / _DAY_S,

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from config.settings import Daemon, Ephemeral, PageRule
-from crawler.commands.sources.appearing import EphemeralPages, ephemeral_pages
-from crawler.commands.sources.columns import Sources, numbered
-from crawler.commands.sources.page_rules import terms
-from crawler.commands.sources.weighing import Weighing, weigh
-from scheduler.estimators import by_name
-from scheduler.estimators.histories import evidence_of
-from storage import histories, inquiries
-from storage.histories import KeptPages, PastObservations
+from freshet.config.settings import Daemon, Ephemeral, PageRule
+from freshet.crawler.commands.sources.appearing import EphemeralPages, ephemeral_pages
+from freshet.crawler.commands.sources.columns import Sources, numbered
+from freshet.crawler.commands.sources.page_rules import terms
+from freshet.crawler.commands.sources.weighing import Weighing, weigh
+from freshet.scheduler.estimators import by_name
+from freshet.scheduler.estimators.histories import evidence_of
+from freshet.storage import histories, inquiries
+from freshet.storage.histories import KeptPages, PastObservations
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ async def read_history(db: Path, daemon: Daemon, said: Ephemeral) -> StoredHisto
         StoreError: there is no such file, or it is not a store of this schema.
     """
     async with inquiries.snapshot(db) as connection:
-        pages = await histories.pages(connection)
+        pages = await histories.page_histories(connection)
         observed = await histories.observations(connection, pages.page_id)
         weighing = await weigh(connection, daemon.importance)
         fading = await ephemeral_pages(connection, pages, weighing, daemon, said)

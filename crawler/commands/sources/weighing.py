@@ -17,22 +17,23 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from config.settings import Daemon
-from crawler.commands.sources.importance import (
+from freshet.config.settings import Daemon
+from freshet.crawler.commands.sources.importance import (
     DEFAULT,
     Importance,
     importances,
     shared,
     speaking,
 )
-from crawler.commands.sources.page_rules import ruling
-from crawler.commands.sources.pagerank import pagerank
-from crawler.urls import canonical, site_key
-from scheduler.arguments import Floats, Ints
-from scheduler.sources import Rows
-from storage import duplicates, hosts, link_graph, seeds, yields
-from storage.link_graph import LinkedPages
-from storage.records import StoredSeed
+from freshet.crawler.commands.sources.page_rules import ruling
+from freshet.crawler.commands.sources.pagerank import pagerank
+from freshet.crawler.urls import canonical, site_key
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.sources import Rows
+from freshet.storage import duplicates, hosts, link_graph, yields
+from freshet.storage import seeds as seeds_storage
+from freshet.storage.link_graph import LinkedPages
+from freshet.storage.records import StoredSeed
 
 _DIVIDING: Final = frozenset({"depth", "pagerank"})
 #: A link deeper, a page is worth so much less.
@@ -145,7 +146,7 @@ class Weighing:
 
 async def weigh(connection: aiosqlite.Connection, by: str) -> Weighing:
     """Weigh the pages of a store by what is known of them now; PageRank in a thread."""
-    stored = await seeds.load(connection)
+    stored = await seeds_storage.load(connection)
     same = await duplicates.one_of_group(connection)
     endless = await yields.representatives(connection)
     # Whoever follows a page that has come to follow another one follows that.

@@ -1,4 +1,4 @@
-"""When the evidence is enough: the thresholds, alone, beside like pages, and on a return. Pure.
+"""When the evidence is enough: the thresholds, alone, beside like pages, and on a return.
 
 Every rule bounds the page's own words by what speaks for a wall: the more it says of itself,
 the more must speak against it. The numbers were found on the
@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from crawler.detection.walls.weighing import Weighed
+from freshet.crawler.detection.walls.weighing import Weighed
 
 
 class Standing(Enum):

@@ -1,4 +1,4 @@
-"""Likeness of short pages, whatever URL, number, id or time is printed on them. Pure.
+"""Likeness of short pages, whatever URL, number, id or time is printed on them.
 
 A print is a bottom-k sketch (E. Cohen, 1997) of a page's set of words and pairs of words:
 the least 48 of their hashes, which for a text of up to some 25 words are all there are. What
@@ -15,8 +15,8 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
-from crawler.detection.walls.look import PageLook
-from crawler.detection.walls.words import bigrams, folded, title_parts
+from freshet.crawler.detection.walls.look import PageLook
+from freshet.crawler.detection.walls.words import bigrams, folded, title_parts
 
 #: The hashes that are kept of a page, of 4 bytes each.
 KEPT: Final = 48

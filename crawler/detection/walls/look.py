@@ -1,4 +1,4 @@
-"""What is looked at when a page may be a wall, and what is said of it. Pure."""
+"""What is looked at when a page may be a wall, and what is said of it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from crawler.detection.sketch import Sketch, resemblance
-from crawler.detection.walls.signs import PageSigns
-from crawler.parsing.blocks import Blocks
+from freshet.crawler.detection.sketch import Sketch, resemblance
+from freshet.crawler.detection.walls.signs import PageSigns
+from freshet.crawler.parsing.blocks import Blocks
 
 #: Texts that resemble one another less are no versions of one text.
 _ANOTHER: Final = 0.25

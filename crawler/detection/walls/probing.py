@@ -1,4 +1,4 @@
-"""Probes: asking a host for a page that cannot exist, to see how it says so. Pure.
+"""Probes: asking a host for a page that cannot exist, to see how it says so.
 
 A probe stands beside a page that was found, in the same directory and with the same ending,
 for hosts that answer by directory or by ending; its name is made of a token that the caller
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
-from crawler.detection.walls.look import PageLook
+from freshet.crawler.detection.walls.look import PageLook
 
 _LONGEST_ENDING: Final = 5
 

@@ -1,4 +1,4 @@
-"""Which pages are weighed at all: nearly every page must pass without costing time. Pure.
+"""Which pages are weighed at all: nearly every page must pass without costing time.
 
 A wall says little, and something that tells; or it looks like what its host shows for a URL
 that cannot exist, or stands where there was content before.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from crawler.detection.walls.words import holds_cue
+from freshet.crawler.detection.walls.words import holds_cue
 
 #: A page of more main text than this says something of its own; where another text stood
 #: before, a longer one may still be an error's trace or the small print of a consent.

@@ -1,4 +1,4 @@
-"""The signs of a page: what its markup shows that its main text does not. Pure.
+"""The signs of a page: what its markup shows that its main text does not.
 
 Only short pages are worth the second parse. What is read is bounded whatever the body
 holds: so many bytes, so many elements, so many characters of text and of script.
@@ -13,10 +13,10 @@ from typing import Final
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
-from crawler.detection.walls.sieve import MOST_BYTES
-from crawler.parsing.boilerplate import is_frame_name, is_frame_role, is_hidden
-from crawler.parsing.charset import decode
-from crawler.parsing.nesting import is_calm
+from freshet.crawler.detection.walls.sieve import MOST_BYTES
+from freshet.crawler.parsing.boilerplate import is_frame_name, is_frame_role, is_hidden
+from freshet.crawler.parsing.charset import decode
+from freshet.crawler.parsing.nesting import is_calm
 
 _MOST_ELEMENTS: Final = 4_000
 _MOST_TEXT: Final = 12_000

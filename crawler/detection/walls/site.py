@@ -14,12 +14,12 @@ from typing import Final
 from urllib.parse import urlsplit
 from zlib import crc32
 
-from crawler.detection.walls.judging import Standing, is_enough
-from crawler.detection.walls.likeness import FEW_WORDS, Print, likeness, print_of
-from crawler.detection.walls.look import PageLook, Wall, WallKind
-from crawler.detection.walls.probing import HonestAnswer, ProbeAnswer
-from crawler.detection.walls.structure import has_wayside_sign
-from crawler.detection.walls.weighing import Weighed, weigh
+from freshet.crawler.detection.walls.judging import Standing, is_enough
+from freshet.crawler.detection.walls.likeness import FEW_WORDS, Print, likeness, print_of
+from freshet.crawler.detection.walls.look import PageLook, Wall, WallKind
+from freshet.crawler.detection.walls.probing import HonestAnswer, ProbeAnswer
+from freshet.crawler.detection.walls.structure import has_wayside_sign
+from freshet.crawler.detection.walls.weighing import Weighed, weigh
 
 #: The version of the format and of all hashes in it.
 VERSION: Final = 1

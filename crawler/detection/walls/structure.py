@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from crawler.detection.walls.look import PageLook, WallKind
-from crawler.detection.walls.signs import PageSigns
+from freshet.crawler.detection.walls.look import PageLook, WallKind
+from freshet.crawler.detection.walls.signs import PageSigns
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a page's own words and markup say: how much speaks for each kind of wall. Pure.
+"""What a page's own words and markup say: how much speaks for each kind of wall.
 
 Title, headings, sentences, buttons and markup are heard one by one. What says nothing of a
 wall is the page's own text, and speaks against: an article about 404s has much of it.
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from crawler.detection.walls.look import PageLook, WallKind
-from crawler.detection.walls.structure import Support, structure
-from crawler.detection.walls.words import (
+from freshet.crawler.detection.walls.look import PageLook, WallKind
+from freshet.crawler.detection.walls.structure import Support, structure
+from freshet.crawler.detection.walls.words import (
     ABOUT,
     ASIDE,
     Listener,
@@ -33,7 +33,7 @@ _HEADLINE_WORDS: Final = 9
 #: Of links, which may be a menu or what a shop recommends instead, so many words are one.
 _LINK_SHARE: Final = 4
 #: What is no sentence, such as a label or a number, is no text of the page's own.
-_LABEL_WORDS: Final = 3
+_SHORT_LABEL_WORDS: Final = 3
 #: So many headings that say nothing of a wall go with one; more divide an article.
 _MOST_HEADINGS: Final = 2
 #: A wall has a few of these; a table or an index has many.
@@ -171,7 +171,7 @@ def _own_words(
         words = word_count(text)
         if said.get(kind, 0) >= 2:
             continue
-        if words <= _LABEL_WORDS:
+        if words <= _SHORT_LABEL_WORDS:
             labels.append(words)
         else:
             weak = said.get(kind, 0) or (said.get(ASIDE, 0) and words <= _ASIDE_WORDS)

@@ -1,4 +1,4 @@
-"""The words that walls speak, in twelve languages: sentences, and the cues in them. Pure.
+"""The words that walls speak, in twelve languages: sentences, and the cues in them.
 
 The cues stand in ``words.toml``, which says how they are written. A sentence is compared in
 lower case, without accents and punctuation, as words between single blanks; Chinese and

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from crawler.synthetic_web.chance import DAY_S, poisson_times
-from crawler.synthetic_web.histories import Entry, Listing
-from crawler.synthetic_web.resources import Document, Resource
-from crawler.synthetic_web.site import Site, Trap, Validation
-from crawler.synthetic_web.sites.plot import Plot
-from crawler.synthetic_web.traps import ENTRANCES
-from crawler.synthetic_web.wares import WARE
+from freshet.crawler.synthetic_web.chance import DAY_S, poisson_times
+from freshet.crawler.synthetic_web.histories import Entry, Listing
+from freshet.crawler.synthetic_web.resources import Document, Resource
+from freshet.crawler.synthetic_web.site import Site, Trap, Validation
+from freshet.crawler.synthetic_web.sites.plot import Plot
+from freshet.crawler.synthetic_web.traps import ENTRANCES
+from freshet.crawler.synthetic_web.wares import WARE
 
 _PER_PAGE = 20
 #: In so many days as many wares come as there were at the start.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from crawler.synthetic_web.content import Form
-from crawler.synthetic_web.manifests import SITEMAPS
-from crawler.synthetic_web.resources import Document, Resource
-from crawler.synthetic_web.site import Clutter, Site, Skin, Validation
-from crawler.synthetic_web.sites.plot import OPEN_ROBOTS, Plot
+from freshet.crawler.synthetic_web.content import Form
+from freshet.crawler.synthetic_web.manifests import SITEMAPS
+from freshet.crawler.synthetic_web.resources import Document, Resource
+from freshet.crawler.synthetic_web.site import Clutter, Site, Skin, Validation
+from freshet.crawler.synthetic_web.sites.plot import OPEN_ROBOTS, Plot
 
 #: Edits per day, in turn.
 _RATES_PER_DAY = (0.3, 0.05, 0.0, 0.15, 0.02)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from crawler.synthetic_web.content import Link
-from crawler.synthetic_web.manifests import SITEMAPS
-from crawler.synthetic_web.resources import Document, Resource
-from crawler.synthetic_web.site import Site, Validation
-from crawler.synthetic_web.sites.plot import OPEN_ROBOTS, Plot
+from freshet.crawler.synthetic_web.content import Link
+from freshet.crawler.synthetic_web.manifests import SITEMAPS
+from freshet.crawler.synthetic_web.resources import Document, Resource
+from freshet.crawler.synthetic_web.site import Site, Validation
+from freshet.crawler.synthetic_web.sites.plot import OPEN_ROBOTS, Plot
 
 _CHAPTERS = ("guide", "reference", "howto")
 #: A page that no link leads to: only the sitemap knows it.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from crawler.synthetic_web.resources import Document, Resource
-from crawler.synthetic_web.site import Site, Trap, Validation
-from crawler.synthetic_web.sites.plot import Plot
-from crawler.synthetic_web.traps import ENTRANCES
+from freshet.crawler.synthetic_web.resources import Document, Resource
+from freshet.crawler.synthetic_web.site import Site, Trap, Validation
+from freshet.crawler.synthetic_web.sites.plot import Plot
+from freshet.crawler.synthetic_web.traps import ENTRANCES
 
 #: The traps of such a site.
 EVENT_TRAPS: Final = (Trap.CALENDAR, Trap.SESSION)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from crawler.synthetic_web.languages import JAPANESE
-from crawler.synthetic_web.manifests import SITEMAPS
-from crawler.synthetic_web.resources import Document, Resource
-from crawler.synthetic_web.site import Site, Validation
-from crawler.synthetic_web.sites.plot import Plot
+from freshet.crawler.synthetic_web.languages import JAPANESE
+from freshet.crawler.synthetic_web.manifests import SITEMAPS
+from freshet.crawler.synthetic_web.resources import Document, Resource
+from freshet.crawler.synthetic_web.site import Site, Validation
+from freshet.crawler.synthetic_web.sites.plot import Plot
 
 _ROBOTS = """\
 # Rules of the house
@@ -35,7 +35,7 @@ def guarded(plot: Plot) -> Site:
     targets = [*_ALLOWED, *_FORBIDDEN]
     targets += [f"/hall/{n}" for n in range(1, plot.pages - len(_ALLOWED))]
     behind = plot.link("Secret", _BEHIND)
-    resources: dict[str, Resource] = {**SITEMAPS, _BEHIND: _page(plot, _BEHIND)}
+    resources: dict[str, Resource] = {**SITEMAPS, _BEHIND: _guarded_page(plot, _BEHIND)}
     for target in targets:
         story = plot.story(
             target,
@@ -59,7 +59,7 @@ def guarded(plot: Plot) -> Site:
     )
 
 
-def _page(plot: Plot, target: str) -> Document:
+def _guarded_page(plot: Plot, target: str) -> Document:
     """Not in the sitemap: who never goes behind the wall never hears of it."""
     story = plot.story(target, language=JAPANESE)
     return Document(history=story, born_at=plot.earlier(target), in_sitemap=False)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 
-from crawler.synthetic_web.chance import DAY_S, poisson_times
-from crawler.synthetic_web.histories import Entry, Listing
-from crawler.synthetic_web.languages import ENGLISH
-from crawler.synthetic_web.manifests import SITEMAPS
-from crawler.synthetic_web.resources import Document, Manifest, Resource
-from crawler.synthetic_web.site import Site, Validation
-from crawler.synthetic_web.sites.plot import OPEN_ROBOTS, Plot
+from freshet.crawler.synthetic_web.chance import DAY_S, poisson_times
+from freshet.crawler.synthetic_web.histories import Entry, Listing
+from freshet.crawler.synthetic_web.languages import ENGLISH
+from freshet.crawler.synthetic_web.manifests import SITEMAPS
+from freshet.crawler.synthetic_web.resources import Document, Manifest, Resource
+from freshet.crawler.synthetic_web.site import Site, Validation
+from freshet.crawler.synthetic_web.sites.plot import OPEN_ROBOTS, Plot
 
 _PER_PAGE = 10
 #: Pages of the list of newest articles; older ones are in the archive only.

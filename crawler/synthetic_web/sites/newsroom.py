@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from math import cos, pi
 from typing import Final
 
-from crawler.synthetic_web.chance import DAY_S, poisson_times
-from crawler.synthetic_web.histories import Entry, Listing
-from crawler.synthetic_web.languages import ENGLISH
-from crawler.synthetic_web.resources import Document, Manifest, Resource
-from crawler.synthetic_web.site import Site, Validation
-from crawler.synthetic_web.sites.plot import Plot
+from freshet.crawler.synthetic_web.chance import DAY_S, poisson_times
+from freshet.crawler.synthetic_web.histories import Entry, Listing
+from freshet.crawler.synthetic_web.languages import ENGLISH
+from freshet.crawler.synthetic_web.resources import Document, Manifest, Resource
+from freshet.crawler.synthetic_web.site import Site, Validation
+from freshet.crawler.synthetic_web.sites.plot import Plot
 
 #: The sections, and the share of the items that each gets.
 _SECTIONS: Final = {"world": 8, "sport": 4, "culture": 2, "science": 1}
@@ -24,7 +24,7 @@ _SWING = 0.8
 #: The lists are as full at the start as if the host had been there for so long.
 _BEFORE_DAYS = 4.0
 #: Items are corrected in their first day.
-_CORRECTED_FOR_S = DAY_S
+_NEWSROOM_CORRECTED_FOR_S = DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def _items(plot: Plot, per_day: float) -> Iterator[_Item]:
         rng = plot.rng("item", n)
         (section,) = rng.choices(names, shares)
         target = f"/{section}/item-{n}"
-        edits = plot.edits(target, 0.4, since=born_at, until=born_at + _CORRECTED_FOR_S)
+        edits = plot.edits(target, 0.4, since=born_at, until=born_at + _NEWSROOM_CORRECTED_FOR_S)
         story = plot.story(target, edits=edits)
         link = plot.link(story.title, target, note=ENGLISH.sentence(rng))
         page = Document(history=story, born_at=born_at)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from crawler.synthetic_web.content import Link
-from crawler.synthetic_web.resources import Document, Head, Resource
-from crawler.synthetic_web.site import Site, Validation
-from crawler.synthetic_web.sites.plot import Plot
+from freshet.crawler.synthetic_web.content import Link
+from freshet.crawler.synthetic_web.resources import Document, Head, Resource
+from freshet.crawler.synthetic_web.site import Site, Validation
+from freshet.crawler.synthetic_web.sites.plot import Plot
 
 #: Pages that only nofollow links lead to.
 _HIDDEN = ("/hidden-by-link", "/hidden-by-meta", "/hidden-by-header")
@@ -34,7 +34,7 @@ def notes(plot: Plot) -> Site:
     home = plot.story("home", title="Notes", links=links)
     resources: dict[str, Resource] = {
         "/": Document(history=home, born_at=plot.earlier("home")),
-        **{target: _page(plot, target, head) for target, head in heads.items()},
+        **{target: _note_page(plot, target, head) for target, head in heads.items()},
     }
     return Site(
         name=plot.name,
@@ -45,7 +45,7 @@ def notes(plot: Plot) -> Site:
     )
 
 
-def _page(plot: Plot, target: str, head: Head) -> Document:
+def _note_page(plot: Plot, target: str, head: Head) -> Document:
     # Duplicates show what the original shows.
     key = head.canonical or target
     story = plot.story(key, edits=plot.edits(key, 0.1), links=_outgoing(plot, target))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from crawler.synthetic_web.content import Content, History, Link, Revision
-from crawler.synthetic_web.resources import Document, Resource
-from crawler.synthetic_web.site import Site, Validation
-from crawler.synthetic_web.sites.plot import Plot
+from freshet.crawler.synthetic_web.content import Content, History, Link, Revision
+from freshet.crawler.synthetic_web.resources import Document, Resource
+from freshet.crawler.synthetic_web.site import Site, Validation
+from freshet.crawler.synthetic_web.sites.plot import Plot
 
 #: What is appended to the URL of a page of the shop: none of it makes a page of its own.
 ORDERS = ("&sort=name", "&sort=price", "&sort=new")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from crawler.synthetic_web.resources import Document, Resource
-from crawler.synthetic_web.site import Site, Skin
-from crawler.synthetic_web.sites.plot import Plot
+from freshet.crawler.synthetic_web.resources import Document, Resource
+from freshet.crawler.synthetic_web.site import Site, Skin
+from freshet.crawler.synthetic_web.sites.plot import Plot
 
-_CHILDREN = 10
+_PLAIN_CHILDREN = 10
 
 
 def plain(plot: Plot) -> Site:
@@ -14,7 +14,7 @@ def plain(plot: Plot) -> Site:
     targets = ["/", *(f"/page-{n}" for n in range(1, plot.pages))]
     resources: dict[str, Resource] = {}
     for n, target in enumerate(targets):
-        children = targets[n * _CHILDREN + 1 : (n + 1) * _CHILDREN + 1]
+        children = targets[n * _PLAIN_CHILDREN + 1 : (n + 1) * _PLAIN_CHILDREN + 1]
         links = [plot.link(child[1:], child) for child in children]
         story = plot.story(target, paragraphs=2, links=links)
         resources[target] = Document(history=story, born_at=plot.earlier(target))

@@ -1,4 +1,4 @@
-"""The ground on which a site is built, and what all builders build with. Pure."""
+"""The ground on which a site is built, and what all builders build with."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from crawler.synthetic_web.chance import DAY_S, generator, poisson_times
-from crawler.synthetic_web.content import Form, Link, Place, Revision
-from crawler.synthetic_web.edits import DATE_MIX, FIGURE_MIX, PROSE_MIX, plan
-from crawler.synthetic_web.histories import Story
-from crawler.synthetic_web.languages import ENGLISH, Language
-from crawler.synthetic_web.site import Frame
+from freshet.crawler.synthetic_web.chance import DAY_S, generator, poisson_times
+from freshet.crawler.synthetic_web.content import Form, Link, Place, Revision
+from freshet.crawler.synthetic_web.edits import DATE_MIX, FIGURE_MIX, PROSE_MIX, plan
+from freshet.crawler.synthetic_web.histories import Story
+from freshet.crawler.synthetic_web.languages import ENGLISH, Language
+from freshet.crawler.synthetic_web.site import Frame
 
 #: A robots.txt that forbids nothing and names the sitemap.
 OPEN_ROBOTS = "User-agent: *\nDisallow:\n\nSitemap: {origin}/sitemap.xml\n"

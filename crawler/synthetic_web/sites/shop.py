@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.synthetic_web.content import Link
-from crawler.synthetic_web.histories import Entry, Listing
-from crawler.synthetic_web.languages import GERMAN
-from crawler.synthetic_web.manifests import SITEMAPS
-from crawler.synthetic_web.resources import Document, Resource
-from crawler.synthetic_web.site import Site, Skin, Validation
-from crawler.synthetic_web.sites.plot import OPEN_ROBOTS, Plot
+from freshet.crawler.synthetic_web.content import Link
+from freshet.crawler.synthetic_web.histories import Entry, Listing
+from freshet.crawler.synthetic_web.languages import GERMAN
+from freshet.crawler.synthetic_web.manifests import SITEMAPS
+from freshet.crawler.synthetic_web.resources import Document, Resource
+from freshet.crawler.synthetic_web.site import Site, Skin, Validation
+from freshet.crawler.synthetic_web.sites.plot import OPEN_ROBOTS, Plot
 
 _PER_CATEGORY = 8
 #: Every sixth product is sold out one day.

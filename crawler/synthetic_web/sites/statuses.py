@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from crawler.synthetic_web.resources import Document, Fault, Head, Redirect, Resource
-from crawler.synthetic_web.site import Site
-from crawler.synthetic_web.sites.plot import Plot
+from freshet.crawler.synthetic_web.resources import Document, Fault, Head, Redirect, Resource
+from freshet.crawler.synthetic_web.site import Site
+from freshet.crawler.synthetic_web.sites.plot import Plot
 
 #: Hops from the head of each chain to its end.
 CHAINS = {"short": 3, "longest": 10, "endless-looking": 12}
@@ -18,8 +18,8 @@ def statuses(plot: Plot) -> Site:
     resources = {
         **dict(_redirects(plot)),
         **dict(_faults(plot)),
-        "/refresh": _page(plot, "/refresh", refresh="/refreshed"),
-        "/refreshed": _page(plot, "/refreshed"),
+        "/refresh": _status_page(plot, "/refresh", refresh="/refreshed"),
+        "/refreshed": _status_page(plot, "/refreshed"),
         "/gone": Document(history=plot.story("/gone"), born_at=0.0, died_at=1.0),
     }
     for name, hops in CHAINS.items():
@@ -42,7 +42,7 @@ _ENDS = frozenset({"/found", "/refreshed", *(f"/{name}/end" for name in CHAINS)}
 
 def _redirects(plot: Plot) -> Iterator[tuple[str, Resource]]:
     found = plot.place("/found")
-    yield "/found", _page(plot, "/found")
+    yield "/found", _status_page(plot, "/found")
     for status in (301, 302, 303, 307, 308):
         yield f"/moved-{status}", Redirect(status, found, relative=status % 2 == 0)
     yield "/loop-a", Redirect(302, plot.place("/loop-b"))
@@ -57,18 +57,18 @@ def _chain(plot: Plot, name: str, hops: int) -> dict[str, Resource]:
         here: Redirect((301, 302, 307, 308)[n % 4], plot.place(there), relative=n % 2 == 0)
         for n, (here, there) in enumerate(pairwise(stations))
     }
-    return {**chain, stations[-1]: _page(plot, stations[-1])}
+    return {**chain, stations[-1]: _status_page(plot, stations[-1])}
 
 
 def _faults(plot: Plot) -> Iterator[tuple[str, Resource]]:
     yield "/broken", Fault(500)
     yield "/forbidden", Fault(403)
-    yield "/now-and-then", Fault(500, _page(plot, "/now-and-then"), period=4)
-    yield "/busy", Fault(503, _page(plot, "/busy"), retry_after_s=1)
-    yield "/too-many", Fault(429, _page(plot, "/too-many"), retry_after_s=1, as_date=True)
+    yield "/now-and-then", Fault(500, _status_page(plot, "/now-and-then"), period=4)
+    yield "/busy", Fault(503, _status_page(plot, "/busy"), retry_after_s=1)
+    yield "/too-many", Fault(429, _status_page(plot, "/too-many"), retry_after_s=1, as_date=True)
 
 
-def _page(plot: Plot, target: str, refresh: str | None = None) -> Document:
+def _status_page(plot: Plot, target: str, refresh: str | None = None) -> Document:
     return Document(
         history=plot.story(target),
         born_at=plot.earlier(target),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from crawler.synthetic_web.content import Link
-from crawler.synthetic_web.manifests import SITEMAPS
-from crawler.synthetic_web.resources import Document, Manifest, Resource
-from crawler.synthetic_web.site import Site, Validation
-from crawler.synthetic_web.sites.plot import OPEN_ROBOTS, Plot
+from freshet.crawler.synthetic_web.content import Link
+from freshet.crawler.synthetic_web.manifests import SITEMAPS
+from freshet.crawler.synthetic_web.resources import Document, Manifest, Resource
+from freshet.crawler.synthetic_web.site import Site, Validation
+from freshet.crawler.synthetic_web.sites.plot import OPEN_ROBOTS, Plot
 
 #: Edits per day, in turn: a third of the pages makes nearly all of the edits.
 RATES_PER_DAY = (6.0, 0.0, 0.5, 0.02, 0.1, 0.0, 1.5, 0.05, 0.0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.synthetic_web.content import Link
-from crawler.synthetic_web.languages import ENGLISH, GERMAN, JAPANESE, RUSSIAN, Language
-from crawler.synthetic_web.resources import UTF_8, Document, Encoding, File, Head, Resource
-from crawler.synthetic_web.site import Site
-from crawler.synthetic_web.sites.plot import Plot
+from freshet.crawler.synthetic_web.content import Link
+from freshet.crawler.synthetic_web.languages import ENGLISH, GERMAN, JAPANESE, RUSSIAN, Language
+from freshet.crawler.synthetic_web.resources import UTF_8, Document, Encoding, File, Head, Resource
+from freshet.crawler.synthetic_web.site import Site
+from freshet.crawler.synthetic_web.sites.plot import Plot
 
 _CHARSETS: dict[str, tuple[Encoding, Language]] = {
     "/charset/windows-1252": (Encoding("cp1252", "windows-1252"), GERMAN),
@@ -70,13 +70,13 @@ def zoo(plot: Plot) -> Site:
     """robots.txt is a 404. The large page has some 400 kB."""
     resources: dict[str, Resource] = {
         **{
-            target: _page(plot, target, language, encoding=encoding, edits_per_day=0.3)
+            target: _zoo_page(plot, target, language, encoding=encoding, edits_per_day=0.3)
             for target, (encoding, language) in _CHARSETS.items()
         },
-        **{target: _page(plot, target) for target in _SPELLINGS.values()},
+        **{target: _zoo_page(plot, target) for target in _SPELLINGS.values()},
         **_FILES,
-        "/large": _page(plot, "/large", paragraphs=1600),
-        "/untitled": _page(plot, "/untitled", titled=False),
+        "/large": _zoo_page(plot, "/large", paragraphs=1600),
+        "/untitled": _zoo_page(plot, "/untitled", titled=False),
         "/links/": Document(
             history=plot.story("links", title="Awkward links", links=tuple(_awkward(plot))),
             born_at=plot.earlier("links"),
@@ -102,7 +102,7 @@ def _awkward(plot: Plot) -> Iterator[Link]:
         yield Link("No animal", None, href=href)
 
 
-def _page(
+def _zoo_page(
     plot: Plot,
     target: str,
     language: Language = ENGLISH,

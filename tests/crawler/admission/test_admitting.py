@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.admission.admitting import Admission, AdmissionRules, sitemap_links
-from crawler.admission.scope import Scope, ScopeKind
-from crawler.admission.traps import Proof, TrapLimits
-from storage.records import Links, Role, Targets
+from freshet.crawler.admission.admitting import Admission, AdmissionRules, sitemap_links
+from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.traps import Proof, TrapLimits
+from freshet.storage.targets import Links, Targets
+from freshet.storage.words import Role
 
 SITE = "https://a.example"
 

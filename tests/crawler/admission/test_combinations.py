@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.admission import combinations as combinations_module
-from crawler.admission.combinations import Combinations
+from freshet.crawler.admission import combinations as combinations_module
+from freshet.crawler.admission.combinations import Combinations
 
 SITE = "https://a.example"
 

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.admission import copies as copies_module
-from crawler.admission.admitting import Admission, AdmissionRules
-from crawler.admission.copies import Copies
-from crawler.admission.scope import Scope, ScopeKind
-from crawler.admission.traps import TrapLimits
-from crawler.detection.sketch import Sketch, sketch
-from storage.records import CopyFinding, DueUrl
+from freshet.crawler.admission import copies as copies_module
+from freshet.crawler.admission.admitting import Admission, AdmissionRules
+from freshet.crawler.admission.copies import Copies
+from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.traps import TrapLimits
+from freshet.crawler.detection.sketch import Sketch, sketch
+from freshet.storage.corrections import CopyFinding
+from freshet.storage.records import DueUrl
 
 SITE = "https://a.example"
 

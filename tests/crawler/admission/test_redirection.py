@@ -7,20 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.admission.admitting import Admission, AdmissionRules
-from crawler.admission.redirection import Redirection
-from crawler.admission.scope import Scope, ScopeKind
-from crawler.admission.traps import TrapLimits
-from storage.records import (
-    Alias,
-    AliasKind,
-    DueUrl,
-    FetchResult,
-    Kind,
-    Outcome,
-    Role,
-    Visit,
-)
+from freshet.crawler.admission.admitting import Admission, AdmissionRules
+from freshet.crawler.admission.redirection import Redirection
+from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.traps import TrapLimits
+from freshet.storage.records import DueUrl, FetchResult, Visit
+from freshet.storage.targets import Alias
+from freshet.storage.words import AliasKind, Kind, Outcome, Role
 
 SITE = "https://a.example"
 NOON = 1_800_000_000.0

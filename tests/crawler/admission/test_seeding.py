@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.admission.admitting import Admission, AdmissionRules
-from crawler.admission.scope import Scope, ScopeKind
-from crawler.admission.seeding import Seeding
-from crawler.admission.traps import TrapLimits
-from storage.records import FetchResult, Outcome, StoredSeed
+from freshet.crawler.admission.admitting import Admission, AdmissionRules
+from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.seeding import Seeding
+from freshet.crawler.admission.traps import TrapLimits
+from freshet.storage.records import FetchResult, StoredSeed
+from freshet.storage.words import Outcome
 
 NOON = 1_800_000_000.0
 ROBOTS = "https://a.example/robots.txt"

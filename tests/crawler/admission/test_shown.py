@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.admission import shown as shown_module
-from crawler.admission.shown import Shown
-from crawler.detection.sketch import sketch
+from freshet.crawler.admission import shown as shown_module
+from freshet.crawler.admission.shown import Shown
+from freshet.crawler.detection.sketch import sketch
 
 
 def test_what_another_page_showed_is_not_new_and_the_page_that_showed_most_is_named() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.admission.traps import TrapKind, TrapLimits, TrapSign, classify, pattern_of
-from crawler.urls import resolve
+from freshet.crawler.admission.traps import TrapKind, TrapLimits, TrapSign, classify, pattern_of
+from freshet.crawler.urls import resolve
 
 LIMITS = TrapLimits()
 TOKEN = "0123456789abcdef0123456789abcdef"

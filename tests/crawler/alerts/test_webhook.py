@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from crawler.alerts.apprised import Apprised, ApprisedError, in_words
-from crawler.alerts.delivery import Answer, Dispatch, Outcome
-from crawler.alerts.signing import signature
-from crawler.alerts.webhook import Hook, Webhook
-from crawler.network.addresses import AddressGuard
-from crawler.network.resolver import CachingResolver
+from freshet.crawler.alerts.apprised import Apprised, ApprisedError, in_words
+from freshet.crawler.alerts.delivery import Answer, Dispatch, Outcome
+from freshet.crawler.alerts.signing import signature
+from freshet.crawler.alerts.webhook import Hook, Webhook
+from freshet.crawler.network.addresses import AddressGuard
+from freshet.crawler.network.resolver import CachingResolver
 
 KEY = b"k" * 32
 NOW = 1_800_000_000.9

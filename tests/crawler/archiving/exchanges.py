@@ -9,9 +9,10 @@ from pathlib import Path
 from fastwarc.warc import ArchiveIterator
 from warcio.checker import Checker
 
-from crawler.archiving.warc import Exchange
-from crawler.network.fetch import Accept, Request
-from storage.records import FetchResult, Outcome, Validators
+from freshet.crawler.archiving.warc import Exchange
+from freshet.crawler.network.fetch import Accept, Request
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
 
 URL = "http://news.localhost/a?b=1"
 START_AT = 1_767_225_600.123456

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from crawler.archiving import warc_output
-from crawler.archiving.archive import Archive, ArchiveUnwritable
-from crawler.archiving.originals import NAME, ArchiveInUse
-from crawler.archiving.warc import Entry
-from crawler.archiving.warc_output import OPEN
+from freshet.crawler.archiving import warc_output
+from freshet.crawler.archiving.archive import Archive, ArchiveUnwritable
+from freshet.crawler.archiving.originals import NAME, ArchiveInUse
+from freshet.crawler.archiving.warc import Entry
+from freshet.crawler.archiving.warc_output import OPEN
 from tests.crawler.archiving.exchanges import (
     START_AT,
     check,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.archiving.surt import surt
+from freshet.crawler.archiving.surt import surt
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
-from crawler.archiving.warc import Exchange, Original, Unasked, records, warc_date
-from crawler.network.fetch import Accept, Request
-from storage.records import FetchResult, Outcome, Validators
+from freshet.crawler.archiving.warc import Exchange, Original, Unasked, records, warc_date
+from freshet.crawler.network.fetch import Accept, Request
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
 from tests.crawler.archiving.exchanges import START_AT, URL, fetched, not_modified, read
 
 TOKEN = st.text("abcXYZ0189!#$%&'*+-.^_`|~", min_size=1, max_size=12).map(str.encode)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from crawler.commands.main import app
-from storage.database import open_store
+from freshet.crawler.commands.main import app
+from freshet.storage.database import open_store
 from tests.storage.small_store import small_store
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from config.loading import load
-from crawler.commands.config import toml_value
-from crawler.commands.main import app
+from freshet.config.loading import load
+from freshet.crawler.commands.config import toml_value
+from freshet.crawler.commands.main import app
 
 
 def show(*arguments: str) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from crawler.commands.correcting import correct
-from crawler.detection.layout import Item
-from crawler.detection.memory import Delta, PageMemory
-from crawler.detection.sketch import sketch
-from storage.records import Kind, Rung
+from freshet.crawler.commands.correcting import correct
+from freshet.crawler.detection.layout import Item
+from freshet.crawler.detection.memory import Delta, PageMemory
+from freshet.crawler.detection.sketch import sketch
+from freshet.storage.words import Kind, Rung
 from tests.storage.crawl_store import START, CrawlStore, capture, captured, crawl_store
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from crawler.admission.sites import seeds_from_arguments
-from crawler.commands.daemon import order_again
-from crawler.commands.daemon_order import DaemonOrder
-from crawler.commands.main import app
-from crawler.errors import CrawlError
-from scheduler import policy
-from storage.database import open_store
-from storage.errors import StoreError
+from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.commands.daemon import order_again
+from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.commands.main import app
+from freshet.crawler.errors import CrawlError
+from freshet.scheduler import policy
+from freshet.storage.database import open_store
+from freshet.storage.errors import StoreError
 
 SITE = "http://127.0.0.1:9/"
 

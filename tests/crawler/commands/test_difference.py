@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.commands.diff_page import page_of
-from crawler.commands.diff_view import print_difference
-from crawler.commands.difference import Difference, volatile_blocks
-from crawler.comparison.alignment import align
-from crawler.detection.layout import Layout
-from crawler.detection.memory import PageMemory
-from crawler.detection.sketch import sketch
-from crawler.detection.volatility import SlotHistory
-from crawler.parsing.blocks import Blocks
-from crawler.parsing.main_text import main_text
-from crawler.parsing.markup import read
-from storage.records import PageHistory
-from storage.versions import StoredVersion
+from freshet.crawler.commands.diff_page import page_of
+from freshet.crawler.commands.diff_view import print_difference
+from freshet.crawler.commands.difference import Difference, volatile_blocks
+from freshet.crawler.comparison.alignment import align
+from freshet.crawler.detection.layout import Layout
+from freshet.crawler.detection.memory import PageMemory
+from freshet.crawler.detection.sketch import sketch
+from freshet.crawler.detection.volatility import SlotHistory
+from freshet.crawler.parsing.blocks import Blocks
+from freshet.crawler.parsing.main_text import main_text
+from freshet.crawler.parsing.markup import read
+from freshet.storage.records import PageHistory
+from freshet.storage.versions import StoredVersion
 
 PAGE = "<main><h1>Tea</h1><p>{}</p><div class=seen>Drunk {} times.</div></main>"
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from crawler.commands.main import app
-from scheduler.discovery.algorithms import ALGORITHMS
+from freshet.crawler.commands.main import app
+from freshet.scheduler.discovery.algorithms import ALGORITHMS
 from tests.storage.small_store import SmallStore, small_store
 
 DAY_S = 86_400.0

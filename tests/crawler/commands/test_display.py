@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from crawler.commands import display
+from freshet.crawler.commands import display
 
 NOW = 1_800_000_000.0
 

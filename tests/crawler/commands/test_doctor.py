@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from crawler.commands import checks
-from crawler.commands.checks import Standing
-from crawler.commands.main import app
-from storage.health import StoreHealth
+from freshet.crawler.commands import checks
+from freshet.crawler.commands.checks import Standing
+from freshet.crawler.commands.main import app
+from freshet.storage.health import StoreHealth
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import versioned_store
 

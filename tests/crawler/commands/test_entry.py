@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from crawler.commands import entry, verbs
+from freshet.crawler.commands import entry, verbs
 
 
 def test_an_interruption_while_the_program_starts_is_one_line(
@@ -38,9 +38,9 @@ class Verbs(ModuleType):
 
         return lambda arguments: app
 
-sys.modules["crawler.commands.verbs"] = Verbs("crawler.commands.verbs")
+sys.modules["freshet.crawler.commands.verbs"] = Verbs("freshet.crawler.commands.verbs")
 sys.argv = ["freshet"]
-from crawler.commands.entry import run
+from freshet.crawler.commands.entry import run
 run()
 """
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from config.loading import load
-from crawler.commands.main import app
+from freshet.config.loading import load
+from freshet.crawler.commands.main import app
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 RULE = {"match": "/b*", "importance": 2.5}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from crawler.commands.explanation import Explanation, ExplanationRules, Finding, explain
-from storage.inquiries import snapshot
-from storage.records import RobotsStanding
+from freshet.crawler.commands.explanation import Explanation, ExplanationRules, Finding, explain
+from freshet.storage.inquiries import snapshot
+from freshet.storage.words import RobotsStanding
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 NOW = 1_800_000_000.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.commands import figures
+from freshet.crawler.commands import figures
 
 
 @pytest.mark.parametrize(

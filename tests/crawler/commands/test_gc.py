@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from crawler.commands import gc
-from crawler.commands.main import app
-from storage import compaction
-from storage.database import held
+from freshet.crawler.commands import gc
+from freshet.crawler.commands.main import app
+from freshet.storage import compaction
+from freshet.storage.database import held
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import version, versioned_store
 

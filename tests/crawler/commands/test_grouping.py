@@ -12,17 +12,17 @@ from datasketch import MinHash, MinHashLSH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.commands.grouping import CaughtUp, Watch, catch_up
-from crawler.detection.near_duplicates import (
+from freshet.crawler.commands.grouping import CaughtUp, Watch, catch_up
+from freshet.crawler.detection.near_duplicates import (
     THRESHOLD,
     Banding,
     bucket_keys,
     optimal_banding,
     same,
 )
-from crawler.detection.sketch import PERMUTATIONS, Sketch, sketch
-from storage import duplicates, near_duplicates
-from storage.near_duplicates import Parameters
+from freshet.crawler.detection.sketch import PERMUTATIONS, Sketch, sketch
+from freshet.storage import duplicates, near_duplicates
+from freshet.storage.near_duplicates import Parameters
 from tests.storage.sketched_store import SketchedStore, sketched_store
 
 WORDS = [f"word{i}" for i in range(2_000)]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from config.settings import PageRule
-from crawler.commands.main import app
+from freshet.config.settings import PageRule
+from freshet.crawler.commands.main import app
 
 WATCHES = {
     "watching": {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from crawler.commands import lookup
-from storage.inquiries import snapshot
+from freshet.crawler.commands import lookup
+from freshet.storage.inquiries import snapshot
 from tests.storage.small_store import HOST, small_store
 
 

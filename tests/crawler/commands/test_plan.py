@@ -13,10 +13,10 @@ import duckdb
 import pytest
 from typer.testing import CliRunner, Result
 
-from crawler.commands.main import app
-from scheduler.planning import COMPARED
-from scheduler.policies.lambda_crawl import solve
-from scheduler.policies.whittle import index_after, utility_after
+from freshet.crawler.commands.main import app
+from freshet.scheduler.planning import COMPARED
+from freshet.scheduler.policies.lambda_crawl import solve
+from freshet.scheduler.policies.whittle import index_after, utility_after
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 DAY_S = 86_400.0

@@ -10,21 +10,14 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from crawler.commands.crawling import Live
-from crawler.commands.glimpse import Glimpse
-from crawler.commands.grouping import Watch
-from crawler.commands.progress import Screen, watching
-from crawler.tally import Tally
-from storage.records import (
-    Acknowledged,
-    CappedLane,
-    DueUrl,
-    Kind,
-    Observation,
-    Outlook,
-    Rung,
-    Visit,
-)
+from freshet.crawler.commands.crawling import Live
+from freshet.crawler.commands.glimpse import Glimpse
+from freshet.crawler.commands.grouping import Watch
+from freshet.crawler.commands.progress import Screen, watching
+from freshet.crawler.tally import Tally
+from freshet.storage.outlook import CappedLane, Outlook
+from freshet.storage.records import Acknowledged, DueUrl, Observation, Visit
+from freshet.storage.words import Kind, Rung
 
 DUE = DueUrl(1, "https://a.example/", "https://a.example/", 1, 0.0)
 

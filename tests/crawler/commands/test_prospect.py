@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from crawler.commands.prospect import Prospect, prospect
-from crawler.commands.prospect_words import paragraph
-from storage.inquiries import snapshot
+from freshet.crawler.commands.prospect import Prospect, prospect
+from freshet.crawler.commands.prospect_words import paragraph
+from freshet.storage.inquiries import snapshot
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 DAY_S = 86_400.0

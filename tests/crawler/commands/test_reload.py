@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from crawler.commands.main import app
-from storage.database import open_store, owner_of
+from freshet.crawler.commands.main import app
+from freshet.storage.database import open_store, owner_of
 
 
 async def test_who_writes_a_store_is_known(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import typer
 
-from crawler.commands import running
-from crawler.errors import CrawlError
-from storage.errors import StoreError
+from freshet.crawler.commands import running
+from freshet.crawler.errors import CrawlError
+from freshet.storage.errors import StoreError
 
 
 async def work(error: BaseException | None = None) -> str:

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from crawler.commands.serving import Parts, Service
-from crawler.pacing import Pacer
+from freshet.crawler.commands.serving import Parts, Service
+from freshet.crawler.pacing import Pacer
 
 
 @dataclass(slots=True)

@@ -9,15 +9,15 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 
-from crawler.commands.side_by_side import judging, side_by_side
-from crawler.errors import CrawlError
-from scheduler.counterfactual.captures import Captures
-from scheduler.counterfactual.comparing import compare, in_turn, rates
-from scheduler.counterfactual.running import Terms
-from scheduler.counterfactual.timeline import Timeline
-from scheduler.counterfactual.verdicts import Bench
-from scheduler.policy import PolicyError
-from scheduler.simulate.changes import ChangeTimes
+from freshet.crawler.commands.side_by_side import judging, side_by_side
+from freshet.crawler.errors import CrawlError
+from freshet.scheduler.counterfactual.captures import Captures
+from freshet.scheduler.counterfactual.comparing import compare, in_turn, rates
+from freshet.scheduler.counterfactual.running import Terms
+from freshet.scheduler.counterfactual.timeline import Timeline
+from freshet.scheduler.counterfactual.verdicts import Bench
+from freshet.scheduler.policy import PolicyError
+from freshet.scheduler.simulate.changes import ChangeTimes
 from tests.scheduler.counterfactual.archives import sampled
 
 DAYS = 40.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from crawler.commands.spending import spent
-from storage.outlooks import Spending
+from freshet.crawler.commands.spending import spent
+from freshet.storage.outlooks import Spending
 
 
 def moments(*columns: tuple[float, int, float, int, float]) -> list[Spending]:

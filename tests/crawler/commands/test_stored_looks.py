@@ -8,18 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.commands.stored_looks import outcome_of, played_of, robots_of
-from crawler.network.fetch import Accept
-from crawler.robots.directives import parse_directives
-from storage.looks import Look, LookPage, SeenVersion
-from storage.records import (
-    FetchResult,
-    Outcome,
-    RobotsRecord,
-    RobotsStanding,
-    Role,
-    Validators,
-)
+from freshet.crawler.commands.stored_looks import outcome_of, played_of, robots_of
+from freshet.crawler.network.fetch import Accept
+from freshet.crawler.robots.directives import parse_directives
+from freshet.storage.host_state import RobotsRecord
+from freshet.storage.looks import Look, LookPage, SeenVersion
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome, RobotsStanding, Role
 
 AT = 1_800_000_000.0
 PAGE = LookPage("http://a.test/x", "http://a.test/x?utm_source=y", Role.PAGE, 3, 1, "http://a.test")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crawler.commands.timing import Timed
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Beliefs, Refresher
-from scheduler.sources import Rows
+from freshet.crawler.commands.timing import Timed
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Beliefs, Refresher
+from freshet.scheduler.sources import Rows
 
 
 class Inner:

@@ -5,8 +5,8 @@ import doctest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.comparison import alignment
-from crawler.comparison.alignment import Change, align, counts
+from freshet.crawler.comparison import alignment
+from freshet.crawler.comparison.alignment import Change, align, counts
 
 TEXTS = st.lists(
     st.sampled_from(["a", "b", "c d e", "c d f", "c x f", "one two three four", "one two six four"])

@@ -2,9 +2,9 @@
 
 import doctest
 
-from crawler.comparison import summary
-from crawler.comparison.alignment import align
-from crawler.comparison.summary import in_numbers, in_one_line
+from freshet.crawler.comparison import summary
+from freshet.crawler.comparison.alignment import align
+from freshet.crawler.comparison.summary import in_numbers, in_one_line
 
 
 def test_the_example_holds() -> None:

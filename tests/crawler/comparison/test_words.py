@@ -5,8 +5,8 @@ import doctest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.comparison import words
-from crawler.comparison.words import compare_words, shared_words, words_of
+from freshet.crawler.comparison import words
+from freshet.crawler.comparison.words import compare_words, shared_words, words_of
 
 WORDS = st.lists(st.sampled_from(["a", "bee", "10.99", ",", "日本", " ", "x_y"]), max_size=12).map(
     " ".join

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crawler.detection.change import Verdict
-from crawler.detection.judging import judge_blocks
-from crawler.detection.memory import PageMemory, PageRecord
-from crawler.detection.sketch import Sketch, sketch
-from crawler.detection.templates import HostRun
-from storage.records import Amendment, Kind, Rung
+from freshet.crawler.detection.change import Verdict
+from freshet.crawler.detection.judging import judge_blocks
+from freshet.crawler.detection.memory import PageMemory, PageRecord
+from freshet.crawler.detection.sketch import Sketch, sketch
+from freshet.crawler.detection.templates import HostRun
+from freshet.storage.corrections import Amendment
+from freshet.storage.words import Kind, Rung
 
 #: Where blocks stand that a test does not place.
 PROSE = [f"Paragraph {n} of a text that stays as it is." for n in range(8)]

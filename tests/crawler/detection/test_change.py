@@ -1,7 +1,8 @@
 """The ladder of change detection."""
 
-from crawler.detection.change import NOT_MODIFIED, Verdict, judge_body, judge_text
-from storage.records import Digests, Kind, Rung
+from freshet.crawler.detection.change import NOT_MODIFIED, Verdict, judge_body, judge_text
+from freshet.storage.records import Digests
+from freshet.storage.words import Kind, Rung
 
 KNOWN = Digests(b"body", b"text")
 

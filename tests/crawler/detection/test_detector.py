@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from crawler.detection.change import Verdict
-from crawler.detection.detector import SAMPLE_PAGES, Detection, Detector, Recall
-from crawler.detection.memory import PageMemory
-from crawler.detection.sketch import sketch
-from storage.records import Digests, DueUrl, Kind, PageHistory, Rung
+from freshet.crawler.detection.change import Verdict
+from freshet.crawler.detection.detector import SAMPLE_PAGES, Detection, Detector, Recall
+from freshet.crawler.detection.memory import PageMemory
+from freshet.crawler.detection.sketch import sketch
+from freshet.storage.records import Digests, DueUrl, PageHistory
+from freshet.storage.words import Kind, Rung
 
 URL = "https://a.example/"
 OLD = [f"Paragraph {n} of some prose." for n in range(10)]

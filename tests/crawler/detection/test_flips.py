@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.detection.flips import WINDOW, Presence
+from freshet.crawler.detection.flips import FLIP_WINDOW, Presence
 
 
 def alternates(visits: str) -> bool:
@@ -33,8 +33,8 @@ def test_what_came_twice_within_the_window_alternates(visits: str, expected: boo
 
 
 def test_what_was_always_or_never_there_is_forgotten() -> None:
-    assert Presence.of_come().after(present=True, visits=WINDOW).forgotten
-    assert Presence.of_gone().after(present=False, visits=WINDOW).forgotten
+    assert Presence.of_come().after(present=True, visits=FLIP_WINDOW).forgotten
+    assert Presence.of_gone().after(present=False, visits=FLIP_WINDOW).forgotten
     assert not Presence.of_come().forgotten
     assert not Presence.of_gone().now
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.detection.change import Verdict
-from crawler.detection.judging import judge_blocks
-from crawler.detection.memory import PageRecord
-from crawler.detection.sketch import sketch
-from crawler.detection.templates import HostRun, Template
-from storage.records import Kind, Rung
+from freshet.crawler.detection.change import Verdict
+from freshet.crawler.detection.judging import judge_blocks
+from freshet.crawler.detection.memory import PageRecord
+from freshet.crawler.detection.sketch import sketch
+from freshet.crawler.detection.templates import HostRun, Template
+from freshet.storage.words import Kind, Rung
 from tests.crawler.detection.pages_over_time import PROSE, Page, sketch_of
 
 CHANGED, UNCHANGED = Kind.CHANGED, Kind.UNCHANGED

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.detection.flips import Presence
-from crawler.detection.layout import Item
-from crawler.detection.memory import (
+from freshet.crawler.detection.flips import Presence
+from freshet.crawler.detection.layout import Item
+from freshet.crawler.detection.memory import (
     MOST_DELTAS,
     MOST_ITEMS,
     Delta,
@@ -14,9 +14,10 @@ from crawler.detection.memory import (
     PageRecord,
     bounded,
 )
-from crawler.detection.sketch import sketch
-from crawler.detection.volatility import SlotHistory
-from storage.records import Kind, PageHistory
+from freshet.crawler.detection.sketch import sketch
+from freshet.crawler.detection.volatility import SlotHistory
+from freshet.storage.records import PageHistory
+from freshet.storage.words import Kind
 
 U64 = st.integers(0, 2**64 - 1)
 SLOTS = st.tuples(U64, st.integers(-500, 500))

@@ -9,7 +9,7 @@ from datasketch import MinHash, MinHashLSH
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.detection.near_duplicates import (
+from freshet.crawler.detection.near_duplicates import (
     BUCKET_SIZE,
     LEAST_SHINGLES,
     Banding,
@@ -19,7 +19,7 @@ from crawler.detection.near_duplicates import (
     optimal_banding,
     same,
 )
-from crawler.detection.sketch import PERMUTATIONS, Resemblance, Sketch, sketch
+from freshet.crawler.detection.sketch import PERMUTATIONS, Resemblance, Sketch, sketch
 
 BANDING = Banding(9, 14)
 WORDS = [f"word{i}" for i in range(3_000)]

@@ -9,7 +9,7 @@ from datasketch import MinHash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.detection.sketch import (
+from freshet.crawler.detection.sketch import (
     PERMUTATIONS,
     Resemblance,
     Sketch,
@@ -19,7 +19,7 @@ from crawler.detection.sketch import (
     sketch,
     text_digest,
 )
-from crawler.detection.word_hashes import Words32
+from freshet.crawler.detection.word_hashes import Words32
 
 BLOCKS = st.lists(st.text(max_size=60), max_size=8)
 WORDS = [f"word{i}" for i in range(2_000)]

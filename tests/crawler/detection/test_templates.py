@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from crawler.detection.layout import Item
-from crawler.detection.memory import Delta, PageMemory, PageRecord
-from crawler.detection.templates import (
+from freshet.crawler.detection.layout import Item
+from freshet.crawler.detection.memory import Delta, PageMemory, PageRecord
+from freshet.crawler.detection.templates import (
     Correction,
     HostRun,
     PageDeltas,
@@ -17,8 +17,8 @@ from crawler.detection.templates import (
     frame_items,
     settled,
 )
-from crawler.detection.volatility import SlotHistory
-from storage.records import Kind
+from freshet.crawler.detection.volatility import SlotHistory
+from freshet.storage.words import Kind
 from tests.crawler.detection.pages_over_time import sketch_of
 
 CHANGED, UNCHANGED = Kind.CHANGED, Kind.UNCHANGED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.detection.variants import Variant, variant
+from freshet.crawler.detection.variants import Variant, variant
 
 PAGE = "https://a.example/news/storm"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.detection.volatility import (
+from freshet.crawler.detection.volatility import (
     STREAK,
     STREAK_AGAINST_THE_SITE,
     WINDOW,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.importing import changedetection
-from crawler.importing.entries import Site, Skipped, Unreadable
+from freshet.crawler.importing import changedetection
+from freshet.crawler.importing.entries import Site, Skipped, Unreadable
 
 UUID = "6c2c7b1e-0d4c-4bb5-8d0e-0a1b2c3d4e5f"
 OTHER = "7d3d8c2f-1e5d-4cc6-9e1f-1b2c3d4e5f60"

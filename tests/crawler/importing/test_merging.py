@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.admission.sites import read_sites
-from crawler.importing.entries import Entry, Site, Skipped, Unreadable
-from crawler.importing.merging import merged, page
-from crawler.urls import canonical
+from freshet.crawler.admission.sites import read_sites
+from freshet.crawler.importing.entries import Entry, Site, Skipped, Unreadable
+from freshet.crawler.importing.merging import merged, page
+from freshet.crawler.urls import canonical
 
 NAMES = st.text(max_size=40) | st.sampled_from(
     ["url, site", "#", 'a "b', "x\n# y", "\x1b[31m", ","]

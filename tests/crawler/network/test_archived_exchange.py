@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from crawler.network.fetch import Accept, FetchLimits
-from storage.records import Outcome
+from freshet.crawler.network.fetch import Accept, FetchLimits
+from freshet.storage.words import Outcome
 from tests.crawler.network.hostile_server import closes, page, repeats, sends
 from tests.crawler.network.test_fetch import AGENT, exchange
 

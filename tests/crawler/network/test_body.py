@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.network.body import Body, Intake, Pace
-from crawler.network.decoding import CorruptBody
-from crawler.network.transport import Unfetched
-from storage.records import Outcome
+from freshet.crawler.network.body import Body, Intake, Pace
+from freshet.crawler.network.decoding import CorruptBody
+from freshet.crawler.network.transport import Unfetched
+from freshet.storage.words import Outcome
 
 KIB = 1024
 

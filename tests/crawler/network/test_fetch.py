@@ -16,10 +16,11 @@ import uvloop
 import zstandard
 from aiohttp.abc import ResolveResult
 
-from crawler.network.addresses import AddressGuard
-from crawler.network.fetch import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
-from crawler.network.resolver import CachingResolver, DnsLimits
-from storage.records import FetchResult, Outcome, Validators
+from freshet.crawler.network.addresses import AddressGuard
+from freshet.crawler.network.fetch import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
+from freshet.crawler.network.resolver import CachingResolver, DnsLimits
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
 from tests.crawler.network.dns_server import SERVFAIL, name_server
 from tests.crawler.network.hostile_server import (
     CERTIFICATE,
@@ -520,7 +521,7 @@ async def test_what_nobody_foresaw_is_a_logged_result(caplog: pytest.LogCaptureF
         result = await fetcher.fetch(Request("http://shop.example/"))
     assert (result.reason, result.detail) == ("internal", "ZeroDivisionError('surprise')")
     (record,) = caplog.records
-    assert (record.name, record.levelno) == ("crawler.network.fetch", logging.ERROR)
+    assert (record.name, record.levelno) == ("freshet.crawler.network.fetch", logging.ERROR)
 
 
 async def test_an_endless_body_does_not_hold_up_other_hosts() -> None:

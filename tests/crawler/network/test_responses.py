@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.network.responses import judge, looks_binary, media_type, parse_date, parse_retry_after
-from storage.records import Outcome
+from freshet.crawler.network.responses import (
+    judge,
+    looks_binary,
+    media_type,
+    parse_date,
+    parse_retry_after,
+)
+from freshet.storage.words import Outcome
 
 URL = "https://example.org/a/b?c"
 NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110

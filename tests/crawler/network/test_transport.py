@@ -6,10 +6,15 @@ from ipaddress import ip_network
 import aiohttp
 import pytest
 
-from crawler.network.addresses import AddressGuard
-from crawler.network.decoding import CorruptBody, UnsupportedCoding
-from crawler.network.resolver import CachingResolver
-from crawler.network.transport import AddressRefused, Unfetched, guarded_connector, own_failures
+from freshet.crawler.network.addresses import AddressGuard
+from freshet.crawler.network.decoding import CorruptBody, UnsupportedCoding
+from freshet.crawler.network.resolver import CachingResolver
+from freshet.crawler.network.transport import (
+    AddressRefused,
+    Unfetched,
+    guarded_connector,
+    own_failures,
+)
 
 
 async def connect(guard: AddressGuard, host: str, address: str = "") -> None:

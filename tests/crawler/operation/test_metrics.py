@@ -9,22 +9,12 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from crawler.operation.metrics import Figures, MeasuredFreshness, Metrics
-from crawler.operation.vitality import State
-from storage.records import (
-    Acknowledged,
-    CappedLane,
-    DueUrl,
-    HostState,
-    Kind,
-    Observation,
-    Outlook,
-    RobotsRecord,
-    RobotsStanding,
-    RobotsVisit,
-    Role,
-    Visit,
-)
+from freshet.crawler.operation.metrics import Figures, MeasuredFreshness, Metrics
+from freshet.crawler.operation.vitality import State
+from freshet.storage.host_state import HostState, RobotsRecord
+from freshet.storage.outlook import CappedLane, Outlook
+from freshet.storage.records import Acknowledged, DueUrl, Observation, RobotsVisit, Visit
+from freshet.storage.words import Kind, RobotsStanding, Role
 
 OUTLOOK = Outlook(
     5e8, 4e8, 100.0, "greedy_index", 50.0, 1.0, 9, 7, 2, 1, 0.25, 0.3, None, (1, 2, 3, 4, 5), 0.0,

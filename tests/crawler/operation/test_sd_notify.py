@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.operation.sd_notify import NotifySocket
+from freshet.crawler.operation.sd_notify import NotifySocket
 
 PROCESS = 42
 

@@ -3,9 +3,9 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.parsing.blocks import ROOT, BlockKind, Blocks, below, kind_of
-from crawler.parsing.main_text import main_text, plain_text
-from crawler.parsing.markup import read
+from freshet.crawler.parsing.blocks import ROOT, BlockKind, Blocks, below, kind_of
+from freshet.crawler.parsing.main_text import main_text, plain_text
+from freshet.crawler.parsing.markup import read
 
 
 def blocks(markup: str) -> Blocks:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.parsing.feeds import MAX_FEED_BYTES, read_feed
-from storage.records import Links
+from freshet.crawler.parsing.feeds import MAX_FEED_BYTES, read_feed
+from freshet.storage.targets import Links
 
 URL = "https://h.example/blog/feed.xml"
 

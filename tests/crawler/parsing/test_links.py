@@ -3,9 +3,9 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.parsing.links import LinkColumns, page_links
-from crawler.parsing.markup import read
-from storage.records import Links
+from freshet.crawler.parsing.links import LinkColumns, page_links
+from freshet.crawler.parsing.markup import read
+from freshet.storage.targets import Links
 
 BASE = "https://h.example/docs/page.html"
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from crawler.parsing import quarantine
-from crawler.parsing.feeds import Feed
-from crawler.parsing.page import ParsedPage, parse
-from crawler.parsing.quarantine import Parser, Unparsable
-from storage.records import Links
+from freshet.crawler.parsing import quarantine
+from freshet.crawler.parsing.feeds import Feed
+from freshet.crawler.parsing.page import ParsedPage, parse
+from freshet.crawler.parsing.quarantine import Parser, Unparsable
+from freshet.storage.targets import Links
 
 URL = "https://h.example/"
 SMALL = b"<title>Small</title><a href=x>x</a>"

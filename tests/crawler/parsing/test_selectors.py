@@ -3,9 +3,9 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.parsing.main_text import main_text
-from crawler.parsing.markup import read
-from crawler.parsing.selectors import NO_HINTS, SelectorHints, SiteHints
+from freshet.crawler.parsing.main_text import main_text
+from freshet.crawler.parsing.markup import read
+from freshet.crawler.parsing.selectors import NO_HINTS, SelectorHints, SiteHints
 
 PAGE = """<div class=price><p>12.50 EUR</p><p class=seen>Seen by 12</p></div>
 <main><p>Some words of the main element.</p><p class=seen>and Seen by 12 more</p></main>

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.politeness.lanes import Answer, Lane, PolitenessRules, answer_of, back_off_s
-from storage.records import HostState
+from freshet.crawler.politeness.lanes import Answer, Lane, PolitenessRules, answer_of, back_off_s
+from freshet.storage.host_state import HostState
 
 RULES = PolitenessRules()
 NOON = 1_800_000_000.0

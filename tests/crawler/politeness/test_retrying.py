@@ -7,9 +7,10 @@ from random import Random
 
 import pytest
 
-from crawler.politeness.lanes import PolitenessRules
-from crawler.politeness.retrying import Retrying
-from storage.records import DueUrl, FetchResult, Kind, Outcome, Role, Visit
+from freshet.crawler.politeness.lanes import PolitenessRules
+from freshet.crawler.politeness.retrying import FailureRetries
+from freshet.storage.records import DueUrl, FetchResult, Visit
+from freshet.storage.words import Kind, Outcome, Role
 
 NOON = 1_800_000_000.0
 URL = "https://a.example/"
@@ -18,7 +19,7 @@ DUE = DueUrl(7, URL, URL, host_id=1, due_at=0.0)
 
 def visit(status: int | None, reason: str, due: DueUrl = DUE, attempts: int = 3) -> Visit:
     result = FetchResult(URL, Outcome.FAILED, NOON - 1, 1.0, status, reason, "in words")
-    return Retrying(PolitenessRules(), attempts, Random(0)).visit(due, result, NOON)
+    return FailureRetries(PolitenessRules(), attempts, Random(0)).visit(due, result, NOON)
 
 
 @pytest.mark.parametrize(

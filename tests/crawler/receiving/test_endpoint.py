@@ -10,30 +10,23 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from crawler.admission.admitting import Admission, AdmissionRules
-from crawler.admission.scope import Scope, ScopeKind
-from crawler.admission.traps import TrapLimits
-from crawler.calling import Calls
-from crawler.errands import CallErrand
-from crawler.parsing.quarantine import Parser
-from crawler.receiving.bulletins import Bulletins
-from crawler.receiving.endpoint import Endpoint, Pushed, Reply
-from crawler.receiving.hints import Hints
-from crawler.receiving.inbox import Inbox
-from crawler.receiving.leases import LeaseRules, Leases
-from crawler.receiving.pinging import Pinging
-from crawler.receiving.refusals import Refusals
-from crawler.receiving.subscriber import Subscriber
-from storage.records import (
-    Acknowledged,
-    Advertised,
-    Announcement,
-    Entry,
-    FetchResult,
-    Outcome,
-    Subscription,
-    SubscriptionNoted,
-)
+from freshet.crawler.admission.admitting import Admission, AdmissionRules
+from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.traps import TrapLimits
+from freshet.crawler.calling import Calls
+from freshet.crawler.errands import CallErrand
+from freshet.crawler.parsing.quarantine import Parser
+from freshet.crawler.receiving.bulletins import Bulletins
+from freshet.crawler.receiving.endpoint import Endpoint, Pushed, Reply
+from freshet.crawler.receiving.hints import Hints
+from freshet.crawler.receiving.inbox import Inbox
+from freshet.crawler.receiving.leases import LeaseRules, Leases
+from freshet.crawler.receiving.pinging import Pinging
+from freshet.crawler.receiving.refusals import Refusals
+from freshet.crawler.receiving.subscriber import Subscriber
+from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult
+from freshet.storage.subscribing import Advertised, Subscription, SubscriptionNoted
+from freshet.storage.words import Outcome
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 
 KEY = "0a1b2c3d"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.parsing.feeds import read_feed
-from crawler.parsing.page import parse
-from crawler.receiving.hub_links import advertised
-from storage.records import Advertised
+from freshet.crawler.parsing.feeds import read_feed
+from freshet.crawler.parsing.page import parse
+from freshet.crawler.receiving.hub_links import advertised
+from freshet.storage.subscribing import Advertised
 
 URL = "https://a.example/feed"
 

@@ -10,10 +10,10 @@ from ipaddress import ip_network
 
 import pytest
 
-from crawler.errors import CrawlError
-from crawler.receiving.endpoint import Pushed, Reply
-from crawler.receiving.listener import Listener
-from crawler.receiving.refusals import Refusals
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.receiving.endpoint import Pushed, Reply
+from freshet.crawler.receiving.listener import Listener
+from freshet.crawler.receiving.refusals import Refusals
 
 
 @dataclass(slots=True)

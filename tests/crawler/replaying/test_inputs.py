@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from crawler.errors import CrawlError
-from crawler.replaying.captures import Flaw
-from crawler.replaying.inputs import ArchiveFile, CaptureList, inputs_of
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.replaying.captures import Flaw
+from freshet.crawler.replaying.inputs import ArchiveFile, CaptureList, inputs_of
 from tests.crawler.replaying.archives import Read, gzipped, page
 
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.errors import CrawlError
-from crawler.replaying.captures import ArchivedExchange, ArchiveInfo, CaptureKind, Flaw
-from crawler.replaying.inputs import inputs_of
-from crawler.replaying.order import Order
-from crawler.replaying.reading import Reading
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.replaying.captures import ArchivedExchange, ArchiveInfo, CaptureKind, Flaw
+from freshet.crawler.replaying.inputs import inputs_of
+from freshet.crawler.replaying.order import Order
+from freshet.crawler.replaying.reading import Reading
 from tests.crawler.replaying.archives import (
     OK,
     Read,

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.network.fetch import Accept
-from crawler.network.responses import RawHeaders
-from crawler.replaying.captures import ArchivedExchange, CaptureKind, Facts, Position
-from crawler.replaying.messages import facts_of, header_lines, unchunked, warc_time
-from crawler.replaying.results import accept_of, fetch_result, is_ours
-from storage.records import FetchResult, Outcome
+from freshet.crawler.network.fetch import Accept
+from freshet.crawler.network.responses import RawHeaders
+from freshet.crawler.replaying.captures import ArchivedExchange, CaptureKind, Facts, Position
+from freshet.crawler.replaying.messages import facts_of, header_lines, unchunked, warc_time
+from freshet.crawler.replaying.results import accept_of, fetch_result, is_ours
+from freshet.storage.records import FetchResult
+from freshet.storage.words import Outcome
 
 HTML = ((b"Content-Type", b"text/html"),)
 MAX_BYTES = 10_000

@@ -6,9 +6,10 @@ from random import Random
 
 import pytest
 
-from crawler.politeness.lanes import PolitenessRules
-from crawler.robots.book import Bar, RobotsBook, RobotsRules
-from storage.records import Host, RobotsRecord, RobotsStanding
+from freshet.crawler.politeness.lanes import PolitenessRules
+from freshet.crawler.robots.book import Bar, RobotsBook, RobotsRules
+from freshet.storage.host_state import Host, RobotsRecord
+from freshet.storage.words import RobotsStanding
 
 DAY_S = 86_400.0
 NOON = 1_800_000_000.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.robots.robots_txt import (
+from freshet.crawler.robots.robots_txt import (
     DAY_S,
     LIMIT_BYTES,
     Verdict,
@@ -20,7 +20,8 @@ from crawler.robots.robots_txt import (
     parse,
     standing,
 )
-from storage.records import RobotsRecord, RobotsStanding
+from freshet.storage.host_state import RobotsRecord
+from freshet.storage.words import RobotsStanding
 
 RFC_CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "robots_rfc_cases.json").read_text("utf-8")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.admission.admitting import Admission, AdmissionRules
-from crawler.admission.scope import Scope, ScopeKind
-from crawler.admission.traps import TrapLimits
-from crawler.signals.discovery import FEEDS_SHAPE, WELL_KNOWN_FEEDS, Discovery, header_feeds
-from storage.records import DueUrl, Role, Targets
+from freshet.crawler.admission.admitting import Admission, AdmissionRules
+from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.traps import TrapLimits
+from freshet.crawler.signals.discovery import FEEDS_SHAPE, WELL_KNOWN_FEEDS, Discovery, header_feeds
+from freshet.storage.records import DueUrl
+from freshet.storage.targets import Targets
+from freshet.storage.words import Role
 
 SITE = "https://a.example"
 

@@ -8,21 +8,12 @@ from email.utils import formatdate
 
 import pytest
 
-from crawler.signals.claiming import Complaints, claimed
-from crawler.signals.headers import etag_moved, text_moved, times_of
-from crawler.signals.hearing import Hearing
-from storage.records import (
-    Claim,
-    ClaimKind,
-    DueUrl,
-    FetchResult,
-    Kind,
-    Observation,
-    Outcome,
-    Role,
-    Validators,
-    Visit,
-)
+from freshet.crawler.signals.claiming import Complaints, claimed
+from freshet.crawler.signals.headers import etag_moved, text_moved, times_of
+from freshet.crawler.signals.hearing import Hearing
+from freshet.storage.records import DueUrl, FetchResult, Observation, Validators, Visit
+from freshet.storage.signals import Claim, ClaimKind
+from freshet.storage.words import Kind, Outcome, Role
 
 NOW = 1_800_000_000.0
 HOUR_S = 3_600.0

@@ -9,16 +9,18 @@ from random import Random
 
 import pytest
 
-from crawler.admission.admitting import Admission, AdmissionRules
-from crawler.admission.scope import Scope, ScopeKind
-from crawler.admission.traps import TrapLimits
-from crawler.parsing.feeds import read_feed
-from crawler.parsing.sitemaps import SitemapLimits
-from crawler.politeness.lanes import PolitenessRules
-from crawler.robots.book import RobotsBook, RobotsRules
-from crawler.signals.claiming import Complaints
-from crawler.signals.listings import Listing, Listings
-from storage.records import Claim, DueUrl, Role
+from freshet.crawler.admission.admitting import Admission, AdmissionRules
+from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.traps import TrapLimits
+from freshet.crawler.parsing.feeds import read_feed
+from freshet.crawler.parsing.sitemaps import SitemapLimits
+from freshet.crawler.politeness.lanes import PolitenessRules
+from freshet.crawler.robots.book import RobotsBook, RobotsRules
+from freshet.crawler.signals.claiming import Complaints
+from freshet.crawler.signals.listings import Listing, Listings
+from freshet.storage.records import DueUrl
+from freshet.storage.signals import Claim
+from freshet.storage.words import Role
 
 SITE = "https://a.example"
 DUE = DueUrl(1, f"{SITE}/sitemap.xml", f"{SITE}/sitemap.xml", 1, 0.0, role=Role.SITEMAP)

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from ada_url import join_url
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.robots.robots_txt import parse as parse_robots
-from crawler.synthetic_web.addresses import Addresses
-from crawler.synthetic_web.answers import Answer, Ask
-from crawler.synthetic_web.conditional import UNCONDITIONAL, Conditions
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.responder import Responder
-from crawler.synthetic_web.site import without_utm
-from crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.robots.robots_txt import parse as parse_robots
+from freshet.crawler.synthetic_web.addresses import Addresses
+from freshet.crawler.synthetic_web.answers import Answer, Ask
+from freshet.crawler.synthetic_web.conditional import UNCONDITIONAL, Conditions
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.responder import Responder
+from freshet.crawler.synthetic_web.site import without_utm
+from freshet.crawler.synthetic_web.web import SyntheticWeb
 
 
 def responder_for(web: SyntheticWeb, port: int = 80) -> Responder:

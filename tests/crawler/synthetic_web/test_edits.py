@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.synthetic_web.chance import generator
-from crawler.synthetic_web.content import BlockKind, EditKind, Form
-from crawler.synthetic_web.edits import FIGURE_MIX, PROSE_MIX, Blocks, compose, plan, revise
-from crawler.synthetic_web.languages import ENGLISH, GERMAN, JAPANESE, Language
+from freshet.crawler.synthetic_web.chance import generator
+from freshet.crawler.synthetic_web.content import BlockKind, EditKind, Form
+from freshet.crawler.synthetic_web.edits import FIGURE_MIX, PROSE_MIX, Blocks, compose, plan, revise
+from freshet.crawler.synthetic_web.languages import ENGLISH, GERMAN, JAPANESE, Language
 
 LANGUAGES = st.sampled_from([ENGLISH, GERMAN, JAPANESE])
 

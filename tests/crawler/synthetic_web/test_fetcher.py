@@ -2,15 +2,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from crawler.network.addresses import AddressGuard
-from crawler.network.fetch import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
-from crawler.network.resolver import CachingResolver
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.clock import WebClock
-from crawler.synthetic_web.fetcher import SyntheticFetcher
-from crawler.synthetic_web.presets import showcase
-from crawler.synthetic_web.server import WebServer, serve
-from storage.records import FetchResult, Outcome, Validators
+from freshet.crawler.network.addresses import AddressGuard
+from freshet.crawler.network.fetch import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
+from freshet.crawler.network.resolver import CachingResolver
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.clock import WebClock
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.presets import showcase
+from freshet.crawler.synthetic_web.server import WebServer, serve
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
 
 WEB = showcase()
 

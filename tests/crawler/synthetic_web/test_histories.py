@@ -1,6 +1,6 @@
-from crawler.synthetic_web.content import Form, Link, Place, Revision, version_at
-from crawler.synthetic_web.histories import Entry, Listing, Story
-from crawler.synthetic_web.languages import ENGLISH
+from freshet.crawler.synthetic_web.content import Form, Link, Place, Revision, version_at
+from freshet.crawler.synthetic_web.histories import Entry, Listing, Story
+from freshet.crawler.synthetic_web.languages import ENGLISH
 
 EDITS = (Revision(10.0, Form.WORD), Revision(20.0, Form.REWRITE), Revision(30.0, Form.WORD))
 

@@ -2,8 +2,8 @@ from collections import Counter
 
 import pytest
 
-from crawler.synthetic_web.chance import generator
-from crawler.synthetic_web.languages import ENGLISH, GERMAN, JAPANESE, RUSSIAN, Language
+from freshet.crawler.synthetic_web.chance import generator
+from freshet.crawler.synthetic_web.languages import ENGLISH, GERMAN, JAPANESE, RUSSIAN, Language
 
 LANGUAGES = [ENGLISH, GERMAN, JAPANESE, RUSSIAN]
 

@@ -1,6 +1,6 @@
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.noise import Slot, Template, noise
-from crawler.synthetic_web.resources import UTF_8, Encoding
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.noise import Slot, Template, noise
+from freshet.crawler.synthetic_web.resources import UTF_8, Encoding
 
 PLACE = Place("site", "/")
 

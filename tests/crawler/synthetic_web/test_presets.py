@@ -2,8 +2,15 @@ from collections import Counter
 
 import pytest
 
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.presets import START_AT, WebSpec, mixed, newsroom, plain, showcase
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.presets import (
+    START_AT,
+    WebSpec,
+    mixed,
+    newsroom,
+    plain,
+    showcase,
+)
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
 

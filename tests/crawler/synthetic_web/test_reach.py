@@ -1,9 +1,9 @@
 import pytest
 
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.presets import WebSpec, mixed, showcase
-from crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.presets import WebSpec, mixed, showcase
+from freshet.crawler.synthetic_web.web import SyntheticWeb
 from tests.crawler.synthetic_web.browsing import NaiveCrawl, get, responder_for
 
 

@@ -1,10 +1,10 @@
 import pytest
 
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.conditional import Conditions
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.presets import START_AT, plain, showcase
-from crawler.synthetic_web.responder import Responder
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.conditional import Conditions
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.presets import START_AT, plain, showcase
+from freshet.crawler.synthetic_web.responder import Responder
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
 WEB = showcase()

@@ -5,11 +5,11 @@ from itertools import pairwise
 import aiohttp
 import pytest
 
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.clock import WebClock
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.presets import plain, showcase
-from crawler.synthetic_web.server import Exchange, Placement, WebServer, serve
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.clock import WebClock
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.presets import plain, showcase
+from freshet.crawler.synthetic_web.server import Exchange, Placement, WebServer, serve
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
 WEB = showcase()

@@ -1,7 +1,7 @@
 import pytest
 
-from crawler.synthetic_web.resources import Fault, File, Manifest, Resource
-from crawler.synthetic_web.site import Site, Trap, without_utm
+from freshet.crawler.synthetic_web.resources import Fault, File, Manifest, Resource
+from freshet.crawler.synthetic_web.site import Site, Trap, without_utm
 
 
 @pytest.mark.parametrize(

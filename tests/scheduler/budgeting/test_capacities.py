@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.budgeting import capacities
-from scheduler.budgeting.capacities import in_proportion
+from freshet.scheduler.budgeting import capacities
+from freshet.scheduler.budgeting.capacities import in_proportion
 
 
 def test_the_example_in_the_documentation_is_right() -> None:

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.budgeting.allocation import Hosts
-from scheduler.budgeting.every_kth_change import whole_changes
-from scheduler.sources import SourceTable
+from freshet.scheduler.budgeting.allocation import Hosts
+from freshet.scheduler.budgeting.every_kth_change import whole_changes
+from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import host_totals
 
 TOLD = {"complete_observations": np.array([True, True])}

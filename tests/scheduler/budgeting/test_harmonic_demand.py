@@ -6,9 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from scheduler.arguments import Floats
-from scheduler.budgeting import harmonic_demand
-from scheduler.budgeting.harmonic_demand import HarmonicDemand, spending_loop
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.budgeting import harmonic_demand
+from freshet.scheduler.budgeting.harmonic_demand import HarmonicDemand, spending_loop
 
 SEEDS = st.integers(0, 2**32 - 1)
 EXPONENTS = st.floats(-6, 6)

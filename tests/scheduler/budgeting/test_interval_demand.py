@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import lambertw
 
-from scheduler.budgeting import interval_demand
-from scheduler.budgeting.interval_demand import IntervalDemand, changes_at
+from freshet.scheduler.budgeting import interval_demand
+from freshet.scheduler.budgeting.interval_demand import IntervalDemand, changes_at
 
 
 def left_side(x: float) -> Decimal:

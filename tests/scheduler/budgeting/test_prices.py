@@ -5,9 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.arguments import Floats
-from scheduler.budgeting import prices
-from scheduler.budgeting.prices import Spending, Step, clearing_prices, root_step, smooth_step
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.budgeting import prices
+from freshet.scheduler.budgeting.prices import (
+    Spending,
+    Step,
+    clearing_prices,
+    root_step,
+    smooth_step,
+)
 
 MAGNITUDES = st.floats(-12, 12).map(lambda exponent: 10.0**exponent)
 

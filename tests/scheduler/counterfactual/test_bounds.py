@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.counterfactual.bounds import AGE, BINARY, COUNTED, HARMONIC, Looked, bill
-from scheduler.counterfactual.captures import GONE, Captures
-from scheduler.counterfactual.timeline import Timeline
-from scheduler.simulate.changes import ChangeTimes
-from scheduler.simulate.judging import Crawls, realised_costs
-from scheduler.sources import SourceTable
+from freshet.scheduler.counterfactual.bounds import AGE, BINARY, COUNTED, HARMONIC, Looked, bill
+from freshet.scheduler.counterfactual.captures import GONE, Captures
+from freshet.scheduler.counterfactual.timeline import Timeline
+from freshet.scheduler.simulate.changes import ChangeTimes
+from freshet.scheduler.simulate.judging import Crawls, realised_costs
+from freshet.scheduler.sources import SourceTable
 from tests.scheduler.counterfactual.archives import complete, one_page
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.counterfactual.captures import FAILED, GONE, Captures
-from scheduler.counterfactual.timeline import Timeline
+from freshet.scheduler.counterfactual.captures import FAILED, GONE, Captures
+from freshet.scheduler.counterfactual.timeline import Timeline
 from tests.scheduler.counterfactual.archives import one_page
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.counterfactual.bounds import Looked, bill
-from scheduler.counterfactual.captures import Captures
-from scheduler.counterfactual.clairvoyant import least_cost
-from scheduler.counterfactual.timeline import Timeline
+from freshet.scheduler.counterfactual.bounds import Looked, bill
+from freshet.scheduler.counterfactual.captures import Captures
+from freshet.scheduler.counterfactual.clairvoyant import least_cost
+from freshet.scheduler.counterfactual.timeline import Timeline
 
 DAYS = 4
 #: A day's capture, or none, for each of the days.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.counterfactual.comparing import compare
-from scheduler.counterfactual.running import Terms
-from scheduler.policy import PolicyError
-from scheduler.simulate.changes import ChangeTimes
+from freshet.scheduler.counterfactual.comparing import compare
+from freshet.scheduler.counterfactual.running import Terms
+from freshet.scheduler.policy import PolicyError
+from freshet.scheduler.simulate.changes import ChangeTimes
 from tests.scheduler.counterfactual.archives import complete, sampled
 
 DAYS = 120.0

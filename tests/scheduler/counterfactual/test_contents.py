@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.counterfactual.captures import FAILED, GONE
-from scheduler.counterfactual.contents import contents_of
-from storage.records import KINDS, Kind
+from freshet.scheduler.counterfactual.captures import FAILED, GONE
+from freshet.scheduler.counterfactual.contents import contents_of
+from freshet.storage.words import KINDS, Kind
 
 
 def contents(*visits: tuple[int, Kind, int]) -> list[int]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.arguments import Floats
-from scheduler.counterfactual import running
-from scheduler.counterfactual.askers import Asker, asker_of
-from scheduler.counterfactual.captures import FAILED, GONE, Captures
-from scheduler.counterfactual.running import Asks, Terms
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Beliefs
-from scheduler.simulate.changes import ChangeTimes
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.counterfactual import running
+from freshet.scheduler.counterfactual.askers import Asker, asker_of
+from freshet.scheduler.counterfactual.captures import FAILED, GONE, Captures
+from freshet.scheduler.counterfactual.running import Asks, Terms
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Beliefs
+from freshet.scheduler.simulate.changes import ChangeTimes
+from freshet.scheduler.sources import Rows
 from tests.scheduler.counterfactual.archives import one_page, sampled
 
 

@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from scheduler.discovery.past import Past
-from scheduler.discovery.reveals import Reveals, from_rows
+from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.discovery.reveals import Reveals, from_rows
 
 Sets = Sequence[frozenset[int]]
 

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from scheduler.arguments import Ints
-from scheduler.discovery.algorithms import ALGORITHMS
-from scheduler.discovery.bandit import Bandit, told_bandit
-from scheduler.discovery.cliq_1 import cliq_1
-from scheduler.discovery.cliq_win import cliq_win
-from scheduler.discovery.cov import cov
-from scheduler.discovery.hindsight import judged
-from scheduler.discovery.limits import historical_limit
-from scheduler.discovery.od_1 import od_1
-from scheduler.discovery.od_win import od_win
-from scheduler.discovery.past import Past
-from scheduler.discovery.reveals import Reveals
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.discovery.algorithms import ALGORITHMS
+from freshet.scheduler.discovery.bandit import Bandit, told_bandit
+from freshet.scheduler.discovery.cliq_1 import cliq_1
+from freshet.scheduler.discovery.cliq_win import cliq_win
+from freshet.scheduler.discovery.cov import cov
+from freshet.scheduler.discovery.hindsight import judged
+from freshet.scheduler.discovery.limits import historical_limit
+from freshet.scheduler.discovery.od_1 import od_1
+from freshet.scheduler.discovery.od_win import od_win
+from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.discovery.reveals import Reveals
 from tests.scheduler.discovery.graphs import Sets, pasts, reveals
 
 

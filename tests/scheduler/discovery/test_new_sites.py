@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.discovery.new_sites import SiteSightings
-from scheduler.discovery.sightings import Sightings
+from freshet.scheduler.discovery.new_sites import SiteSightings
+from freshet.scheduler.discovery.sightings import Sightings
 
 #: Pages and sites of a drawn history; all pages are looked at at times 0, 1 and 2.
 PAGES, SITES = 5, 4

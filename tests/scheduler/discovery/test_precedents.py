@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.discovery.precedents import NEWEST, Precedents, Standing
+from freshet.scheduler.discovery.precedents import NEWEST, Precedents, Standing
 
 NOW = 40.0
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.discovery.reveals import reveals_of
+from freshet.scheduler.discovery.reveals import reveals_of
 from tests.scheduler.discovery.graphs import Sets, graphs, reached, reveals
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import gamma, poisson
 
-from scheduler.ephemeral import arrivals
-from scheduler.ephemeral.arrivals import PRIOR_DAYS, PRIOR_ITEMS, Arrivals
+from freshet.scheduler.ephemeral import arrivals
+from freshet.scheduler.ephemeral.arrivals import PRIOR_DAYS, PRIOR_ITEMS, Arrivals
 
 LONG = 1e12
 

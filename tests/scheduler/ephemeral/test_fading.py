@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from scheduler.arguments import Floats
-from scheduler.ephemeral import fading
-from scheduler.ephemeral.fading import PRIOR_CLICKS, Fading, Worth, exposure
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.ephemeral import fading
+from freshet.scheduler.ephemeral.fading import PRIOR_CLICKS, Fading, Worth, exposure
 
 
 def test_the_examples_in_the_documentation_are_right() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.ephemeral.joint_plan import FadingSources, JointPlan, joint_plan
-from scheduler.freshness import harmonic_cost
-from scheduler.planning import rate_plan
-from scheduler.policies import whittle
-from scheduler.policy import CrawlPlan
-from scheduler.sources import SourceTable
+from freshet.scheduler.ephemeral.joint_plan import FadingSources, JointPlan, joint_plan
+from freshet.scheduler.freshness import harmonic_cost
+from freshet.scheduler.planning import rate_plan
+from freshet.scheduler.policies import whittle
+from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.sources import SourceTable
 
 RNG = np.random.default_rng(1)
 TABLE = SourceTable.of(RNG.uniform(0.5, 2, 30), np.exp(RNG.normal(-2, 1, 30)))

@@ -3,12 +3,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.ephemeral.baselines import BestSources, GreedyExpected, GreedyObserved, RoundRobin
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from scheduler.ephemeral.index_policies import WhittleByAge, WhittleByState
-from scheduler.ephemeral.periods import PeriodPolicy, run
-from scheduler.ephemeral.relaxed import relaxed
-from scheduler.ephemeral.static_frequencies import StaticFrequencies, static_frequencies
+from freshet.scheduler.ephemeral.baselines import (
+    BestSources,
+    GreedyExpected,
+    GreedyObserved,
+    RoundRobin,
+)
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler.ephemeral.index_policies import WhittleByAge, WhittleByState
+from freshet.scheduler.ephemeral.periods import PeriodPolicy, run
+from freshet.scheduler.ephemeral.relaxed import relaxed
+from freshet.scheduler.ephemeral.static_frequencies import StaticFrequencies, static_frequencies
 from tests.scheduler.ephemeral.tables import TABLE_1, sources
 
 

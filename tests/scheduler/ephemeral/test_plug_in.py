@@ -3,11 +3,11 @@ import math
 import numpy as np
 import pytest
 
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from scheduler.ephemeral.index_policies import WhittleByAge
-from scheduler.ephemeral.periods import Seen, run
-from scheduler.ephemeral.plug_in import PlugIn
-from scheduler.ephemeral.simulated_items import Items, Told, Watched
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler.ephemeral.index_policies import WhittleByAge
+from freshet.scheduler.ephemeral.periods import Seen, run
+from freshet.scheduler.ephemeral.plug_in import PlugIn
+from freshet.scheduler.ephemeral.simulated_items import Items, Told, Watched
 from tests.scheduler.ephemeral.tables import TABLE_1, random_sources
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from scheduler.estimators import by_name
-from scheduler.estimators.estimator import Estimator
+from freshet.scheduler.estimators import by_name
+from freshet.scheduler.estimators.estimator import Estimator
 
 
 @pytest.mark.parametrize("name", by_name.ESTIMATORS)

@@ -4,8 +4,11 @@ import re
 import numpy as np
 import pytest
 
-from scheduler.estimators import complete_observations
-from scheduler.estimators.complete_observations import estimate, estimate_many
+from freshet.scheduler.estimators import complete_observations
+from freshet.scheduler.estimators.complete_observations import (
+    estimate_complete,
+    estimate_many_complete,
+)
 
 
 def test_the_example_in_the_text_is_right() -> None:
@@ -13,18 +16,20 @@ def test_the_example_in_the_text_is_right() -> None:
 
 
 def test_a_source_without_a_change_has_a_rate_above_zero() -> None:
-    assert estimate(0, 9.5) == 0.05
+    assert estimate_complete(0, 9.5) == 0.05
 
 
 def test_without_smoothing_it_is_the_number_of_changes_by_the_days() -> None:
-    assert estimate_many([3, 0], [2.0, 1.0], smoothing=0).tolist() == [1.5, 0.0]
+    assert estimate_many_complete([3, 0], [2.0, 1.0], smoothing=0).tolist() == [1.5, 0.0]
 
 
 def test_the_estimate_converges_to_the_rate() -> None:
     rng = np.random.default_rng(1)
     rate = np.array([0.02, 0.3, 6.0])
     days = np.full(3, 1e6)
-    np.testing.assert_allclose(estimate_many(rng.poisson(rate * days), days), rate, rtol=0.03)
+    np.testing.assert_allclose(
+        estimate_many_complete(rng.poisson(rate * days), days), rate, rtol=0.03
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,4 +46,4 @@ def test_bad_input_is_told(
     changes: list[int], days: list[float], smoothing: float, message: str
 ) -> None:
     with pytest.raises(ValueError, match="^" + re.escape(message)):
-        estimate_many(changes, days, smoothing=smoothing)
+        estimate_many_complete(changes, days, smoothing=smoothing)

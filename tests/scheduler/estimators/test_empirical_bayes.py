@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from scheduler.arguments import Floats
-from scheduler.estimators import empirical_bayes, rate_grid
-from scheduler.estimators.empirical_bayes import EmpiricalBayes
-from scheduler.estimators.estimator import Evidence
-from scheduler.estimators.poisson_mle import PoissonMle
-from scheduler.estimators.population_prior import BROAD
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.estimators import empirical_bayes, rate_grid
+from freshet.scheduler.estimators.empirical_bayes import EmpiricalBayes
+from freshet.scheduler.estimators.estimator import Evidence
+from freshet.scheduler.estimators.poisson_mle import PoissonMle
+from freshet.scheduler.estimators.population_prior import BROAD
 
 #: Not enough evidence for a first fit of the prior.
 FEW = Evidence.of(

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.estimators.histories import Histories, evidence_of
-from storage.records import KINDS, Kind
+from freshet.scheduler.estimators.histories import Histories, evidence_of
+from freshet.storage.words import KINDS, Kind
 
 DAY = 86_400.0
 

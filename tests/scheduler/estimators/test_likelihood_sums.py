@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.estimators import rate_grid
-from scheduler.estimators.estimator import Evidence
-from scheduler.estimators.likelihood_sums import CHUNK, LikelihoodSums
+from freshet.scheduler.estimators import rate_grid
+from freshet.scheduler.estimators.estimator import Evidence
+from freshet.scheduler.estimators.likelihood_sums import CHUNK, LikelihoodSums
 
 SOURCES = 3
 PIECE = st.tuples(

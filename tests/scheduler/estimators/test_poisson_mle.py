@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from scheduler.arguments import Bools, Floats
-from scheduler.estimators import complete_observations, poisson_mle
-from scheduler.estimators.estimator import Evidence
-from scheduler.estimators.poisson_mle import PoissonMle, estimate, estimate_many
-from scheduler.sources import Rows
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.estimators import complete_observations, poisson_mle
+from freshet.scheduler.estimators.estimator import Evidence
+from freshet.scheduler.estimators.poisson_mle import PoissonMle, estimate, estimate_many
+from freshet.scheduler.sources import Rows
 
 HISTORY = st.lists(st.tuples(st.floats(1e-4, 1e4), st.booleans()), max_size=12)
 
@@ -180,7 +180,7 @@ def test_counted_changes_are_changed_intervals_of_no_length() -> None:
 def test_sources_of_complete_observations_have_the_estimate_of_equation_11() -> None:
     learner = PoissonMle(2, smoothing=0.25)
     learner.observe(Evidence.of([1, 1], [4, 6], [4, 2], [3, 0], counted=[True, True]))
-    expected = complete_observations.estimate(3, 6.0, smoothing=0.25)
+    expected = complete_observations.estimate_complete(3, 6.0, smoothing=0.25)
     assert learner.change_rate().tolist() == pytest.approx([math.log(2) / 0.25, expected])
 
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.arguments import Floats
-from scheduler.estimators import population_prior, rate_grid
-from scheduler.estimators.population_prior import BROAD
-from scheduler.estimators.rate_grid import HATS, LOG_RATES
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.estimators import population_prior, rate_grid
+from freshet.scheduler.estimators.population_prior import BROAD
+from freshet.scheduler.estimators.rate_grid import HATS, LOG_RATES
 
 
 def hat_likelihood(rng: np.random.Generator, rates: Floats, days: float) -> Floats:

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from scheduler.arguments import Floats
-from scheduler.estimators import rate_grid
-from scheduler.estimators.rate_grid import FINE, HATS, INTERPOLATION, LOG_RATES
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.estimators import rate_grid
+from freshet.scheduler.estimators.rate_grid import FINE, HATS, INTERPOLATION, LOG_RATES
 
 NOTHING = np.zeros((1, rate_grid.POINTS))
 

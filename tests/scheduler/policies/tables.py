@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from scheduler.arguments import Floats
-from scheduler.sources import SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.sources import SourceTable
 
 BUDGETS = st.floats(1e-3, 1e3)
 

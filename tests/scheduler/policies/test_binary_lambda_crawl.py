@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from scipy.optimize import minimize
 
-from scheduler.freshness import binary_cost
-from scheduler.policies import binary_lambda_crawl
-from scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
-from scheduler.sources import SourceTable
+from freshet.scheduler.freshness import binary_cost
+from freshet.scheduler.policies import binary_lambda_crawl
+from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
+from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 
 

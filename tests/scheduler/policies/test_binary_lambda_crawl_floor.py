@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.freshness import plan_costs
-from scheduler.policies import binary_lambda_crawl_floor
-from scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
-from scheduler.policies.binary_lambda_crawl_floor import BinaryLambdaCrawlFloor
-from scheduler.sources import SourceTable
+from freshet.scheduler.freshness import plan_costs
+from freshet.scheduler.policies import binary_lambda_crawl_floor
+from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
+from freshet.scheduler.policies.binary_lambda_crawl_floor import BinaryLambdaCrawlFloor
+from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 
 SHARES = st.floats(0.0, 0.95)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from scheduler.policies import change_rate
-from scheduler.policies.change_rate import ChangeRateCrawl
-from scheduler.sources import SourceTable
+from freshet.scheduler.policies import change_rate
+from freshet.scheduler.policies.change_rate import ChangeRateCrawl
+from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scheduler import policy
-from scheduler.conformance import Objective, verify
+from freshet.scheduler import policy
+from freshet.scheduler.conformance import Objective, verify
 
 OPTIMAL: dict[str, Objective] = {
     "binary_lambda_crawl": "binary",

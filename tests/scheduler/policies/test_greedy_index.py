@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from scheduler.policies import greedy_index
-from scheduler.policies.greedy_index import GreedyIndex, stale_share
-from scheduler.sources import SourceTable
+from freshet.scheduler.policies import greedy_index
+from freshet.scheduler.policies.greedy_index import GreedyIndex, stale_share
+from freshet.scheduler.sources import SourceTable
 
 
 def test_the_examples_in_the_documentation_are_right() -> None:

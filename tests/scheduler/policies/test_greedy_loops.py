@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policies.greedy_index_binary import GreedyIndexBinary
-from scheduler.policies.greedy_loops import binary_loop, harmonic_loop, valuation
-from scheduler.policies.noisy_signal_index import NoisySignalIndex
-from scheduler.policy import IndexPolicy
-from scheduler.sources import SourceTable
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policies.greedy_index_binary import GreedyIndexBinary
+from freshet.scheduler.policies.greedy_loops import binary_loop, harmonic_loop, valuation
+from freshet.scheduler.policies.noisy_signal_index import NoisySignalIndex
+from freshet.scheduler.policy import IndexPolicy
+from freshet.scheduler.sources import SourceTable
 
 MANY = 30_000
 

@@ -6,14 +6,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from scheduler.arguments import Bools, Floats
-from scheduler.budgeting.allocation import Hosts
-from scheduler.budgeting.harmonic_demand import HarmonicDemand
-from scheduler.freshness import harmonic_cost, plan_costs
-from scheduler.policies import lambda_crawl
-from scheduler.policies.lambda_crawl import LambdaCrawl, optimum, solve
-from scheduler.policy import CrawlPlan
-from scheduler.sources import SourceTable, hosts_of
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.budgeting.allocation import Hosts
+from freshet.scheduler.budgeting.harmonic_demand import HarmonicDemand
+from freshet.scheduler.freshness import harmonic_cost, plan_costs
+from freshet.scheduler.policies import lambda_crawl
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, optimum, solve
+from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.sources import SourceTable, hosts_of
 from tests.scheduler.algorithm_3 import algorithm_1, algorithm_2, algorithm_3
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 

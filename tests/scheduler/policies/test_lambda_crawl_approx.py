@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from scheduler.freshness import plan_costs
-from scheduler.policies import lambda_crawl_approx
-from scheduler.policies.lambda_crawl import LambdaCrawl
-from scheduler.policies.lambda_crawl_approx import LambdaCrawlApprox
-from scheduler.sources import SourceTable
+from freshet.scheduler.freshness import plan_costs
+from freshet.scheduler.policies import lambda_crawl_approx
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
+from freshet.scheduler.policies.lambda_crawl_approx import LambdaCrawlApprox
+from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 
 

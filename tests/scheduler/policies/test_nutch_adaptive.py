@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.policies import nutch_adaptive
-from scheduler.policies.nutch_adaptive import NutchAdaptive
-from scheduler.policy import IntervalPolicy, Pace, Revisit
+from freshet.scheduler.policies import nutch_adaptive
+from freshet.scheduler.policies.nutch_adaptive import NutchAdaptive
+from freshet.scheduler.policy import IntervalPolicy, Pace, Revisit
 
 DAYS = st.floats(1e-3, 1e4)
 

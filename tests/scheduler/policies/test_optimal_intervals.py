@@ -6,12 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from scheduler.freshness import harmonic_cost, plan_costs
-from scheduler.policies import optimal_intervals
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policies.lambda_crawl import LambdaCrawl
-from scheduler.policies.optimal_intervals import OptimalIntervals, interval_at, relaxed_bound
-from scheduler.sources import SourceTable
+from freshet.scheduler.freshness import harmonic_cost, plan_costs
+from freshet.scheduler.policies import optimal_intervals
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
+from freshet.scheduler.policies.optimal_intervals import (
+    OptimalIntervals,
+    interval_at,
+    relaxed_bound,
+)
+from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.policies import stormcrawler_adaptive
-from scheduler.policies.stormcrawler_adaptive import StormCrawlerAdaptive
-from scheduler.policy import IntervalPolicy, Pace, Revisit
+from freshet.scheduler.policies import stormcrawler_adaptive
+from freshet.scheduler.policies.stormcrawler_adaptive import StormCrawlerAdaptive
+from freshet.scheduler.policy import IntervalPolicy, Pace, Revisit
 
 
 def test_the_example_in_the_documentation_is_right() -> None:

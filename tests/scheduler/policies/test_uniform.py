@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from scheduler.policies import uniform
-from scheduler.policies.uniform import UniformCrawl
-from scheduler.sources import SourceTable
+from freshet.scheduler.policies import uniform
+from freshet.scheduler.policies.uniform import UniformCrawl
+from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 
 

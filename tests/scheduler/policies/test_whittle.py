@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.arguments import Floats
-from scheduler.policies import whittle
-from scheduler.policies.whittle import elapsed_at, index, index_after, index_at, utility_after
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.policies import whittle
+from freshet.scheduler.policies.whittle import (
+    elapsed_at,
+    index,
+    index_after,
+    index_at,
+    utility_after,
+)
 
 TABLE_1 = (250.0, np.array([1.0, 0.7, 0.2, 0.08]), np.array([0.7, 0.35, 0.7, 0.21]))
 decays = st.floats(1e-3, 5)

@@ -11,23 +11,16 @@ from random import Random
 import numpy as np
 import pytest
 
-from scheduler.arguments import Ints
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.recrawl.agenda import RecrawlAgenda
-from scheduler.recrawl.by_index import ByIndex
-from scheduler.recrawl.ephemeral import Exchange
-from scheduler.recrawl.terms import Terms
-from storage.database import reading
-from storage.records import (
-    Acknowledged,
-    Churn,
-    Digests,
-    DueUrl,
-    Kind,
-    Observation,
-    Targets,
-    Visit,
-)
+from freshet.scheduler.arguments import Ints
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.recrawl.agenda import RecrawlAgenda
+from freshet.scheduler.recrawl.by_index import ByIndex
+from freshet.scheduler.recrawl.ephemeral import Exchange
+from freshet.scheduler.recrawl.terms import Terms
+from freshet.storage.database import reading
+from freshet.storage.records import Acknowledged, Digests, DueUrl, Observation, Visit
+from freshet.storage.targets import Churn, Targets
+from freshet.storage.words import Kind
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 

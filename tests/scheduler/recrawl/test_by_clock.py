@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.arguments import Floats
-from scheduler.harmonics import ein
-from scheduler.recrawl import by_clock
-from scheduler.recrawl.by_clock import ByClock
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.site_state import PAGE
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.harmonics import ein
+from freshet.scheduler.recrawl import by_clock
+from freshet.scheduler.recrawl.by_clock import ByClock
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.site_state import PAGE
 
 #: Page, days since the look before, and what it found.
 LOOKS = st.lists(

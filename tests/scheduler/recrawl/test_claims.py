@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.arguments import Floats
-from scheduler.recrawl.by_clock import ByClock
-from scheduler.recrawl.hearing import UNASKED, Hearing
-from scheduler.recrawl.listening import Listening
-from scheduler.recrawl.looks import Looks
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.recrawl.by_clock import ByClock
+from freshet.scheduler.recrawl.hearing import UNASKED, Hearing
+from freshet.scheduler.recrawl.listening import Listening
+from freshet.scheduler.recrawl.looks import Looks
 
 _PAGES = 60
 _PER_DAY = 12.0

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policies.lambda_crawl import LambdaCrawl
-from scheduler.policies.nutch_adaptive import NutchAdaptive
-from scheduler.recrawl import demand
-from scheduler.recrawl.demand import wanted
-from scheduler.sources import SourceTable
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
+from freshet.scheduler.policies.nutch_adaptive import NutchAdaptive
+from freshet.scheduler.recrawl import demand
+from freshet.scheduler.recrawl.demand import wanted
+from freshet.scheduler.sources import SourceTable
 
 
 def test_the_example_in_the_documentation_is_right() -> None:

@@ -8,11 +8,11 @@ from math import exp, inf, log, nan
 import numpy as np
 import pytest
 
-from scheduler.arguments import Bools, Floats
-from scheduler.recrawl.churning import Appearing
-from scheduler.recrawl.discovering import Discovering
-from scheduler.recrawl.ephemeral import Exchange, fading
-from scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.recrawl.churning import Appearing
+from freshet.scheduler.recrawl.discovering import Discovering
+from freshet.scheduler.recrawl.ephemeral import Exchange, fading
+from freshet.scheduler.recrawl.watchlist import Watchlist
 
 NOW = 10.0
 #: An item loses half of its worth in a quarter of a day.

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.harmonics import ein, harmonic_number
-from scheduler.recrawl import freshness
-from scheduler.recrawl.freshness import Estimate, staleness
+from freshet.scheduler.harmonics import ein, harmonic_number
+from freshet.scheduler.recrawl import freshness
+from freshet.scheduler.recrawl.freshness import Estimate, staleness
 
 DRAWS = st.lists(
     st.tuples(st.floats(0.01, 100), st.booleans(), st.floats(0, 50)), min_size=1, max_size=40

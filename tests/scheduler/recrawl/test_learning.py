@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.recrawl.learning import Learning
-from scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.learning import Learning
+from freshet.scheduler.recrawl.looks import Looks
 
 
 def looks(*, pages: int, days: int) -> Looks:

@@ -11,23 +11,17 @@ from random import Random
 import numpy as np
 import pytest
 
-from scheduler.arguments import Floats, Ints
-from scheduler.recrawl.agenda import RecrawlAgenda
-from scheduler.recrawl.hearing import Hearing
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Beliefs
-from scheduler.recrawl.terms import Terms
-from scheduler.sources import Rows
-from storage.database import reading
-from storage.records import (
-    Acknowledged,
-    Alias,
-    AliasKind,
-    DueUrl,
-    Kind,
-    Observation,
-    Visit,
-)
+from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.recrawl.agenda import RecrawlAgenda
+from freshet.scheduler.recrawl.hearing import Hearing
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Beliefs
+from freshet.scheduler.recrawl.terms import Terms
+from freshet.scheduler.sources import Rows
+from freshet.storage.database import reading
+from freshet.storage.records import Acknowledged, DueUrl, Observation, Visit
+from freshet.storage.targets import Alias
+from freshet.storage.words import AliasKind, Kind
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 DAY_S = 86_400.0

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.arguments import Floats
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policies.lambda_crawl import LambdaCrawl
-from scheduler.policies.optimal_intervals import OptimalIntervals
-from scheduler.policy import CrawlPlan
-from scheduler.recrawl.by_clock import ByClock
-from scheduler.recrawl.by_index import ByIndex
-from scheduler.recrawl.by_rate import ByRate
-from scheduler.recrawl.guarded import Guarded
-from scheduler.recrawl.learning import Learning
-from scheduler.recrawl.looks import Looks
-from scheduler.recrawl.refresher import Refresher
-from scheduler.sources import SourceTable
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
+from freshet.scheduler.policies.optimal_intervals import OptimalIntervals
+from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.recrawl.by_clock import ByClock
+from freshet.scheduler.recrawl.by_index import ByIndex
+from freshet.scheduler.recrawl.by_rate import ByRate
+from freshet.scheduler.recrawl.guarded import Guarded
+from freshet.scheduler.recrawl.learning import Learning
+from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.sources import SourceTable
 
 LOOKS = st.lists(
     st.tuples(st.integers(0, 3), st.floats(0.1, 5.0), st.sampled_from([True, False, None])),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.recrawl.sharing import NewPages, Sharing
-from scheduler.recrawl.window import Window
-from storage.records import DueUrl, Reason
+from freshet.scheduler.recrawl.sharing import NewPages, Sharing
+from freshet.scheduler.recrawl.window import Window
+from freshet.storage.records import DueUrl
+from freshet.storage.words import Reason
 
 
 def test_without_bounds_nothing_is_favoured() -> None:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.arguments import Floats
-from scheduler.compiling import compiled
-from scheduler.recrawl import attribution, site_clock
-from scheduler.recrawl.site_clock import REWRITTEN, Clock
+from freshet.scheduler.arguments import Floats
+from freshet.scheduler.compiling import compiled
+from freshet.scheduler.recrawl import attribution, site_clock
+from freshet.scheduler.recrawl.site_clock import REWRITTEN, Clock
 
 
 @compiled

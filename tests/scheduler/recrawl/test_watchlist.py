@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.recrawl.watchlist import Watchlist
-from storage.records import DueUrl, Kind, Observation, Visit
+from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.storage.records import DueUrl, Observation, Visit
+from freshet.storage.words import Kind
 
 DAY_S = 86_400.0
 

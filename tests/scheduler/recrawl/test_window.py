@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scheduler.recrawl.window import Window
-from storage.records import DueUrl
+from freshet.scheduler.recrawl.window import Window
+from freshet.storage.records import DueUrl
 
 
 def due(page_id: int, host_id: int) -> DueUrl:

@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.shortlists.front import Front
-from scheduler.shortlists.ranks import NOBODY
-from scheduler.shortlists.whole import Whole
-from scheduler.sources import SourceTable
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.shortlists.front import Front
+from freshet.scheduler.shortlists.ranks import NOBODY
+from freshet.scheduler.shortlists.whole import Whole
+from freshet.scheduler.sources import SourceTable
 
 
 def whole_of(n: int, *, noise: float = 0.0) -> Whole:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.shortlists import jitter
+from freshet.scheduler.shortlists import jitter
 
 
 def test_the_example_in_the_documentation_is_right() -> None:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from scheduler.shortlists.ranks import NOBODY, HeldBack, just_below, outranks
+from freshet.scheduler.shortlists.ranks import NOBODY, HeldBack, just_below, outranks
 
 
 def test_worth_decides_then_the_lower_row() -> None:

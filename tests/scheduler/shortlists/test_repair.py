@@ -5,14 +5,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.arguments import Bools, Floats
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.shortlists.front import Front
-from scheduler.shortlists.ranks import NOBODY, Rank
-from scheduler.shortlists.repair import Repair
-from scheduler.shortlists.shortlist import Shortlist
-from scheduler.shortlists.whole import Whole
-from scheduler.sources import SourceTable
+from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.shortlists.front import Front
+from freshet.scheduler.shortlists.ranks import NOBODY, Rank
+from freshet.scheduler.shortlists.repair import Repair
+from freshet.scheduler.shortlists.shortlist import Shortlist
+from freshet.scheduler.shortlists.whole import Whole
+from freshet.scheduler.sources import SourceTable
 
 HOSTS = 20
 

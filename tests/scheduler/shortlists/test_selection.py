@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.shortlists.ranks import outranks
-from scheduler.shortlists.selection import select
+from freshet.scheduler.shortlists.ranks import outranks
+from freshet.scheduler.shortlists.selection import select
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.booleans())

@@ -5,12 +5,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.arguments import Bools
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.shortlists.ranks import Rank, outranks
-from scheduler.shortlists.shortlist import Shortlist
-from scheduler.shortlists.whole import Whole
-from scheduler.sources import Rows, SourceTable
+from freshet.scheduler.arguments import Bools
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.shortlists.ranks import Rank, outranks
+from freshet.scheduler.shortlists.shortlist import Shortlist
+from freshet.scheduler.shortlists.whole import Whole
+from freshet.scheduler.sources import Rows, SourceTable
 
 HOSTS = 6
 

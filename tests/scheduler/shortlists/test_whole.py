@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.shortlists import jitter
-from scheduler.shortlists.whole import COLUMNS, Whole
-from scheduler.sources import SourceTable
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.shortlists import jitter
+from freshet.scheduler.shortlists.whole import COLUMNS, Whole
+from freshet.scheduler.sources import SourceTable
 
 
 def table_of(n: int) -> SourceTable:

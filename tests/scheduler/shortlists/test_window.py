@@ -1,4 +1,4 @@
-from scheduler.shortlists.window import Window
+from freshet.scheduler.shortlists.window import Window
 
 
 def test_the_first_windows_learn_the_pace_of_crawls() -> None:

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.simulate import changes
-from scheduler.simulate.changes import ChangeTimes, Drift, Together
-from scheduler.sources import SourceTable
+from freshet.scheduler.simulate import changes
+from freshet.scheduler.simulate.changes import ChangeTimes, Drift, Together
+from freshet.scheduler.sources import SourceTable
 
 SPECIFICATIONS = ["poisson", "bursts", "drift", "together", "bursts:mean_size=2,spread_days=0.1"]
 

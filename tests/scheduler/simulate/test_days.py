@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.simulate import days
-from scheduler.simulate.days import split, ticks
+from freshet.scheduler.simulate import days
+from freshet.scheduler.simulate.days import split, ticks
 
 
 def test_the_examples_in_the_documentation_are_right() -> None:

@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.policies.lambda_crawl import LambdaCrawl
-from scheduler.policies.optimal_intervals import relaxed_bound
-from scheduler.policies.uniform import UniformCrawl
-from scheduler.policy import CrawlPlan, PolicyError
-from scheduler.simulate.changes import Poisson
-from scheduler.simulate.experiment import Experiment, lambda_crawl_optimum, simulate
-from scheduler.simulate.populations import surrogate
-from scheduler.simulate.rate_runner import OverBudget
-from scheduler.simulate.world import World
-from scheduler.sources import SourceTable
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
+from freshet.scheduler.policies.optimal_intervals import relaxed_bound
+from freshet.scheduler.policies.uniform import UniformCrawl
+from freshet.scheduler.policy import CrawlPlan, PolicyError
+from freshet.scheduler.simulate.changes import Poisson
+from freshet.scheduler.simulate.experiment import Experiment, lambda_crawl_optimum, simulate
+from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.simulate.rate_runner import OverBudget
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import SourceTable
 
 N, BUDGET = 1_000, 200.0
 KINDS = ["lambda_crawl", "greedy_index", "nutch_adaptive"]

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from scheduler.estimators import by_name
-from scheduler.policies.greedy_index import GreedyIndex
-from scheduler.simulate import index_runner, stationary
-from scheduler.simulate.changes import Poisson
-from scheduler.simulate.learning import Learner
-from scheduler.simulate.world import World
-from scheduler.sources import SourceTable
+from freshet.scheduler.estimators import by_name
+from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.simulate import index_runner, stationary
+from freshet.scheduler.simulate.changes import Poisson
+from freshet.scheduler.simulate.learning import Learner
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import SourceTable
 
 
 def drawn(n: int = 120, days: float = 6.0) -> World:
@@ -22,7 +22,7 @@ def drawn(n: int = 120, days: float = 6.0) -> World:
 def test_there_is_one_crawl_every_budgeth_of_a_day() -> None:
     world = drawn()
     start = stationary.round_robin(world, 24.0, np.random.default_rng(2)).table
-    crawls = index_runner.run(GreedyIndex(), world, start, 24.0)
+    crawls = index_runner.run_index(GreedyIndex(), world, start, 24.0)
     np.testing.assert_allclose(np.diff(crawls.at), 1 / 24.0)
     assert len(crawls) == 24 * 6
 
@@ -30,7 +30,7 @@ def test_there_is_one_crawl_every_budgeth_of_a_day() -> None:
 def test_each_crawl_is_of_the_largest_index_with_the_signals_heard_until_then() -> None:
     world = drawn(n=40, days=3.0)
     start = stationary.round_robin(world, 10.0, np.random.default_rng(2)).table
-    crawls = index_runner.run(GreedyIndex(), world, start, 10.0)
+    crawls = index_runner.run_index(GreedyIndex(), world, start, 10.0)
     last_crawl, told = start.last_crawl.copy(), world.table.complete_observations
     for source, at in zip(crawls.source.tolist(), crawls.at.tolist(), strict=True):
         pending = world.changes.count(np.arange(40), last_crawl, np.full(40, at))
@@ -46,7 +46,7 @@ def test_what_was_given_is_left_as_it_was() -> None:
     world = drawn()
     start = stationary.round_robin(world, 24.0, np.random.default_rng(2)).table
     before = start.last_crawl.copy()
-    index_runner.run(GreedyIndex(), world, start, 24.0)
+    index_runner.run_index(GreedyIndex(), world, start, 24.0)
     assert start.last_crawl.tolist() == before.tolist()
 
 
@@ -55,7 +55,7 @@ def test_a_learner_sees_crawls_and_signals_only() -> None:
     world = drawn(n=200, days=8.0).blind()
     start = stationary.round_robin(world, 60.0, np.random.default_rng(2)).table
     learner = Learner(start, by_name.load("empirical_bayes", start.host))
-    crawls = index_runner.run(GreedyIndex(), world, start, 60.0, learner)
+    crawls = index_runner.run_index(GreedyIndex(), world, start, 60.0, learner)
     assert len(crawls) == 60 * 8
     learner.refresh()
     assert np.isfinite(learner.table.change_rate).all()
@@ -65,5 +65,5 @@ def test_progress_is_told_day_by_day() -> None:
     days: list[float] = []
     world = drawn(days=2.5)
     start = stationary.round_robin(world, 24.0, np.random.default_rng(2)).table
-    index_runner.run(GreedyIndex(), world, start, 24.0, progress=days.append)
+    index_runner.run_index(GreedyIndex(), world, start, 24.0, progress=days.append)
     assert days == pytest.approx([1.0, 2.0, 2.5])

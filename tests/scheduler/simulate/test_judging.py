@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.freshness import binary_costs, harmonic_costs
-from scheduler.harmonics import ein
-from scheduler.simulate.changes import ChangeTimes, Poisson
-from scheduler.simulate.judging import Crawls, expected_costs, realised_costs
-from scheduler.sources import SourceTable
+from freshet.scheduler.freshness import binary_costs, harmonic_costs
+from freshet.scheduler.harmonics import ein
+from freshet.scheduler.simulate.changes import ChangeTimes, Poisson
+from freshet.scheduler.simulate.judging import Crawls, expected_costs, realised_costs
+from freshet.scheduler.sources import SourceTable
 
 
 def times(columns: list[list[float]]) -> ChangeTimes:

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from scheduler.estimators import by_name
-from scheduler.simulate.changes import ChangeTimes
-from scheduler.simulate.judging import Crawls
-from scheduler.simulate.learning import Learner
-from scheduler.simulate.world import World
-from scheduler.sources import SourceTable
+from freshet.scheduler.estimators import by_name
+from freshet.scheduler.simulate.changes import ChangeTimes
+from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.simulate.learning import Learner
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import SourceTable
 
 
 def two_sources() -> World:

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from scheduler.freshness import plan_costs
-from scheduler.policies.lambda_crawl import LambdaCrawl
-from scheduler.simulate.populations import surrogate
+from freshet.scheduler.freshness import plan_costs
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
+from freshet.scheduler.simulate.populations import surrogate
 
 
 def test_the_surrogate_has_the_means_that_the_paper_prints() -> None:

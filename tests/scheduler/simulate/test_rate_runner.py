@@ -3,16 +3,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from scheduler.policies.lambda_crawl import LambdaCrawl
-from scheduler.policies.optimal_intervals import OptimalIntervals
-from scheduler.policies.uniform import UniformCrawl
-from scheduler.policy import CrawlPlan
-from scheduler.simulate import rate_runner, stationary
-from scheduler.simulate.changes import Poisson
-from scheduler.simulate.judging import Crawls
-from scheduler.simulate.rate_runner import OverBudget
-from scheduler.simulate.world import World
-from scheduler.sources import SourceTable
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
+from freshet.scheduler.policies.optimal_intervals import OptimalIntervals
+from freshet.scheduler.policies.uniform import UniformCrawl
+from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.simulate import rate_runner, stationary
+from freshet.scheduler.simulate.changes import Poisson
+from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.simulate.rate_runner import OverBudget
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import SourceTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def run(
     rng = np.random.default_rng(2)
     plan = policy.rates(world.table, budget)
     start = stationary.under_plan(world, plan, rng)
-    return plan, rate_runner.run(policy, world, start, budget, rng)
+    return plan, rate_runner.run_rates(policy, world, start, budget, rng)
 
 
 def test_poisson_crawls_come_at_their_rates_and_at_random() -> None:

@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from scheduler.ephemeral.utility_laws import UtilityLaw
-from scheduler.simulate.contenders import CONTENDERS
-from scheduler.simulate.news_sources import ITEMS, news_sources
-from scheduler.simulate.reaping import Harvest, budget_a_period, median_age, reap
+from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler.ephemeral.utility_laws import UtilityLaw
+from freshet.scheduler.simulate.contenders import CONTENDERS
+from freshet.scheduler.simulate.news_sources import ITEMS, news_sources
+from freshet.scheduler.simulate.reaping import Harvest, budget_a_period, median_age, reap
 from tests.scheduler.ephemeral.tables import TABLE_1
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from scheduler.policies.lambda_crawl import LambdaCrawl
-from scheduler.policies.nutch_adaptive import NutchAdaptive
-from scheduler.policies.optimal_intervals import OptimalIntervals
-from scheduler.simulate import stationary
-from scheduler.simulate.changes import Poisson
-from scheduler.simulate.world import World
-from scheduler.sources import SourceTable
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
+from freshet.scheduler.policies.nutch_adaptive import NutchAdaptive
+from freshet.scheduler.policies.optimal_intervals import OptimalIntervals
+from freshet.scheduler.simulate import stationary
+from freshet.scheduler.simulate.changes import Poisson
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import SourceTable
 
 
 def drawn(n: int = 4_000, *, complete: bool = False) -> World:

@@ -1,8 +1,8 @@
 import numpy as np
 
-from scheduler.simulate.changes import ChangeTimes, Poisson
-from scheduler.simulate.world import World
-from scheduler.sources import SourceTable
+from freshet.scheduler.simulate.changes import ChangeTimes, Poisson
+from freshet.scheduler.simulate.world import World
+from freshet.scheduler.sources import SourceTable
 
 
 def world() -> World:

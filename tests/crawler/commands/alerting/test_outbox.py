@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
-from config.outward import Alerts
-from crawler.alerts.delivery import Answer, Dispatch, Outcome
-from crawler.alerts.periods import Mode, Rhythm
-from crawler.clock import VirtualClock
-from crawler.commands.alerting.composing import Composing, stored_importances
-from crawler.commands.alerting.outbox import Outbox
-from crawler.commands.alerting.rules import Channel
-from crawler.commands.parsers import parser_of
-from storage import alert_messages
-from storage.alerts import AlertRule
-from storage.records import Kind
+from freshet.config.outward import Alerts
+from freshet.crawler.alerts.delivery import Answer, Dispatch, Outcome
+from freshet.crawler.alerts.periods import Mode, Rhythm
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.commands.alerting.composing import Composing, stored_importances
+from freshet.crawler.commands.alerting.outbox import Outbox
+from freshet.crawler.commands.alerting.rules import Channel
+from freshet.crawler.commands.parsers import parser_of
+from freshet.storage import alert_messages
+from freshet.storage.alerts import AlertRule
+from freshet.storage.words import Kind
 from tests.integration.quick import quick
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from crawler.commands.laboratory import tables
-from crawler.commands.main import app
+from freshet.crawler.commands.laboratory import tables
+from freshet.crawler.commands.main import app
 from tests.storage.small_store import SmallStore, small_store
 
 DAY_S = 86_400.0

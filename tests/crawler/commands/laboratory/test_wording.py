@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crawler.commands.laboratory import wording
-from crawler.commands.laboratory.wording import Proof
-from scheduler.counterfactual.comparing import compare
-from scheduler.counterfactual.running import Terms
-from scheduler.counterfactual.verdicts import Bounded, Verdict
+from freshet.crawler.commands.laboratory import wording
+from freshet.crawler.commands.laboratory.wording import Proof
+from freshet.scheduler.counterfactual.comparing import compare
+from freshet.scheduler.counterfactual.running import Terms
+from freshet.scheduler.counterfactual.verdicts import Bounded, Verdict
 from tests.scheduler.counterfactual.archives import one_page
 
 

@@ -1,7 +1,7 @@
 """The areas of a site."""
 
-from crawler.commands.sources.areas import Areas
-from scheduler.recrawl.site_clock import AREAS
+from freshet.crawler.commands.sources.areas import Areas
+from freshet.scheduler.recrawl.site_clock import AREAS
 
 ORIGIN = "https://a.example"
 

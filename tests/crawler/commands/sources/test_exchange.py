@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from config.loading import ConfigError, load
-from crawler.commands.sources.exchange import costs_of, exchange_of, relative_delays
-from scheduler.recrawl.ephemeral import Exchange
-from storage.records import Host, HostState
+from freshet.config.loading import ConfigError, load
+from freshet.crawler.commands.sources.exchange import costs_of, exchange_of, relative_delays
+from freshet.scheduler.recrawl.ephemeral import Exchange
+from freshet.storage.host_state import Host, HostState
 
 
 def host(delay_s: float | None) -> Host:

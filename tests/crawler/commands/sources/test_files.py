@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crawler.commands.sources import csv_files, files
-from crawler.commands.sources.columns import BadSources, Sources, UnusableFile
+from freshet.crawler.commands.sources import csv_files, files
+from freshet.crawler.commands.sources.columns import BadSources, Sources, UnusableFile
 
 NUMBER = "a finite number of at least 0"
 
@@ -242,7 +242,7 @@ def test_without_duckdb_one_line_says_what_to_install(
     path = parquet_file(tmp_path, "SELECT 'https://a.example/' AS url, 1 AS change_rate")
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        "crawler.commands.sources.parquet_files.find_spec",
+        "freshet.crawler.commands.sources.parquet_files.find_spec",
         lambda name: None if name == "duckdb" else found(name),
     )
     with pytest.raises(UnusableFile, match=r"pip install 'freshet\[parquet\]'"):

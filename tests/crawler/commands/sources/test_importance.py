@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from crawler.commands.sources.columns import numbered
-from crawler.commands.sources.importance import importances, shared
-from crawler.urls import origin
-from storage.records import StoredSeed
+from freshet.crawler.commands.sources.columns import numbered
+from freshet.crawler.commands.sources.importance import importances, shared
+from freshet.crawler.urls import origin
+from freshet.storage.records import StoredSeed
 
 
 def seed(url: str, importance: float, root_url: str | None = None) -> StoredSeed:

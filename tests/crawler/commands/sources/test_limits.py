@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.commands.sources.limits import limits_of
-from crawler.commands.sources.spacing import Spacing
-from storage.records import Host, HostState
+from freshet.crawler.commands.sources.limits import limits_of
+from freshet.crawler.commands.sources.spacing import Spacing
+from freshet.storage.host_state import Host, HostState
 
 
 def host(host_id: int, lane: str | None = None, delay_s: float = 1.0) -> Host:

@@ -7,9 +7,9 @@ from math import inf
 import numpy as np
 import pytest
 
-from config.loading import ConfigError, load
-from config.settings import PageRule
-from crawler.commands.sources.page_rules import terms
+from freshet.config.loading import ConfigError, load
+from freshet.config.settings import PageRule
+from freshet.crawler.commands.sources.page_rules import terms
 
 URLS = ["https://a.example/", "https://a.example/tag/x", "http://b.example/shop/tag/1?page=2"]
 

@@ -8,19 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from config.loading import load
-from config.settings import Daemon, Ephemeral, PageRule
-from crawler.commands.sources.columns import Sources
-from crawler.commands.sources.stored import (
+from freshet.config.loading import load
+from freshet.config.settings import Daemon, Ephemeral, PageRule
+from freshet.crawler.commands.sources.columns import Sources
+from freshet.crawler.commands.sources.stored import (
     Learning,
     lane_delays_s,
     read_history,
     sources_of,
 )
-from scheduler.estimators import poisson_mle
-from scheduler.estimators.by_name import ESTIMATORS
-from scheduler.estimators.empirical_bayes import EmpiricalBayes
-from scheduler.estimators.estimator import Evidence
+from freshet.scheduler.estimators import poisson_mle
+from freshet.scheduler.estimators.by_name import ESTIMATORS
+from freshet.scheduler.estimators.empirical_bayes import EmpiricalBayes
+from freshet.scheduler.estimators.estimator import Evidence
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 DAY_S = 86_400.0

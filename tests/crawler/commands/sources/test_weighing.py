@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from config.loading import load
-from config.settings import Daemon, PageRule
-from crawler.commands.sources.importance import Importance
-from crawler.commands.sources.weighing import Weighing, weigh
-from storage.database import reading
-from storage.records import StoredSeed
+from freshet.config.loading import load
+from freshet.config.settings import Daemon, PageRule
+from freshet.crawler.commands.sources.importance import Importance
+from freshet.crawler.commands.sources.weighing import Weighing, weigh
+from freshet.storage.database import reading
+from freshet.storage.records import StoredSeed
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 OTHER = "https://other.example"

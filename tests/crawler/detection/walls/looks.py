@@ -1,9 +1,9 @@
 """Looks at pages that the tests write as HTML."""
 
-from crawler.detection.sketch import sketch
-from crawler.detection.walls.look import PageLook
-from crawler.detection.walls.signs import read_signs
-from crawler.parsing.page import parse
+from freshet.crawler.detection.sketch import sketch
+from freshet.crawler.detection.walls.look import PageLook
+from freshet.crawler.detection.walls.signs import read_signs
+from freshet.crawler.parsing.page import parse
 
 HOST = "https://shop.example"
 

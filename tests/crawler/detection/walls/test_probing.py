@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.detection.walls.probing import probe_url
+from freshet.crawler.detection.walls.probing import probe_url
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.detection.sketch import sketch
-from crawler.detection.walls.look import PageLook
-from crawler.detection.walls.sieve import MOST_BYTES
-from crawler.detection.walls.signs import NO_SIGNS, read_signs
-from crawler.detection.walls.site import SiteWalls
-from crawler.parsing.blocks import Blocks
+from freshet.crawler.detection.sketch import sketch
+from freshet.crawler.detection.walls.look import PageLook
+from freshet.crawler.detection.walls.sieve import MOST_BYTES
+from freshet.crawler.detection.walls.signs import NO_SIGNS, read_signs
+from freshet.crawler.detection.walls.site import SiteWalls
+from freshet.crawler.parsing.blocks import Blocks
 from tests.crawler.detection.walls.looks import look_at
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.detection.sketch import sketch
-from crawler.detection.walls.likeness import Print
-from crawler.detection.walls.look import PageLook, WallKind, is_another_text
-from crawler.detection.walls.probing import HonestAnswer
-from crawler.detection.walls.site import PROBE_LASTS_S, Family, Probe, SiteWalls
+from freshet.crawler.detection.sketch import sketch
+from freshet.crawler.detection.walls.likeness import Print
+from freshet.crawler.detection.walls.look import PageLook, WallKind, is_another_text
+from freshet.crawler.detection.walls.probing import HonestAnswer
+from freshet.crawler.detection.walls.site import PROBE_LASTS_S, Family, Probe, SiteWalls
 from tests.crawler.detection.walls.looks import look_at
 
 AT = 1_790_000_000.0

@@ -2,9 +2,9 @@
 
 import pytest
 
-from crawler.detection.walls.judging import Standing, is_enough
-from crawler.detection.walls.look import PageLook, WallKind
-from crawler.detection.walls.weighing import weigh
+from freshet.crawler.detection.walls.judging import Standing, is_enough
+from freshet.crawler.detection.walls.look import PageLook, WallKind
+from freshet.crawler.detection.walls.weighing import weigh
 from tests.crawler.detection.walls.looks import look_at
 
 FILLER = (

@@ -2,7 +2,14 @@
 
 import pytest
 
-from crawler.detection.walls.words import Listener, cues, folded, languages, spoken, title_parts
+from freshet.crawler.detection.walls.words import (
+    Listener,
+    cues,
+    folded,
+    languages,
+    spoken,
+    title_parts,
+)
 
 
 def test_contractions_accents_and_punctuation_are_folded_away() -> None:

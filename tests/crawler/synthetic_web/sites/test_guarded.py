@@ -1,8 +1,8 @@
 import pytest
 
-from crawler.robots.robots_txt import parse
-from crawler.synthetic_web.presets import WebSpec
-from crawler.synthetic_web.sites.guarded import guarded
+from freshet.crawler.robots.robots_txt import parse
+from freshet.crawler.synthetic_web.presets import WebSpec
+from freshet.crawler.synthetic_web.sites.guarded import guarded
 
 SITE = guarded(WebSpec().plot("guarded", pages=14))
 ROBOTS = parse((SITE.robots or "").encode())

@@ -1,8 +1,8 @@
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.content import Content, Place
-from crawler.synthetic_web.presets import START_AT, WebSpec
-from crawler.synthetic_web.resources import Document
-from crawler.synthetic_web.sites.news import news
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.content import Content, Place
+from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
+from freshet.crawler.synthetic_web.resources import Document
+from freshet.crawler.synthetic_web.sites.news import news
 
 SITE = news(WebSpec(span_days=30).plot("news"))
 

@@ -2,14 +2,14 @@ from collections import Counter
 
 import pytest
 
-from crawler.synthetic_web.addresses import Addresses
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.manifests import manifest_bytes
-from crawler.synthetic_web.presets import START_AT, WebSpec
-from crawler.synthetic_web.resources import Document, Manifest
-from crawler.synthetic_web.sites.newsroom import newsroom
-from crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.addresses import Addresses
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.manifests import manifest_bytes
+from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
+from freshet.crawler.synthetic_web.resources import Document, Manifest
+from freshet.crawler.synthetic_web.sites.newsroom import newsroom
+from freshet.crawler.synthetic_web.web import SyntheticWeb
 
 SPEC = WebSpec(span_days=20)
 SITE = newsroom(SPEC.plot("courier"), 40)

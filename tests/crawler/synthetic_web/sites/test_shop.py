@@ -1,11 +1,11 @@
 from collections import Counter
 
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.content import Form
-from crawler.synthetic_web.presets import START_AT, WebSpec
-from crawler.synthetic_web.resources import Document
-from crawler.synthetic_web.sites.shop import shop
-from crawler.synthetic_web.truth import Truth
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.content import Form
+from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
+from freshet.crawler.synthetic_web.resources import Document
+from freshet.crawler.synthetic_web.sites.shop import shop
+from freshet.crawler.synthetic_web.truth import Truth
 
 SITE = shop(WebSpec().plot("shop"))
 TRUTH = Truth({"shop": SITE})

@@ -1,10 +1,10 @@
 from collections import Counter
 
-from crawler.synthetic_web.chance import DAY_S
-from crawler.synthetic_web.content import EditKind
-from crawler.synthetic_web.presets import START_AT, WebSpec
-from crawler.synthetic_web.sites.wiki import RATES_PER_DAY, wiki
-from crawler.synthetic_web.truth import Truth
+from freshet.crawler.synthetic_web.chance import DAY_S
+from freshet.crawler.synthetic_web.content import EditKind
+from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
+from freshet.crawler.synthetic_web.sites.wiki import RATES_PER_DAY, wiki
+from freshet.crawler.synthetic_web.truth import Truth
 
 SITE = wiki(WebSpec().plot("wiki"))
 TRUTH = Truth({"wiki": SITE})

@@ -2,11 +2,11 @@ import pytest
 from ada_url import join_url
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.synthetic_web.content import Place
-from crawler.synthetic_web.presets import START_AT, WebSpec
-from crawler.synthetic_web.resources import Document
-from crawler.synthetic_web.sites.zoo import zoo
-from crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
+from freshet.crawler.synthetic_web.resources import Document
+from freshet.crawler.synthetic_web.sites.zoo import zoo
+from freshet.crawler.synthetic_web.web import SyntheticWeb
 from tests.crawler.synthetic_web.browsing import get, hrefs, main_text, responder_for
 
 SITE = zoo(WebSpec().plot("zoo"))

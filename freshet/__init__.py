@@ -1,0 +1,1 @@
+"""Freshet: the web crawler that knows when to come back."""
