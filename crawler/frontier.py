@@ -28,7 +28,7 @@ from freshet.crawler.errands import (
 )
 from freshet.crawler.politeness.lanes import Answer, Lane, PolitenessRules
 from freshet.crawler.robots.book import RobotsBook
-from freshet.storage.host_state import Host, HostState
+from freshet.storage.entries import Host, HostState
 from freshet.storage.records import Agenda, DueUrl
 
 

@@ -30,6 +30,7 @@ from freshet.crawler.signals.hearing import Hearing
 from freshet.crawler.signals.listings import Listing, Listings
 from freshet.crawler.urls import canonical, is_http
 from freshet.crawler.vetting import Vetted, Vetting
+from freshet.storage.entries import Advertised, ClaimKind
 from freshet.storage.records import (
     Capture,
     Digests,
@@ -40,8 +41,6 @@ from freshet.storage.records import (
     Validators,
     Visit,
 )
-from freshet.storage.signals import ClaimKind
-from freshet.storage.subscribing import Advertised
 from freshet.storage.words import AliasKind, Kind, Outcome, Role, Rung
 
 

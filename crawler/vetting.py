@@ -22,7 +22,7 @@ from freshet.crawler.detection.walls.signs import read_signs
 from freshet.crawler.detection.walls.site import MOST_PENDING, SiteWalls
 from freshet.crawler.parsing.page import ParsedPage, is_plain
 from freshet.crawler.parsing.quarantine import Parser, Unparsable
-from freshet.storage.corrections import Retraction
+from freshet.storage.entries import Retraction
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 from freshet.storage.words import Outcome
 

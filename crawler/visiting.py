@@ -23,7 +23,7 @@ from freshet.crawler.robots.book import Bar, RobotsBook, RobotsRules
 from freshet.crawler.robots.robots_txt import cut_at_line_end, standing
 from freshet.crawler.signals.discovery import Discovery
 from freshet.crawler.urls import canonical, is_http, resolve
-from freshet.storage.host_state import RobotsRecord
+from freshet.storage.entries import Called, RobotsRecord
 from freshet.storage.records import (
     DueUrl,
     Entry,
@@ -31,10 +31,9 @@ from freshet.storage.records import (
     Observation,
     Probed,
     RobotsVisit,
+    Targets,
     Visit,
 )
-from freshet.storage.subscribing import Called
-from freshet.storage.targets import Targets
 from freshet.storage.words import Kind, Outcome, RobotsStanding, Role
 
 log = logging.getLogger(__name__)

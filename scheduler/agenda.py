@@ -12,8 +12,8 @@ from heapq import heapify, heappop, heappush
 
 import aiosqlite
 
-from freshet.storage import frontier, hosts
 from freshet.storage.records import Acknowledged, DueUrl, Supply, Visit
+from freshet.storage.tables import frontier, hosts
 
 _WINDOW = 64
 _LEAST = 2

@@ -14,16 +14,82 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
 import aiosqlite
 
-from freshet.storage.errors import StoreError, store_errors
 from freshet.storage.migrations import Migration, migrations, newest
+
+# -- errors ------------------------------------------------------------------
+#
+# What the store says when it cannot do its work: one line, with the file's name.
+
+#: What may pass by itself: why, and what to do about it.
+_PASSING = {
+    "SQLITE_FULL": ("the disk is full", "free some space and run the same command again"),
+    "SQLITE_BUSY": ("another program holds a lock on it", "close that program and try again"),
+    "SQLITE_LOCKED": ("another program holds a lock on it", "close that program and try again"),
+}
+_SENTENCES = {
+    "SQLITE_NOTADB": "it is not a Freshet store (not an SQLite file)",
+    "SQLITE_CORRUPT": "it is damaged; restore a backup, or salvage it with `sqlite3 FILE .recover`",
+    "SQLITE_CANTOPEN": "it cannot be opened; check that the folder exists and may be written",
+    "SQLITE_READONLY": "it may not be written",
+    "SQLITE_PERM": "it may not be opened",
+}
+
+
+class StoreError(Exception):
+    """The store cannot do what was asked; the message is one line for the user."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be read or written now, for a reason (``why``) that may pass."""
+
+    def __init__(self, path: Path, why: str, advice: str = "") -> None:
+        super().__init__(f"{path}: {why}; {advice}" if advice else f"{path}: {why}")
+        self.why = f"{path}: {why}"
+
+
+@contextmanager
+def sqlite_errors(path: Path) -> Iterator[None]:
+    """Turn SQLite's exceptions into :class:`StoreError`.
+
+    A full disk, the lock of another program and failures of reading and writing, which is how
+    quotas and network disks show, are a :class:`StoreUnavailable`.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _store_error(path, error) from error
+
+
+@contextmanager
+def store_errors(path: Path) -> Iterator[None]:
+    """Turn SQLite's and the file system's exceptions into :class:`StoreError`."""
+    try:
+        with sqlite_errors(path):
+            yield
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}") from error
+
+
+def _store_error(path: Path, error: sqlite3.Error) -> StoreError:
+    name = getattr(error, "sqlite_errorname", "")
+    for prefix, (why, advice) in _PASSING.items():
+        if name.startswith(prefix):
+            return StoreUnavailable(path, why, advice)
+    if name.startswith("SQLITE_IOERR"):
+        return StoreUnavailable(path, f"the disk failed or is full ({name})")
+    said = f"{error} ({name or type(error).__name__})"
+    known = (sentence for prefix, sentence in _SENTENCES.items() if name.startswith(prefix))
+    return StoreError(f"{path}: {next(known, said)}")
+
 
 #: ``PRAGMA application_id`` of every Freshet store: "FRSH" in ASCII.
 APPLICATION_ID = 0x46525348
@@ -272,3 +338,35 @@ async def _migrate(writer: aiosqlite.Connection, migration: Migration) -> None:
         f"PRAGMA application_id = {APPLICATION_ID};\n"
         f"PRAGMA user_version = {migration.number};\nCOMMIT;"
     )
+
+
+# -- formats -----------------------------------------------------------------
+#
+# The formats of what the store keeps as versioned bytes: each begins with its number. Read-only.
+#
+# All of a kind were written by one program or by its later versions. Hence the first and the last
+# tell of all, and cost a look-up each.
+
+
+class Versioned(StrEnum):
+    """What is kept as versioned bytes, as people call it."""
+
+    SKETCHES = "sketches"
+    MEMORIES = "memories"
+    WALLS = "walls"
+
+
+_ROWS = {
+    Versioned.SKETCHES: "SELECT sketch FROM version WHERE sketch IS NOT NULL ORDER BY id",
+    Versioned.MEMORIES: "SELECT data FROM memory ORDER BY page_id",
+    Versioned.WALLS: "SELECT data FROM wall ORDER BY host_id",
+}
+
+
+async def formats(connection: aiosqlite.Connection, what: Versioned) -> list[int]:
+    """The format of the first and of the last row; empty where there are none."""
+    found = []
+    for order in ("ASC", "DESC"):
+        rows = await connection.execute_fetchall(f"{_ROWS[what]} {order} LIMIT 1")
+        found += [row[0][0] for row in rows if row[0]]
+    return found

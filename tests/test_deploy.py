@@ -14,7 +14,7 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.crawler.operation.metrics import Figures, MeasuredFreshness, Metrics
-from freshet.storage.outlook import Discovered, Outlook
+from freshet.storage.entries import Discovered, Outlook
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "scripts/deploy"

@@ -20,7 +20,7 @@ from freshet.crawler.admission.traps import (
     pattern_of,
 )
 from freshet.crawler.urls import origin
-from freshet.storage.targets import Links, Targets
+from freshet.storage.records import Links, Targets
 from freshet.storage.words import Role
 
 #: The pages of a site link to the same pages: what is judged by the URL alone is remembered.

@@ -31,7 +31,7 @@ from freshet.crawler.admission.shown import Shown
 from freshet.crawler.admission.traps import Proof
 from freshet.crawler.detection.near_duplicates import LEAST_SHINGLES, THRESHOLD, same
 from freshet.crawler.detection.sketch import Sketch
-from freshet.storage.corrections import CopyFinding
+from freshet.storage.entries import CopyFinding
 from freshet.storage.records import DueUrl
 
 #: Digests that are held, those used last, at some 300 bytes each.

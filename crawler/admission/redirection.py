@@ -14,8 +14,7 @@ from typing import Final
 
 from freshet.crawler.admission.admitting import Admission
 from freshet.crawler.urls import canonical, without_fragment
-from freshet.storage.records import DueUrl, FetchResult, Observation, Visit
-from freshet.storage.targets import Alias, Links, Targets
+from freshet.storage.records import Alias, DueUrl, FetchResult, Links, Observation, Targets, Visit
 from freshet.storage.words import AliasKind, Kind, Role
 
 #: A visit commits long before that.

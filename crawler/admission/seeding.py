@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from freshet.crawler.admission.admitting import Admission
 from freshet.crawler.admission.scope import Scope
 from freshet.crawler.urls import canonical, origin
-from freshet.storage.records import FetchResult, SeedsSettled, StoredSeed
-from freshet.storage.targets import Targets
+from freshet.storage.records import FetchResult, SeedsSettled, StoredSeed, Targets
 
 #: Failures that say "nobody speaks https here".
 _NO_HTTPS = frozenset({"connect", "timeout_connect", "not_tls"})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from freshet.crawler.commands.display import span
-from freshet.storage.host_state import HostState
+from freshet.storage.entries import HostState
 from freshet.storage.records import Acknowledged
 
 log = logging.getLogger(__name__)

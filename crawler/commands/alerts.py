@@ -27,10 +27,10 @@ from freshet.crawler.commands.networking import Network
 from freshet.crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.commands.parsers import parser_of
 from freshet.crawler.errors import CrawlError
-from freshet.storage import alert_messages, inquiries
-from freshet.storage.alert_messages import RuleCounts
-from freshet.storage.alerts import key_of
 from freshet.storage.database import beside, open_store
+from freshet.storage.queries import page
+from freshet.storage.tables import alerts
+from freshet.storage.tables.alerts import RuleCounts, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ async def _drop(db: Path, settings: Settings, name: str) -> None:
             "tells a running daemon"
         )
     async with beside(db) as connection:
-        stood = await alert_messages.drop(connection, name)
+        stood = await alerts.drop(connection, name)
     if stood is None:
         raise CrawlError(f"{db}: there are no alerts of a rule {name}")
     untold = f"{counted(stood.waiting, 'alert')} and {counted(stood.pending, 'message')} unsent"
@@ -138,7 +138,7 @@ async def _drop(db: Path, settings: Settings, name: str) -> None:
 
 async def _retry(db: Path) -> int:
     async with beside(db) as connection:
-        return await alert_messages.requeue(connection, None, time.time())
+        return await alerts.requeue(connection, None, time.time())
 
 
 async def _send(db: Path, settings: Settings) -> None:
@@ -165,8 +165,8 @@ async def _send(db: Path, settings: Settings) -> None:
 
 
 async def _read(db: Path, settings: Settings) -> list[RuleStatus]:
-    async with inquiries.snapshot(db) as connection:
-        stand = {each.rule: each for each in await alert_messages.counts(connection)}
+    async with page.snapshot(db) as connection:
+        stand = {each.rule: each for each in await alerts.counts(connection)}
     none = RuleCounts("", 0, 0, 0, 0, None, None, None)
     found = [
         RuleStatus(

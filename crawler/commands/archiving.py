@@ -21,7 +21,7 @@ from freshet.crawler.clock import Clock
 from freshet.crawler.commands.networking import user_agent
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.network.fetch import Fetcher
-from freshet.storage.errors import StoreUnavailable
+from freshet.storage.database import StoreUnavailable
 from freshet.storage.records import DueUrl, Observation, StoredSeed
 from freshet.storage.words import Outcome
 

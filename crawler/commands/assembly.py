@@ -43,13 +43,11 @@ from freshet.crawler.signals.listings import Listings
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.vetting import Vetting, WallRecall
 from freshet.crawler.visiting import Visiting
-from freshet.storage import copies, hosts, links, memories, pages
-from freshet.storage.copies import CopyRule
-from freshet.storage.database import Database
-from freshet.storage.errors import StoreUnavailable, sqlite_errors
+from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
 from freshet.storage.records import Acknowledged, Agenda, DueUrl, Entry, FetchResult, Observation
-from freshet.storage.visits import VisitTables
-from freshet.storage.writer import Writer
+from freshet.storage.tables import hosts, links, observations, pages, url_patterns
+from freshet.storage.tables.url_patterns import CopyRule
+from freshet.storage.writer import VisitTables, Writer
 
 T = TypeVar("T")
 Observer = Callable[[Sequence[Acknowledged]], None]
@@ -190,12 +188,12 @@ class Assembly:
     def _judges(self) -> Judges:
         reader, change = self._around.database.reader, self._around.settings.change
         recall = Recall(
-            partial(memories.load, reader),
-            partial(memories.predecessor, reader),
-            partial(memories.sample, reader),
+            partial(observations.load, reader),
+            partial(observations.predecessor, reader),
+            partial(observations.sample, reader),
         )
         vetting = Vetting(
-            WallRecall(partial(hosts.walls, reader), partial(memories.load, reader)),
+            WallRecall(partial(hosts.walls, reader), partial(observations.load, reader)),
             (self._around.probe or self._probing.ask) if change.probe else _unasked,
             self._around.parser,
             self._around.rng,
@@ -203,7 +201,9 @@ class Assembly:
         return Judges(
             Detector(recall, significant_below=change.significant_below),
             vetting,
-            Copies(self.admission.pattern, partial(copies.texts, reader), self.admission.proof),
+            Copies(
+                self.admission.pattern, partial(url_patterns.texts, reader), self.admission.proof
+            ),
         )
 
     def obey(self, rules: PolitenessRules) -> None:

@@ -16,7 +16,7 @@ from freshet.crawler.commands.copying import copied_words, copying
 from freshet.crawler.commands.display import counted, show_line
 from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
 from freshet.crawler.commands.running import told_in_one_line
-from freshet.storage.backups import back_up
+from freshet.storage.maintenance import back_up
 
 _STAMP: Final = "%Y%m%dT%H%M%SZ"
 

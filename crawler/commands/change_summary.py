@@ -10,7 +10,7 @@ from freshet.crawler.commands.stored_text import NoText, read_text
 from freshet.crawler.comparison.alignment import align
 from freshet.crawler.comparison.summary import in_one_line
 from freshet.crawler.parsing.quarantine import Parser
-from freshet.storage import versions
+from freshet.storage.queries import page
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ async def change_summary(
     """What changed, at most about ``width`` characters."""
     if change.version_id is None or change.before_id is None:
         return in_counts(change)
-    found = await versions.by_id(connection, change.before_id, change.version_id)
+    found = await page.by_id(connection, change.before_id, change.version_id)
     if len(found) != 2:
         return in_counts(change)
     try:

@@ -19,9 +19,8 @@ from freshet.crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, r
 from freshet.crawler.commands.parsers import parser_of
 from freshet.crawler.commands.since import since
 from freshet.crawler.parsing.quarantine import Parser
-from freshet.storage import changes as changes_storage
-from freshet.storage import inquiries
-from freshet.storage.changes import PageChange
+from freshet.storage.queries import overview, page
+from freshet.storage.queries.overview import PageChange
 
 _SUMMARY_WIDTH = 100
 
@@ -79,10 +78,10 @@ async def _read(
 ) -> Changes:
     parser = parser_of(settings)
     try:
-        async with inquiries.snapshot(db) as connection:
-            found = await changes_storage.since(connection, after, limit, all_kinds=all_kinds)
+        async with page.snapshot(db) as connection:
+            found = await overview.since(connection, after, limit, all_kinds=all_kinds)
             told = [ToldChange(each, await _summary(connection, parser, each)) for each in found]
-            return Changes(after, await changes_storage.count_since(connection, after), told)
+            return Changes(after, await overview.count_since(connection, after), told)
     finally:
         await parser.close()
 

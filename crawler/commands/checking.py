@@ -27,10 +27,11 @@ from freshet.crawler.robots.robots_txt import cut_at_line_end, standing
 from freshet.crawler.robots.robots_txt import parse as parse_robots
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.vetting import look_at, walls_of
-from freshet.storage import hosts, inquiries, memories
 from freshet.storage.database import reading
-from freshet.storage.inquiries import KnownUrl
+from freshet.storage.queries import page
+from freshet.storage.queries.page import KnownUrl
 from freshet.storage.records import Digests, DueUrl, FetchResult
+from freshet.storage.tables import hosts, observations
 from freshet.storage.words import Kind, Outcome, RobotsStanding, Rung
 
 _REDIRECTS = 5
@@ -196,8 +197,8 @@ async def _compared(db: Path, found: Check, body: bytes, blocks: Blocks, now: fl
     if not db.exists():
         return f"new: there is no {db} to compare it with"
     async with reading(db) as connection:
-        known = await inquiries.find(connection, [found.url])
-        digests = None if known is None else await inquiries.digests(connection, known.page_id)
+        known = await page.find(connection, [found.url])
+        digests = None if known is None else await page.digests(connection, known.page_id)
         if known is None or digests is None:
             return "new: the store has no version of it"
         if judge_body(digests, body_digest(body)) is not None:
@@ -214,9 +215,9 @@ async def _detection(
     connection: aiosqlite.Connection, known: KnownUrl, digests: Digests, new: Sketch, now: float
 ) -> Detection:
     recall = Recall(
-        partial(memories.load, connection),
-        partial(memories.predecessor, connection),
-        partial(memories.sample, connection),
+        partial(observations.load, connection),
+        partial(observations.predecessor, connection),
+        partial(observations.sample, connection),
     )
     due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
     return await Detector(recall).detect(due, new, now)

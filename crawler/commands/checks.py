@@ -21,9 +21,9 @@ from freshet.crawler.commands.networking import Network, user_agent
 from freshet.crawler.network.resolver import LookupFailed, NoSuchHost
 from freshet.crawler.parsing.quarantine import Parser, Unparsable
 from freshet.crawler.urls import origin
-from freshet.storage import health, seeds
-from freshet.storage.database import reading
-from freshet.storage.errors import StoreError
+from freshet.storage import maintenance
+from freshet.storage.database import StoreError, reading
+from freshet.storage.tables import runs
 
 #: Less free space than this, or than a tenth of the store, is worth a word.
 _LITTLE_SPACE: Final = 1_000_000_000
@@ -86,16 +86,16 @@ async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, 
         none = Finding("store", Standing.WARNING, f"there is no {db} yet", "a first crawl makes it")
         return [], None, [none]
     try:
-        found = await health.examine(db, thorough=thorough)
+        found = await maintenance.examine(db, thorough=thorough)
         async with reading(db) as connection:
-            urls = [seed.root_url or seed.url for seed in await seeds.load(connection)]
+            urls = [seed.root_url or seed.url for seed in await runs.load(connection)]
     except StoreError as error:
         return [], None, [Finding("store", Standing.PROBLEM, str(error))]
     names = list(dict.fromkeys(origin(url).host for url in urls))
     return names, found.newest_at, [soundness(found), log(found)]
 
 
-def soundness(found: health.StoreHealth) -> Finding:
+def soundness(found: maintenance.StoreHealth) -> Finding:
     """Whether SQLite and the tables have complaints."""
     if found.problems:
         return Finding(
@@ -110,7 +110,7 @@ def soundness(found: health.StoreHealth) -> Finding:
     )
 
 
-def log(found: health.StoreHealth) -> Finding:
+def log(found: maintenance.StoreHealth) -> Finding:
     """Whether the write-ahead log is taken in from time to time."""
     words = f"{size(found.wal_bytes)} wait to be taken into the store"
     if found.wal_bytes < _LARGE_WAL:

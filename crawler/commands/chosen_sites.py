@@ -11,8 +11,8 @@ import numpy as np
 from freshet.crawler.admission.scope import Scope, ScopeKind
 from freshet.crawler.admission.sites import Seed
 from freshet.scheduler.arguments import Bools
-from freshet.storage import seeds as seeds_storage
 from freshet.storage.records import StoredSeed
+from freshet.storage.tables import runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ async def chosen_sites(
     connection: aiosqlite.Connection, named: Sequence[Seed], scope: str
 ) -> ChosenSites:
     """The stored seeds that are ``named``; all of them if none is."""
-    stored = await seeds_storage.load(connection)
+    stored = await runs.load(connection)
     urls = {seed.url for seed in named} or {seed.url for seed in stored}
     others = [seed.root_url or seed.url for seed in stored if seed.url not in urls]
     return ChosenSites(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from freshet.crawler.commands.console import err
 from freshet.crawler.commands.display import counted, moment, size
-from freshet.storage.backups import Copied, Progress
+from freshet.storage.maintenance import Copied, Progress
 
 
 @contextmanager

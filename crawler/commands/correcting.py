@@ -8,10 +8,10 @@ from freshet.crawler.detection.detector import SAMPLE_PAGES, is_same_page
 from freshet.crawler.detection.memory import Delta, PageMemory, PageRecord
 from freshet.crawler.detection.sketch import Sketch
 from freshet.crawler.detection.templates import Correction, PageDeltas, Template, settled
-from freshet.storage import alerts, amendments, memories
-from freshet.storage.alerts import AlertRule
-from freshet.storage.corrections import Amendment
 from freshet.storage.database import Database
+from freshet.storage.entries import Amendment
+from freshet.storage.tables import alerts, observations
+from freshet.storage.tables.alerts import AlertRule
 from freshet.storage.words import Kind, Rung
 
 _WHY = {
@@ -34,20 +34,20 @@ async def correct(
     May be repeated: a run that was killed and resumed is settled as a whole.
     """
     corrections: list[Correction] = []
-    for host_id, pages in await amendments.open_hosts(database.reader, run_id):
+    for host_id, pages in await observations.open_hosts(database.reader, run_id):
         differing = [
             PageDeltas(page_id, text, _deltas(data, since))
-            for page_id, text, data in await amendments.open_memories(
+            for page_id, text, data in await observations.open_memories(
                 database.reader, run_id, host_id
             )
         ]
-        sample = await memories.sample(database.reader, host_id, SAMPLE_PAGES)
+        sample = await observations.sample(database.reader, host_id, SAMPLE_PAGES)
         template = Template.learnt([PageRecord.of(history) for history in sample])
         corrections += settled(differing, pages, template)
     corrections += await _moves(database, run_id)
     async with database.transaction() as connection:
         for correction in corrections:
-            await amendments.amend(connection, correction.page_id, _amendment(correction), now)
+            await observations.amend(connection, correction.page_id, _amendment(correction), now)
         await alerts.review(connection, alert_rules, now)
     return corrections
 
@@ -55,7 +55,7 @@ async def correct(
 async def _moves(database: Database, run_id: int) -> list[Correction]:
     """The pages that were taken for new before their old URL was asked, and redirected here."""
     corrections = []
-    for move in await amendments.moves(database.reader, run_id):
+    for move in await observations.moves(database.reader, run_id):
         old, new = Sketch.from_bytes(move.old_sketch), Sketch.from_bytes(move.new_sketch)
         if is_same_page(old, new):
             kind = Kind.UNCHANGED if old.text_digest == new.text_digest else Kind.CHANGED

@@ -42,11 +42,11 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
 from freshet.crawler.tally import Tally
 from freshet.scheduler.agenda import BreadthFirst
-from freshet.storage import copies, pages, retention, runs
-from freshet.storage import frontier as frontier_storage
-from freshet.storage import seeds as seeds_storage
+from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
-from freshet.storage.runs import RunState
+from freshet.storage.tables import frontier as frontier_tables
+from freshet.storage.tables import pages, runs, url_patterns
+from freshet.storage.tables.runs import RunState
 
 _DAY_S = 86_400.0
 #: Pages compared in one transaction, some 0.3 s: as long as Ctrl-C may take.
@@ -125,7 +125,7 @@ async def crawl(
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
         run_id, resumed = await _open_run(database, settings, order, clock.now())
-        stored = await seeds_storage.load(database.reader)
+        stored = await runs.load(database.reader)
         network.require_contact([s.root_url or s.url for s in stored])
         began_at = await runs.began_at(database.reader, run_id)
         run = ArchivedRun(began_at, is_lasting=False)
@@ -150,20 +150,20 @@ async def _open_run(
         if last is None:
             raise CrawlError(f"{order.db}: there is no run to resume")
         resume = True
-    if not order.seeds and not await seeds_storage.load(database.reader):
+    if not order.seeds and not await runs.load(database.reader):
         raise CrawlError(_NOTHING_TO_CRAWL)
     async with database.transaction() as connection:
-        await seeds_storage.add(connection, given(order.seeds), now)
+        await runs.add(connection, given(order.seeds), now)
         if resume and last is not None:
             await runs.reopen(connection, last.run_id)
-            await frontier_storage.resume_run(connection, now)
-            await copies.reconsider(connection, copy_rule(settings), now)
+            await frontier_tables.resume_run(connection, now)
+            await url_patterns.reconsider(connection, copy_rule(settings), now)
             return last.run_id, True
         run_id = await runs.start(connection, now, settings.model_dump_json())
         recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
         await pages.lift_depth(connection, settings.crawl.max_depth)
-        await copies.reconsider(connection, copy_rule(settings), now)
-        await frontier_storage.begin_run(connection, now, recheck_before)
+        await url_patterns.reconsider(connection, copy_rule(settings), now)
+        await frontier_tables.begin_run(connection, now, recheck_before)
         return run_id, False
 
 
@@ -182,7 +182,7 @@ class _CrawlRun:
     async def perform(self, watch: Callable[[Live], Observer], *, resumed: bool) -> CrawlReport:
         """Run to the end and report."""
         started_at = self._clock.now()
-        seeding = Seeding(await seeds_storage.load(self._database.reader), self._assembly.admission)
+        seeding = Seeding(await runs.load(self._database.reader), self._assembly.admission)
         listeners = self._assembly.listeners
         listeners.append(self._tally.add)
         chosen = self._settings.crawl
@@ -223,6 +223,6 @@ class _CrawlRun:
         now = self._clock.now()
         async with self._database.transaction() as connection:
             if ending is Ending.NOTHING_DUE:
-                await frontier_storage.defer(connection, self._assembly.frontier.waits(now))
+                await frontier_tables.defer(connection, self._assembly.frontier.waits(now))
             await runs.close(connection, self._around.run_id, _STATE_AT[ending], now)
-        await retention.prune(self._database, retention_of(self._settings.store), now)
+        await maintenance.prune(self._database, retention_of(self._settings.store), now)

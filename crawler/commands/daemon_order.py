@@ -10,10 +10,9 @@ from freshet.config.settings import Settings
 from freshet.crawler.admission.sites import Seed
 from freshet.crawler.commands.assembly import copy_rule
 from freshet.crawler.errors import CrawlError
-from freshet.storage import copies, pages, runs
-from freshet.storage import seeds as seeds_storage
 from freshet.storage.database import Database
 from freshet.storage.records import SeedLine
+from freshet.storage.tables import pages, runs, url_patterns
 
 NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
 
@@ -49,12 +48,12 @@ async def open_run(database: Database, settings: Settings, order: DaemonOrder, n
         CrawlError: there is nothing to keep fresh.
     """
     last = await runs.latest(database.reader)
-    if not order.seeds and not await seeds_storage.load(database.reader):
+    if not order.seeds and not await runs.load(database.reader):
         raise CrawlError(NOTHING_TO_KEEP)
     async with database.transaction() as connection:
-        await seeds_storage.add(connection, given(order.seeds), now)
+        await runs.add(connection, given(order.seeds), now)
         await pages.lift_depth(connection, settings.crawl.max_depth)
-        await copies.reconsider(connection, copy_rule(settings), now)
+        await url_patterns.reconsider(connection, copy_rule(settings), now)
         if last is not None and last.ended_at is None:
             await runs.reopen(connection, last.run_id)
             await runs.record_settings(connection, last.run_id, recorded(settings, order))

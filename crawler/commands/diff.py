@@ -24,8 +24,9 @@ from freshet.crawler.commands.parsers import parser_of
 from freshet.crawler.commands.stored_text import NoText, read_text
 from freshet.crawler.comparison.alignment import align
 from freshet.crawler.parsing.quarantine import Parser
-from freshet.storage import inquiries, memories, versions
-from freshet.storage.versions import StoredVersion
+from freshet.storage.queries import page as page_queries
+from freshet.storage.queries.page import StoredVersion
+from freshet.storage.tables import observations
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +86,13 @@ async def _read(order: DiffOrder, settings: Settings) -> Difference:
     urls = lookup.spellings(order.url)
     parser = parser_of(settings)
     try:
-        async with inquiries.snapshot(order.db) as connection:
-            known = await inquiries.find(connection, urls)
+        async with page_queries.snapshot(order.db) as connection:
+            known = await page_queries.find(connection, urls)
             if known is None:
                 fail(lookup.unknown(order.url, await lookup.nearest(connection, urls[0])))
             page_id = known.page_id if known.alias is None else known.alias.page_id
             url = known.url if known.alias is None else known.alias.url
-            stored = await versions.versions(connection, page_id)
+            stored = await page_queries.versions(connection, page_id)
             before, after = _chosen(url, stored, order)
             return await _compare(connection, parser, page_id, url, before, after)
     except NoText as error:
@@ -110,7 +111,7 @@ async def _compare(
 ) -> Difference:
     old = await read_text(connection, parser, url, before)
     new = await read_text(connection, parser, url, after)
-    history = await memories.load(connection, page_id)
+    history = await observations.load(connection, page_id)
     volatile = volatile_blocks(history, new) if history is not None else frozenset()
     return Difference(url, before, after, align(old.texts, new.texts), volatile)
 

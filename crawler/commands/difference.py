@@ -9,8 +9,8 @@ from freshet.crawler.comparison.alignment import AlignedBlock, Change, counts
 from freshet.crawler.detection.layout import Layout
 from freshet.crawler.detection.memory import PageMemory
 from freshet.crawler.parsing.blocks import Blocks
+from freshet.storage.queries.page import StoredVersion
 from freshet.storage.records import PageHistory
-from freshet.storage.versions import StoredVersion
 
 
 @dataclass(frozen=True, slots=True)

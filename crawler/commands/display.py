@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from freshet.crawler.commands.console import out
-from freshet.storage.duplicates import IndexState
+from freshet.storage.tables.near_duplicates import IndexState
 
 Cell: TypeAlias = str | int | None
 

@@ -19,10 +19,10 @@ from freshet.crawler.commands.grouping import CaughtUp, catch_up
 from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
 from freshet.crawler.detection.near_duplicates import THRESHOLD
 from freshet.crawler.detection.variants import Variant, variant
-from freshet.storage import duplicates as duplicates_storage
-from freshet.storage import inquiries
 from freshet.storage.database import open_store
-from freshet.storage.duplicates import DuplicateGroup, IndexState
+from freshet.storage.queries import page
+from freshet.storage.tables import near_duplicates
+from freshet.storage.tables.near_duplicates import DuplicateGroup, IndexState
 
 HEADER = ("duplicate", "kind", "resemblance")
 _SHOWN_OF_GROUP = 8
@@ -98,7 +98,7 @@ def duplicates_command(
 
 async def _update(db: Path, threshold: float | None) -> CaughtUp:
     # Where there is no store, opening it for writing would make one.
-    async with inquiries.snapshot(db) as connection:
+    async with page.snapshot(db) as connection:
         await require_readable(connection, db)
     database = await open_store(db)
     try:
@@ -116,10 +116,10 @@ def _tell(done: CaughtUp) -> None:
 
 
 async def _read(db: Path, limit: int) -> Duplicates:
-    async with inquiries.snapshot(db) as connection:
-        state = await duplicates_storage.state(connection)
+    async with page.snapshot(db) as connection:
+        state = await near_duplicates.state(connection)
         return Duplicates(
-            state, [_group(g) for g in await duplicates_storage.groups(connection, limit)]
+            state, [_group(g) for g in await near_duplicates.groups(connection, limit)]
         )
 
 

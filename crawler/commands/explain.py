@@ -32,11 +32,11 @@ from freshet.crawler.commands.explanation import (
 from freshet.crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.commands.prospect import Prospect, prospect
 from freshet.crawler.commands.prospect_words import paragraph
-from freshet.storage import inquiries
-from freshet.storage.claims import HeardClaim
 from freshet.storage.database import owner_of
-from freshet.storage.host_state import HostState
-from freshet.storage.inquiries import GoodCapture, KnownUrl
+from freshet.storage.entries import HostState
+from freshet.storage.queries import page
+from freshet.storage.queries.page import GoodCapture, KnownUrl
+from freshet.storage.tables.claims import HeardClaim
 from freshet.storage.words import RobotsStanding
 
 
@@ -68,7 +68,7 @@ def explain_command(
 async def _read(
     db: Path, urls: Sequence[str], rules: ExplanationRules, now: float
 ) -> tuple[Explanation, Prospect | None]:
-    async with inquiries.snapshot(db) as connection:
+    async with page.snapshot(db) as connection:
         it = await explain(connection, urls, rules, now)
         page_id = it.known.page_id if it.known is not None else None
         return it, None if page_id is None else await prospect(connection, page_id, now)

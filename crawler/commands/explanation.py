@@ -11,12 +11,9 @@ from freshet.crawler.commands import lookup
 from freshet.crawler.commands.display import moment
 from freshet.crawler.robots.robots_txt import Verdict, in_force, is_fresh
 from freshet.crawler.urls import origin
-from freshet.storage import claims as claims_storage
-from freshet.storage import copies, hosts, inquiries
-from freshet.storage.claims import HeardClaim
-from freshet.storage.copies import CopyPattern
-from freshet.storage.host_state import Host, HostState
-from freshet.storage.inquiries import (
+from freshet.storage.entries import Host, HostState
+from freshet.storage.queries import page
+from freshet.storage.queries.page import (
     FrontierPlace,
     GoodCapture,
     InLink,
@@ -24,6 +21,10 @@ from freshet.storage.inquiries import (
     OtherName,
     PastObservation,
 )
+from freshet.storage.tables import claims as claims_tables
+from freshet.storage.tables import hosts, url_patterns
+from freshet.storage.tables.claims import HeardClaim
+from freshet.storage.tables.url_patterns import CopyPattern
 from freshet.storage.words import AliasKind, RobotsStanding, Role
 
 _ALIASES = 20
@@ -102,15 +103,15 @@ async def explain(
     connection: aiosqlite.Connection, urls: Sequence[str], rules: ExplanationRules, now: float
 ) -> Explanation:
     """Explain the first of these canonical URLs that the store knows, else the first."""
-    known = await inquiries.find(connection, urls)
+    known = await page.find(connection, urls)
     if known is None:
         return await _explain_unknown(connection, urls, rules, now)
     page_id = known.page_id
     host = next(iter(await hosts.load(connection, [known.host_id])))
-    place = await inquiries.frontier_place(connection, page_id)
+    place = await page.frontier_place(connection, page_id)
     robots = _robots_view(host, known.url, rules, now)
-    aliases = await inquiries.other_names(connection, page_id, _ALIASES)
-    pattern = await copies.pattern_of(connection, page_id)
+    aliases = await page.other_names(connection, page_id, _ALIASES)
+    pattern = await url_patterns.pattern_of(connection, page_id)
     return Explanation(
         url=known.url,
         at=now,
@@ -120,12 +121,12 @@ async def explain(
         place=place,
         robots=robots,
         host=host.state,
-        capture=await inquiries.good_capture(connection, page_id),
+        capture=await page.good_capture(connection, page_id),
         aliases=aliases,
         pattern=pattern,
-        copy_of=await copies.original_of(connection, page_id),
-        observations=await inquiries.observations(connection, page_id, _OBSERVATIONS),
-        claims=await claims_storage.last_words(connection, page_id, _CLAIMS),
+        copy_of=await url_patterns.original_of(connection, page_id),
+        observations=await page.observations(connection, page_id, _OBSERVATIONS),
+        claims=await claims_tables.last_words(connection, page_id, _CLAIMS),
         linked_out_of_scope=None,
         nearest=[],
     )
@@ -136,7 +137,7 @@ async def _explain_unknown(
 ) -> Explanation:
     found = [(url, await hosts.find(connection, str(origin(url)))) for url in urls]
     url, host = next((each for each in found if each[1] is not None), found[0])
-    link = await inquiries.first_link_out_of_scope(connection, url)
+    link = await page.first_link_out_of_scope(connection, url)
     return Explanation(
         url=url,
         at=now,
@@ -177,9 +178,9 @@ async def _finding(
     connection: aiosqlite.Connection, known: KnownUrl, aliases: Sequence[OtherName]
 ) -> Finding | None:
     """A seed explains itself; else the first link, a redirect, or robots.txt."""
-    if text := await inquiries.seed_text(connection, known):
+    if text := await page.seed_text(connection, known):
         return Finding("seed", text)
-    link = await inquiries.first_link(connection, known.page_id)
+    link = await page.first_link(connection, known.page_id)
     if known.redirects and aliases and (link is None or link.first_seen_at > known.found_at):
         return Finding("redirect", aliases[0].url)
     if link is not None:
@@ -214,7 +215,7 @@ def _outlook(
 
 def _because(known: KnownUrl, pattern: CopyPattern | None) -> str:
     """Why a pattern is closed, of a URL that is held back for it."""
-    if known.held_back != copies.KIND or pattern is None:
+    if known.held_back != url_patterns.KIND or pattern is None:
         return ""
     return (
         f": {pattern.copies:,} of {pattern.read:,} pages like {pattern.shape} said what others "

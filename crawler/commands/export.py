@@ -19,8 +19,8 @@ from freshet.crawler.commands.console import err, fail, say
 from freshet.crawler.commands.options import DEFAULT_DB, Db
 from freshet.crawler.commands.parquet import write_parquet
 from freshet.crawler.commands.replacing import replacing
-from freshet.storage import exports, inquiries
-from freshet.storage.exports import EXPORTS, Export
+from freshet.storage.queries import exports, page
+from freshet.storage.queries.exports import EXPORTS, Export
 
 Batches: TypeAlias = AsyncIterator[list[tuple[object, ...]]]
 
@@ -81,7 +81,7 @@ def _by_name(output: Path) -> Format:
 async def _export(db: Path, export: Export, output: Path, kind: Format) -> int:
     gone = None
     async with (
-        inquiries.snapshot(db) as connection,
+        page.snapshot(db) as connection,
         contextlib.aclosing(exports.batches(connection, export)) as rows,
     ):
         try:

@@ -8,8 +8,7 @@ import aiosqlite
 
 from freshet.crawler.detection import memory, sketch
 from freshet.crawler.detection.walls import site
-from freshet.storage.errors import StoreError
-from freshet.storage.formats import Versioned, formats
+from freshet.storage.database import StoreError, Versioned, formats
 
 _READ = {
     Versioned.SKETCHES: sketch.VERSION,

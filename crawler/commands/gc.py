@@ -15,10 +15,9 @@ from freshet.crawler.commands.console import err, fail, print_json
 from freshet.crawler.commands.display import show_line, show_list, size
 from freshet.crawler.commands.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.commands.retaining import retention_of
-from freshet.storage import compaction, retention
-from freshet.storage.compaction import Space
+from freshet.storage import maintenance
 from freshet.storage.database import open_store, owner_of
-from freshet.storage.retention import Retention, Rows
+from freshet.storage.maintenance import Retention, Rows, Space
 
 #: Less than this share of the file is not worth writing all of it anew: it is used again.
 _WORTH: Final = 0.1
@@ -56,7 +55,7 @@ def gc_command(
     settings, _ = read_settings(config, {})
     keep = retention_of(settings.store)
     if dry_run:
-        outcome = _Outcome(running.run(retention.doomed(db, keep, time.time())))
+        outcome = _Outcome(running.run(maintenance.doomed(db, keep, time.time())))
     else:
         _require_idle(db)
         with err.status("Throwing away"):
@@ -81,13 +80,13 @@ def _require_idle(db: Path) -> None:
 async def _collect(db: Path, keep: Retention, vacuum: bool | None) -> _Outcome:
     database = await open_store(db, owner="gc")
     try:
-        before = await compaction.space(database)
-        rows = await retention.prune(database, keep, time.time())
-        after = await compaction.space(database)
+        before = await maintenance.space(database)
+        rows = await maintenance.prune(database, keep, time.time())
+        after = await maintenance.space(database)
         worth = after.free_bytes >= _WORTH * after.size_bytes
         if vacuum or (vacuum is None and worth and after.free_bytes):
-            await compaction.compact(database)
-            after = await compaction.space(database)
+            await maintenance.compact(database)
+            after = await maintenance.space(database)
         return _Outcome(rows, before, after)
     finally:
         await database.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from freshet.storage.outlook import Outlook
+from freshet.storage.entries import Outlook
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from freshet.crawler.detection.near_duplicates import (
     optimal_banding,
 )
 from freshet.crawler.detection.sketch import Sketch
-from freshet.storage import near_duplicates
 from freshet.storage.database import Database
-from freshet.storage.near_duplicates import Parameters, Placement
+from freshet.storage.tables import near_duplicates
+from freshet.storage.tables.near_duplicates import Parameters, Placement
 
 #: Observations looked at, and pages placed, in one transaction. Buckets lie scattered over
 #: their table: the more at once, the less often is a leaf of it written.

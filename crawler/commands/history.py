@@ -14,8 +14,8 @@ from freshet.crawler.commands import lookup, running
 from freshet.crawler.commands.console import fail, print_json
 from freshet.crawler.commands.display import Cell, joined, moment, show_line, show_list, size
 from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
-from freshet.storage import inquiries
-from freshet.storage.inquiries import AliasOf, PastObservation
+from freshet.storage.queries import page
+from freshet.storage.queries.page import AliasOf, PastObservation
 
 HEADER = ("time", "kind", "rung", "HTTP", "resemblance", "blocks", "size", "reason")
 
@@ -55,8 +55,8 @@ def history_command(
 
 async def _read(db: Path, url: str, limit: int) -> History:
     urls = lookup.spellings(url)
-    async with inquiries.snapshot(db) as connection:
-        known = await inquiries.find(connection, urls)
+    async with page.snapshot(db) as connection:
+        known = await page.find(connection, urls)
         if known is None:
             fail(lookup.unknown(url, await lookup.nearest(connection, urls[0])))
         final = None
@@ -64,13 +64,13 @@ async def _read(db: Path, url: str, limit: int) -> History:
             page_id = known.alias.page_id
             final = History(
                 known.alias.url,
-                await inquiries.observation_count(connection, page_id),
-                await inquiries.observations(connection, page_id, limit),
+                await page.observation_count(connection, page_id),
+                await page.observations(connection, page_id, limit),
             )
         return History(
             known.url,
-            await inquiries.observation_count(connection, known.page_id),
-            await inquiries.observations(connection, known.page_id, limit),
+            await page.observation_count(connection, known.page_id),
+            await page.observations(connection, known.page_id, limit),
             known.alias,
             final,
         )

@@ -68,12 +68,13 @@ from freshet.scheduler.recrawl.preparing import prepare
 from freshet.scheduler.recrawl.refresher import Refresher
 from freshet.scheduler.recrawl.sharing import NewPages
 from freshet.scheduler.recrawl.terms import Terms
-from freshet.storage import amendments, outlooks, retention, runs, seeds, watched
-from freshet.storage.alert_messages import Told
-from freshet.storage.database import open_store
-from freshet.storage.errors import StoreError
-from freshet.storage.outlook import Outlook
-from freshet.storage.runs import RunState
+from freshet.storage import maintenance
+from freshet.storage.database import StoreError, open_store
+from freshet.storage.entries import Outlook
+from freshet.storage.queries import columns
+from freshet.storage.tables import observations, runs
+from freshet.storage.tables.alerts import Told
+from freshet.storage.tables.runs import RunState
 from freshet.storage.words import Kind
 
 log = logging.getLogger(__name__)
@@ -295,7 +296,7 @@ class _Daemon:
 
     async def _close_run(self, last: Outlook) -> None:
         async with self._around.database.transaction() as connection:
-            await outlooks.append(connection, self._around.run_id, [last])
+            await runs.append(connection, self._around.run_id, [last])
             await runs.close(connection, self._around.run_id, RunState.ENDED, self._clock.now())
 
     def reload(self, reread: Reread) -> None:
@@ -316,7 +317,7 @@ class _Daemon:
             asked = order.settings or self._settings
             settings = taken_over(self._settings, asked)
             async with database.transaction() as connection:
-                await seeds.add(connection, given(order.seeds), now)
+                await runs.add(connection, given(order.seeds), now)
                 said = recorded(settings, order)
                 await runs.record_settings(connection, self._around.run_id, said)
                 self.outbox.obey(settings.alerts, channels(settings.alerts))
@@ -356,7 +357,7 @@ class _Daemon:
 
     async def _relearn(self, moved: Sequence[int]) -> None:
         """Learn anew from verdicts that are others by now, unless that would take long."""
-        if await watched.visits(self._around.database.reader) > _RELEARNT:
+        if await columns.visits(self._around.database.reader) > _RELEARNT:
             await self.agenda.inherit(moved)
             return
         refresher = self._refresher_of(self._order.policy)
@@ -372,9 +373,9 @@ class _Daemon:
         rules = matching(self._settings.alerts)
         corrections = await correct(around.database, around.run_id, since, now, rules)
         self.outbox.committed()
-        if await amendments.any_since(around.database.reader, since):
+        if await observations.any_since(around.database.reader, since):
             await self._relearn([each.page_id for each in corrections if each.was is Kind.NEW])
-        await retention.prune(around.database, retention_of(around.settings.store), now)
+        await maintenance.prune(around.database, retention_of(around.settings.store), now)
         if not comparing.stopping():
             await catch_up(around.database, self._clock.now, batch=COMPARED, watch=comparing)
             before = self._weighing

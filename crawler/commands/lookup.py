@@ -10,7 +10,7 @@ import aiosqlite
 from freshet.crawler.admission.sites import seeds_from_arguments
 from freshet.crawler.commands.console import fail
 from freshet.crawler.urls import canonical, origin
-from freshet.storage import inquiries
+from freshet.storage.queries import page
 
 _NEAREST = 3
 
@@ -34,7 +34,7 @@ async def nearest(connection: aiosqlite.Connection, url: str) -> list[str]:
     near = [
         known
         for spelling in schemes
-        for known in await inquiries.neighbours(connection, str(origin(spelling)), spelling)
+        for known in await page.neighbours(connection, str(origin(spelling)), spelling)
     ]
     return sorted(near, key=lambda known: -_likeness(known, url))[:_NEAREST]
 

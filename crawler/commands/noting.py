@@ -22,8 +22,8 @@ from freshet.scheduler.recrawl.agenda import RecrawlAgenda
 from freshet.scheduler.recrawl.demand import wanted
 from freshet.scheduler.recrawl.forecast import Census, Forecast, forecast, price, sources
 from freshet.scheduler.recrawl.refresher import Beliefs, Refresher
-from freshet.storage import hosts
-from freshet.storage.outlook import CappedLane, Discovered, Outlook
+from freshet.storage.entries import CappedLane, Discovered, Outlook
+from freshet.storage.tables import hosts
 
 _DAY_S: Final = 86_400.0
 _EVERY_S: Final = 3_600.0

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from freshet.crawler.clock import Clock
 from freshet.crawler.commands.display import span
 from freshet.crawler.pool import FetchPool
-from freshet.storage.errors import StoreUnavailable
+from freshet.storage.database import StoreUnavailable
 from freshet.storage.records import Acknowledged
 
 log = logging.getLogger(__name__)

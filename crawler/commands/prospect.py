@@ -32,14 +32,14 @@ from freshet.scheduler.recrawl.news import News
 from freshet.scheduler.recrawl.terms import Terms
 from freshet.scheduler.recrawl.unlearnt import stored_news
 from freshet.scheduler.recrawl.watchlist import Watchlist
-from freshet.storage import audits, inquiries, outlooks, runs, watched
-from freshet.storage import hosts as hosts_storage
-from freshet.storage.host_state import Host
-from freshet.storage.inquiries import FrontierPlace, PastObservation
-from freshet.storage.outlook import CappedLane, Outlook
-from freshet.storage.records import DueUrl, Observation, Visit
-from freshet.storage.targets import Alias
-from freshet.storage.watched import WatchedPages
+from freshet.storage.entries import CappedLane, Host, Outlook
+from freshet.storage.queries import columns as columns_queries
+from freshet.storage.queries import page as page_queries
+from freshet.storage.queries.columns import WatchedPages
+from freshet.storage.queries.page import FrontierPlace, PastObservation
+from freshet.storage.records import Alias, DueUrl, Observation, Visit
+from freshet.storage.tables import hosts as hosts_tables
+from freshet.storage.tables import observations, runs
 from freshet.storage.words import AliasKind, Kind
 
 _DAY_S: Final = 86_400.0
@@ -140,20 +140,20 @@ async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -
 
 async def _records(connection: aiosqlite.Connection, page_id: int) -> _Records | None:
     run, text = await runs.latest(connection), await runs.settings_of_latest(connection)
-    pages = await watched.pages(connection)
+    pages = await columns_queries.pages(connection)
     rows = np.flatnonzero(pages.page_id == page_id)
     order = order_of(text)
     if run is None or order is None or not len(rows):
         return None
-    known = await hosts_storage.load(connection, np.unique(pages.host_id).tolist())
+    known = await hosts_tables.load(connection, np.unique(pages.host_id).tolist())
     return _Records(
         order, pages, int(rows[0]), {host.host_id: host for host in known},
         await weigh(connection, order.daemon.importance),
         await stored_news(connection, partial(rows_among, pages.page_id)),
-        await inquiries.observations(connection, page_id, _OBSERVATIONS),
-        await inquiries.frontier_place(connection, page_id),
-        await audits.was_drawn(connection, page_id),
-        await outlooks.latest_outlook(connection, run.run_id),
+        await page_queries.observations(connection, page_id, _OBSERVATIONS),
+        await page_queries.frontier_place(connection, page_id),
+        await observations.was_drawn(connection, page_id),
+        await runs.latest_outlook(connection, run.run_id),
     )  # fmt: skip
 
 

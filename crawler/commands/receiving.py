@@ -21,8 +21,8 @@ from freshet.crawler.receiving.listener import Listener
 from freshet.crawler.receiving.pinging import Pinging
 from freshet.crawler.receiving.refusals import Refusals
 from freshet.crawler.receiving.subscriber import Subscriber
-from freshet.storage import subscriptions
 from freshet.storage.records import Acknowledged, Entry
+from freshet.storage.tables import claims
 
 _DAY_S = 86_400.0
 #: Random bytes of a token and of a secret: 43 characters each.
@@ -114,7 +114,7 @@ async def receiving(
 
 async def _leases(around: Surroundings, settings: Receiver) -> Leases:
     rules = LeaseRules(settings.lease_days * _DAY_S, settings.max_subscriptions)
-    stored = await subscriptions.load_subscriptions(around.database.reader)
+    stored = await claims.load_subscriptions(around.database.reader)
     for each in stored:
         hide(each.token)
         hide(each.secret)

@@ -26,9 +26,10 @@ from freshet.scheduler.recrawl.guarded import Guarded
 from freshet.scheduler.recrawl.terms import Terms
 from freshet.scheduler.recrawl.unlearnt import stored_news
 from freshet.scheduler.sources import Rows
-from freshet.storage import hosts, runs, watched
-from freshet.storage.host_state import Host
-from freshet.storage.watched import WatchedPages
+from freshet.storage.entries import Host
+from freshet.storage.queries import columns
+from freshet.storage.queries.columns import WatchedPages
+from freshet.storage.tables import hosts, runs
 
 _DAY_S: Final = 86_400.0
 #: What runs went by of before there was a choice.
@@ -101,7 +102,7 @@ def terms_of(
 async def relearnt(connection: aiosqlite.Connection) -> Learnt | None:
     """What the daemon of the last run has learnt; None if that was no daemon, or knows no page."""
     order = order_of(await runs.settings_of_latest(connection))
-    pages = await watched.pages(connection)
+    pages = await columns.pages(connection)
     if order is None or not len(pages):
         return None
     known = await hosts.load(connection, np.unique(pages.host_id).tolist())

@@ -36,9 +36,9 @@ from freshet.crawler.synthetic_web.site import without_utm
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
 from freshet.scheduler.recrawl.freshness import Staleness, staleness
-from freshet.storage import audits
 from freshet.storage.database import reading
 from freshet.storage.records import Acknowledged, FetchResult
+from freshet.storage.tables import observations
 
 _DAY_S: Final = 86_400.0
 #: The span over which freshness is measured is the last half, and so many days at most.
@@ -190,7 +190,7 @@ def _pages(
 async def _audited(db: Path, since: float) -> Staleness | None:
     """What the daemon's looks at pages drawn at random say."""
     async with reading(db) as connection:
-        found = await audits.results(connection, since)
+        found = await observations.results(connection, since)
     return staleness(
         [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
     )

@@ -20,7 +20,7 @@ from freshet.crawler.commands.replaying_store import Gaps, StoredPast, require_n
 from freshet.crawler.commands.report import CrawlReport
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.replaying.playing import Counts
-from freshet.storage import inquiries
+from freshet.storage.queries import page
 
 _SQLITE: Final = b"SQLite format 3\0"
 
@@ -88,7 +88,7 @@ def _replay_store(store: Path, db: Path, settings: Settings) -> Replayed:
 async def _from_store(store: Path, db: Path, settings: Settings) -> Replayed:
     await require_new(db, store)
     with err.status("Reading the store") as status:
-        async with inquiries.snapshot(store) as connection:
+        async with page.snapshot(store) as connection:
             past = await StoredPast.of(connection, status.update)
             reports, counts = await replay(settings, db, await past.runs())
             return Replayed(reports, counts, past.gaps)

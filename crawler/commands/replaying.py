@@ -27,12 +27,12 @@ from freshet.crawler.pool import Ending
 from freshet.crawler.replaying.playing import Counts, Known, Played, Player, Stage, Uncommitted
 from freshet.crawler.tally import Tally
 from freshet.scheduler.agenda import BreadthFirst
-from freshet.storage import copies, frontier, hosts, observations, pages, retention, runs
-from freshet.storage import seeds as seeds_storage
+from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
-from freshet.storage.host_state import Host
+from freshet.storage.entries import Host
 from freshet.storage.records import FetchResult, SeedLine
-from freshet.storage.runs import RunState
+from freshet.storage.tables import frontier, hosts, observations, pages, runs, url_patterns
+from freshet.storage.tables.runs import RunState
 
 #: In the record of a run: when the store was made from which it is replayed (Unix seconds).
 REPLAYED_FROM: Final = "replayed_from"
@@ -162,12 +162,12 @@ async def _open_run(database: Database, settings: Settings, past: RunPast) -> in
             await runs.reopen(connection, last.run_id)
             return last.run_id
         now = past.began_at
-        await seeds_storage.add(connection, list(past.seeds), now)
+        await runs.add(connection, list(past.seeds), now)
         run_id = await runs.start(connection, now, _recorded(settings, past))
         if not past.is_lasting:
             recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
             await pages.lift_depth(connection, settings.crawl.max_depth)
-            await copies.reconsider(connection, copy_rule(settings), now)
+            await url_patterns.reconsider(connection, copy_rule(settings), now)
             await frontier.begin_run(connection, now, recheck_before)
         return run_id
 
@@ -202,7 +202,7 @@ class _Replay:
     async def perform(self) -> CrawlReport:
         """Take in all exchanges, and close the run as a crawl does."""
         began = perf_counter()
-        known = await seeds_storage.load(self._around.database.reader)
+        known = await runs.load(self._around.database.reader)
         seeding = Seeding(known, self._assembly.admission)
         await self._assembly.ask_schemes(seeding)
         await self._assembly.beside_writer(lambda: self._play(seeding))
@@ -210,7 +210,7 @@ class _Replay:
         await self._keep_up(now)
         async with database.transaction() as connection:
             await runs.close(connection, run_id, RunState.ENDED, now)
-        await retention.prune(database, retention_of(self._around.settings.store), now)
+        await maintenance.prune(database, retention_of(self._around.settings.store), now)
         return await make_report(
             database.reader, run_id, self._tally, Ending.NOTHING_DUE,
             seconds=perf_counter() - began, resumed=False,

@@ -24,12 +24,12 @@ from freshet.crawler.detection.sketch import body_digest
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.replaying.playing import Played
 from freshet.crawler.urls import canonical, is_http, origin
-from freshet.storage import hosts, looks, versions
-from freshet.storage.database import reading
-from freshet.storage.errors import StoreError
-from freshet.storage.host_state import RobotsRecord
-from freshet.storage.looks import Extent, Look, LookRun, SeenVersion
+from freshet.storage.database import StoreError, reading
+from freshet.storage.entries import RobotsRecord
+from freshet.storage.queries import page, replay
+from freshet.storage.queries.replay import Extent, Look, LookRun, SeenVersion
 from freshet.storage.records import FetchResult, SeedLine
+from freshet.storage.tables import hosts
 from freshet.storage.words import Outcome
 
 _TOLD_EVERY: Final = 500
@@ -110,7 +110,7 @@ class StoredPast:
     @classmethod
     async def of(cls, connection: aiosqlite.Connection, tell: Callable[[str], None]) -> StoredPast:
         """See how much there is, before anything is played."""
-        made_at, extent = await looks.born_at(connection), await looks.extent(connection)
+        made_at, extent = await replay.born_at(connection), await replay.extent(connection)
         return cls(connection, made_at, extent, tell)
 
     async def runs(self) -> list[RunPast]:
@@ -119,14 +119,14 @@ class StoredPast:
         Raises:
             CrawlError: there is nothing in them.
         """
-        found = await looks.runs(self._connection)
+        found = await replay.runs(self._connection)
         if not found or self.gaps.extent.looks == self.gaps.extent.odd:
             raise CrawlError("the store has seen no page yet; there is nothing to replay")
         ends = [run.began_at for run in found[1:]]
         return [await self._run(run, end) for run, end in zip(found, [*ends, inf], strict=True)]
 
     async def _run(self, run: LookRun, end: float) -> RunPast:
-        seeds = [line for line in await looks.seeds(self._connection, end) if _is_site(line)]
+        seeds = [line for line in await replay.seeds(self._connection, end) if _is_site(line)]
 
         async def exchanges(after: float) -> AsyncIterator[Played]:
             async for played in self._schemes(run, seeds):
@@ -144,8 +144,10 @@ class StoredPast:
             str(origin(line.url)): line for line in seeds if line.fallback_url is not None
         }
         for at_origin, line in open_lines.items():
-            secure = await looks.found_at(self._connection, canonical(line.url))
-            plain = await looks.found_at(self._connection, canonical(line.fallback_url or line.url))
+            secure = await replay.found_at(self._connection, canonical(line.url))
+            plain = await replay.found_at(
+                self._connection, canonical(line.fallback_url or line.url)
+            )
             robots = await self._robots_at(at_origin)
             if robots is not None and (secure is not None or plain is not None):
                 no_https = plain is not None and (secure is None or plain < secure)
@@ -153,7 +155,7 @@ class StoredPast:
 
     async def _exchanges(self, run: LookRun, after: float) -> AsyncIterator[Played]:
         known: set[int] = set()
-        async for some in looks.looks(self._connection, run.run_id, after):
+        async for some in replay.looks(self._connection, run.run_id, after):
             for look in some:
                 if look.page.host_id not in known:
                     known.add(look.page.host_id)
@@ -187,7 +189,7 @@ class StoredPast:
         Raises:
             StoreError: they are damaged.
         """
-        body = await versions.body(self._connection, version.version_id)
+        body = await page.body(self._connection, version.version_id)
         if body is None or body_digest(body) != version.body_digest:
             raise StoreError(f"the body of version {version.version_id} is another one")
         return body
@@ -213,11 +215,11 @@ async def require_new(db: Path, store: Path) -> None:
     if not db.exists() or (db.is_file() and not db.stat().st_size):
         return
     async with reading(store) as connection:
-        made_at = await looks.born_at(connection)
+        made_at = await replay.born_at(connection)
     async with reading(db) as connection:
-        if await looks.born_at(connection) == made_at:
+        if await replay.born_at(connection) == made_at:
             raise CrawlError(f"{db}: is {store} itself or a copy of it; name a new file with --db")
-        records = await looks.records_of_runs(connection)
+        records = await replay.records_of_runs(connection)
     if any(_source_of(record) != made_at for record in records):
         raise CrawlError(f"{db}: no replay of {store} made it; name a new file with --db")
 

@@ -8,10 +8,16 @@ import aiosqlite
 
 from freshet.crawler.pool import Ending
 from freshet.crawler.tally import Tally
-from freshet.storage import duplicates as duplicates_storage
-from freshet.storage import reports, runs
-from freshet.storage.duplicates import IndexState
-from freshet.storage.reports import BoundedPattern, ChangedPage, DeferredHost, MovedSeed, SilentSeed
+from freshet.storage.queries import overview
+from freshet.storage.queries.overview import (
+    BoundedPattern,
+    ChangedPage,
+    DeferredHost,
+    MovedSeed,
+    SilentSeed,
+)
+from freshet.storage.tables import near_duplicates, runs
+from freshet.storage.tables.near_duplicates import IndexState
 from freshet.storage.words import Kind
 
 
@@ -88,13 +94,13 @@ async def make_report(
         retries=tally.retries,
         seconds=seconds,
         reasons={f"{kind}: {reason}": n for (kind, reason), n in tally.reasons.most_common()},
-        changed_pages=await reports.changed(reader, run_id),
-        appeared=[] if first else await reports.appeared(reader, run_id),
-        vanished=[] if first else await reports.vanished(reader, run_id),
-        deferred=await reports.deferred(reader),
-        silent_seeds=await reports.silent_seeds(reader, run_id),
-        moved_seeds=await reports.moved_seeds(reader),
-        bounded=await reports.bounded(reader),
-        held_back=await reports.held_back(reader),
-        duplicates=await duplicates_storage.state(reader),
+        changed_pages=await overview.changed(reader, run_id),
+        appeared=[] if first else await overview.appeared(reader, run_id),
+        vanished=[] if first else await overview.vanished(reader, run_id),
+        deferred=await overview.deferred(reader),
+        silent_seeds=await overview.silent_seeds(reader, run_id),
+        moved_seeds=await overview.moved_seeds(reader),
+        bounded=await overview.bounded(reader),
+        held_back=await overview.held_back(reader),
+        duplicates=await near_duplicates.state(reader),
     )

@@ -14,7 +14,7 @@ from freshet.crawler.commands.copying import copied_words, copying
 from freshet.crawler.commands.display import show_line
 from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
 from freshet.crawler.commands.running import told_in_one_line
-from freshet.storage import backups
+from freshet.storage import maintenance
 
 
 def restore_command(
@@ -29,7 +29,7 @@ def restore_command(
     store that it was killed on; one of an older Freshet is migrated then.
     """
     with told_in_one_line(), copying() as progress:
-        copied = backups.restore(backup, db, replace=force, progress=progress)
+        copied = maintenance.restore(backup, db, replace=force, progress=progress)
     if json:
         print_json(asdict(copied) | {"path": str(db)})
         return

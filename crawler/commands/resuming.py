@@ -7,8 +7,8 @@ from typing import Final
 
 from freshet.crawler.clock import Clock
 from freshet.crawler.commands.display import moment, span
-from freshet.storage import hosts
 from freshet.storage.database import Database
+from freshet.storage.tables import hosts
 
 log = logging.getLogger(__name__)
 

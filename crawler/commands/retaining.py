@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from freshet.config.settings import Store
-from freshet.storage.retention import Retention
+from freshet.storage.maintenance import Retention
 
 _DAY_S = 86_400.0
 

@@ -15,7 +15,7 @@ from freshet.scheduler.recrawl.recalling import recall
 from freshet.scheduler.recrawl.terms import Terms
 from freshet.scheduler.recrawl.watchlist import Watchlist
 from freshet.scheduler.sources import Rows
-from freshet.storage.watched import WatchedPages
+from freshet.storage.queries.columns import WatchedPages
 
 _DAY_S: Final = 86_400.0
 

@@ -13,7 +13,7 @@ import uvloop
 
 from freshet.crawler.commands.console import fail
 from freshet.crawler.errors import CrawlError
-from freshet.storage.errors import StoreError
+from freshet.storage.database import StoreError
 
 T = TypeVar("T")
 

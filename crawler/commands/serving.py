@@ -34,9 +34,8 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool
 from freshet.scheduler.recrawl.agenda import RecrawlAgenda
 from freshet.scheduler.recrawl.refresher import Refresher
-from freshet.storage.database import Database
-from freshet.storage.errors import StoreError, store_errors
-from freshet.storage.outlook import Outlook
+from freshet.storage.database import Database, StoreError, store_errors
+from freshet.storage.entries import Outlook
 from freshet.storage.records import Acknowledged
 
 log = logging.getLogger(__name__)

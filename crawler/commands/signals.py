@@ -17,9 +17,10 @@ from freshet.crawler.commands.formats import require_readable
 from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
 from freshet.crawler.commands.recollecting import Learnt, relearnt
 from freshet.scheduler.recrawl.listening import Reputation, Trust
-from freshet.storage import claims, host_signals, inquiries
-from freshet.storage.claims import ClaimSource
-from freshet.storage.host_signals import HostSignals
+from freshet.storage.queries import page
+from freshet.storage.tables import claims, hosts
+from freshet.storage.tables.claims import ClaimSource
+from freshet.storage.tables.hosts import HostSignals
 
 HEADER: Final = (
     "source", "believed", "right", "finds", "late", "pages", "claims", "odd", "asked", "last"
@@ -83,14 +84,14 @@ def signals_command(
 
 
 async def _read(db: Path, host: str | None) -> Signals:
-    async with inquiries.snapshot(db) as connection:
+    async with page.snapshot(db) as connection:
         await require_readable(connection, db)
         known = [
             each for each in await claims.sources(connection) if host is None or host in each.host
         ]
         headers = [
             each
-            for each in await host_signals.load_signals(connection)
+            for each in await hosts.load_signals(connection)
             if host is None or host in each.origin
         ]
         learnt = await relearnt(connection) if known else None

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from freshet.storage.outlooks import Spending
+from freshet.storage.tables.runs import Spending
 
 
 @dataclass(frozen=True, slots=True)

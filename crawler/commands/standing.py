@@ -10,12 +10,12 @@ import aiosqlite
 
 from freshet.crawler.commands.spending import Spent, spent
 from freshet.scheduler.recrawl.freshness import Staleness, staleness
-from freshet.storage import audits, inquiries, outlooks
-from freshet.storage import runs as runs_storage
 from freshet.storage.database import owner_of
-from freshet.storage.outlook import Outlook
-from freshet.storage.outlooks import Spending
-from freshet.storage.runs import CrawlRun
+from freshet.storage.entries import Outlook
+from freshet.storage.queries import page
+from freshet.storage.tables import observations
+from freshet.storage.tables import runs as runs_tables
+from freshet.storage.tables.runs import CrawlRun, Spending
 
 _DAY_S: Final = 86_400.0
 #: Outlooks are never further apart while a daemon runs.
@@ -54,7 +54,7 @@ async def standing(
     connection: aiosqlite.Connection, db: Path, run: CrawlRun | None, now: float
 ) -> Standing | None:
     """How the daemon stands, or stood, whose run this is; None if it is a crawl's."""
-    last = None if run is None else await outlooks.latest_outlook(connection, run.run_id)
+    last = None if run is None else await runs_tables.latest_outlook(connection, run.run_id)
     if run is None or last is None:
         return None
     process = _process(db)
@@ -62,11 +62,11 @@ async def standing(
         # What it says of today and of the last days is of when it stopped.
         now = min(now, last.at)
     midnight = now // _DAY_S * _DAY_S
-    moments = await outlooks.spendings(connection, min(midnight, now - _DAY_S) - 2 * _HOUR_S)
+    moments = await runs_tables.spendings(connection, min(midnight, now - _DAY_S) - 2 * _HOUR_S)
     moments.append(_as_of(now, run, last, runs=process is not None))
     return Standing(
         process, last, spent(moments, midnight), spent(moments, now - _DAY_S),
-        await measured(connection, now), await outlooks.upcoming(connection, last),
+        await measured(connection, now), await runs_tables.upcoming(connection, last),
     )  # fmt: skip
 
 
@@ -76,13 +76,13 @@ async def read_standing(db: Path, now: float) -> Standing | None:
     Raises:
         StoreError: there is no such file, or it is not a store of this schema.
     """
-    async with inquiries.snapshot(db) as connection:
-        return await standing(connection, db, await runs_storage.latest(connection), now)
+    async with page.snapshot(db) as connection:
+        return await standing(connection, db, await runs_tables.latest(connection), now)
 
 
 async def measured(connection: aiosqlite.Connection, now: float) -> Staleness | None:
     """How stale the copy is by the audits of the last days, None where there were none."""
-    found = await audits.results(connection, now - AUDITED_S)
+    found = await observations.results(connection, now - AUDITED_S)
     return staleness(
         [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
     )

@@ -20,19 +20,21 @@ from freshet.crawler.commands.display import (
 from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
 from freshet.crawler.commands.standing import Standing, standing
 from freshet.crawler.commands.standing_view import print_standing
-from freshet.storage import alert_messages, inquiries, overview, reports, runs
-from freshet.storage import duplicates as duplicates_storage
-from freshet.storage.alert_messages import RuleCounts
-from freshet.storage.duplicates import IndexState
-from freshet.storage.overview import (
+from freshet.storage.queries import overview, page
+from freshet.storage.queries.overview import (
+    BoundedPattern,
     BusyHost,
+    DeferredHost,
     FrontierCounts,
     Holdings,
     ParkedHost,
     UnreachableRobots,
 )
-from freshet.storage.reports import BoundedPattern, DeferredHost
-from freshet.storage.runs import CrawlRun, RunState
+from freshet.storage.tables import alerts as alerts_tables
+from freshet.storage.tables import near_duplicates, runs
+from freshet.storage.tables.alerts import RuleCounts
+from freshet.storage.tables.near_duplicates import IndexState
+from freshet.storage.tables.runs import CrawlRun, RunState
 
 _SHOWN = 10
 
@@ -100,10 +102,10 @@ def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
 
 
 async def _read(db: Path, now: float) -> Status:
-    async with inquiries.snapshot(db) as connection:
+    async with page.snapshot(db) as connection:
         last = await runs.latest(connection)
         observed_at = await overview.last_sign_of_life(connection, last.run_id) if last else None
-        kinds = await reports.kinds(connection, last.run_id) if last else {}
+        kinds = await overview.kinds(connection, last.run_id) if last else {}
         return Status(
             db=str(db),
             at=now,
@@ -113,12 +115,12 @@ async def _read(db: Path, now: float) -> Status:
             frontier=await overview.frontier_counts(connection, now),
             busiest=await overview.busiest(connection, now, _SHOWN),
             parked=await overview.parked(connection, now),
-            deferred=await reports.deferred(connection),
+            deferred=await overview.deferred(connection),
             robots_unreachable=await overview.unreachable_robots(connection),
-            bounded=await reports.bounded(connection),
-            held_back=await reports.held_back(connection),
-            duplicates=await duplicates_storage.state(connection),
-            alerts=await alert_messages.counts(connection),
+            bounded=await overview.bounded(connection),
+            held_back=await overview.held_back(connection),
+            duplicates=await near_duplicates.state(connection),
+            alerts=await alerts_tables.counts(connection),
             daemon=await standing(connection, db, last, now),
         )
 

@@ -13,8 +13,8 @@ from typing import Final
 from freshet.crawler.network.fetch import Accept
 from freshet.crawler.replaying.playing import Played
 from freshet.crawler.urls import canonical
-from freshet.storage.host_state import RobotsRecord
-from freshet.storage.looks import Look, LookPage
+from freshet.storage.entries import RobotsRecord
+from freshet.storage.queries.replay import Look, LookPage
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Kind, Outcome, RobotsStanding, Role, Rung
 

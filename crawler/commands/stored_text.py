@@ -6,8 +6,8 @@ import aiosqlite
 
 from freshet.crawler.parsing.blocks import Blocks
 from freshet.crawler.parsing.quarantine import Parser, Unparsable
-from freshet.storage import versions
-from freshet.storage.versions import StoredVersion
+from freshet.storage.queries import page
+from freshet.storage.queries.page import StoredVersion
 
 
 class NoText(Exception):
@@ -22,7 +22,7 @@ async def read_text(
     Raises:
         NoText: if its bytes are not kept, or cannot be parsed.
     """
-    body = await versions.body(connection, version.version_id)
+    body = await page.body(connection, version.version_id)
     if body is None:
         raise NoText(
             f"the bytes of version {version.number} are not kept "

@@ -12,11 +12,9 @@ import aiosqlite
 from freshet.crawler.admission.traps import TrapKind, TrapLimits, classify
 from freshet.crawler.commands.formats import require_readable
 from freshet.crawler.commands.sources.site_history import hosts_of
-from freshet.storage import copies, hosts, inquiries
-from freshet.storage import throttles as throttles_storage
-from freshet.storage import yields as yields_storage
-from freshet.storage.throttles import Reach, Throttle
-from freshet.storage.yields import Yield
+from freshet.storage.queries import page
+from freshet.storage.tables import hosts, url_patterns
+from freshet.storage.tables.url_patterns import Reach, Throttle, Yield
 
 #: URLs of one reason that are looked at for an example of each shape.
 _LOOKED_AT: Final = 5_000
@@ -54,18 +52,16 @@ async def throttled(db: Path, site: str) -> Throttled:
         CrawlError: the store knows no such site.
         StoreError: there is no such file, or it is not a store of this schema.
     """
-    async with inquiries.snapshot(db) as connection:
+    async with page.snapshot(db) as connection:
         await require_readable(connection, db)
         host_ids = await hosts_of(connection, db, site)
         origins = await hosts.origins(connection)
         return Throttled(
             site,
             {host_id: origins[host_id] for host_id in host_ids},
-            await throttles_storage.reach(connection, host_ids),
-            await _with_examples(
-                connection, await throttles_storage.throttles(connection, host_ids)
-            ),
-            await yields_storage.yields(connection, host_ids),
+            await url_patterns.reach(connection, host_ids),
+            await _with_examples(connection, await url_patterns.throttles(connection, host_ids)),
+            await url_patterns.yields(connection, host_ids),
         )
 
 
@@ -86,7 +82,7 @@ def still(throttle: Throttle) -> str | None:
     """Which of those held back are asked for all the same, None for none."""
     if throttle.closed_at is None:
         return None
-    return f"one in {copies.sampling(throttle.held):,} is asked for ({throttle.sampled:,} so far)"
+    return f"one in {url_patterns.sampling(throttle.held):,} is asked for ({throttle.sampled:,} so far)"
 
 
 async def _with_examples(
@@ -96,7 +92,7 @@ async def _with_examples(
     wanted = {(each.host_id, each.kind) for each in found if each.example is None and each.held}
     examples: dict[tuple[int, str, str | None], str] = {}
     for host_id, kind in sorted(wanted):
-        for url in reversed(await throttles_storage.held(connection, host_id, kind, _LOOKED_AT)):
+        for url in reversed(await url_patterns.held(connection, host_id, kind, _LOOKED_AT)):
             sign = classify(url, TrapLimits())
             examples[host_id, kind, sign.shape if sign is not None else None] = url
     return [

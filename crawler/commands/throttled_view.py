@@ -7,7 +7,7 @@ from typing import Final
 
 from freshet.crawler.commands.display import counted, plain, show_line, show_list
 from freshet.crawler.commands.throttled import Throttled, still, why
-from freshet.storage.throttles import Throttle
+from freshet.storage.tables.url_patterns import Throttle
 
 _THROTTLED_HEADER: Final = ("held back", "what", "why", "still", "for example")
 #: Rows of the table; JSON has all.

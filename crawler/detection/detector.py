@@ -17,7 +17,7 @@ from freshet.crawler.detection.judging import Judgement, judge_blocks
 from freshet.crawler.detection.memory import PageRecord
 from freshet.crawler.detection.sketch import Sketch, resemblance
 from freshet.crawler.detection.templates import HostRun, Template
-from freshet.storage.corrections import Amendment
+from freshet.storage.entries import Amendment
 from freshet.storage.records import DueUrl, PageHistory
 from freshet.storage.words import Kind, Rung
 

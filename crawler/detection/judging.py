@@ -32,7 +32,7 @@ from freshet.crawler.detection.renaming import new_names
 from freshet.crawler.detection.sketch import Sketch, resemblance
 from freshet.crawler.detection.templates import HostRun, Template, frame_items
 from freshet.crawler.detection.volatility import STREAK, STREAK_AGAINST_THE_SITE, SlotHistory
-from freshet.storage.corrections import Amendment
+from freshet.storage.entries import Amendment
 from freshet.storage.words import Kind, Rung
 
 #: Stands for the order of all blocks among the slots.

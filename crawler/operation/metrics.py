@@ -23,8 +23,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from freshet.crawler.operation.vitality import State
-from freshet.storage.host_state import HostState
-from freshet.storage.outlook import Outlook
+from freshet.storage.entries import HostState, Outlook
 from freshet.storage.records import Acknowledged, Entry, RobotsVisit, SeedsSettled, Visit
 from freshet.storage.words import Role
 

@@ -18,7 +18,7 @@ from freshet.crawler.parsing.blocks import ROOT, BlockKind, Blocks, below
 from freshet.crawler.parsing.links import LinkColumns, collapsed
 from freshet.crawler.parsing.references import HUB_RELATIONS
 from freshet.crawler.urls import canonical, is_http, resolve_all
-from freshet.storage.targets import Links
+from freshet.storage.records import Links
 
 #: A longer feed is cut here: it takes about 3 s, and feeds begin with what is new.
 MAX_FEED_BYTES: Final = 1024 * 1024

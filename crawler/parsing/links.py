@@ -10,7 +10,7 @@ from typing import Final
 from freshet.crawler.parsing.markup import Markup
 from freshet.crawler.parsing.tags import Tag
 from freshet.crawler.urls import canonical, resolve_all
-from freshet.storage.targets import Links
+from freshet.storage.records import Links
 
 _ANCHOR_CHARACTERS: Final = 200
 _BATCH: Final = 1024

@@ -26,7 +26,7 @@ from freshet.crawler.parsing.pdf import is_pdf, pdf_text
 from freshet.crawler.parsing.references import HUB_RELATIONS, is_feed, relations
 from freshet.crawler.parsing.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.urls import is_http, resolve, without_fragment
-from freshet.storage.targets import Links
+from freshet.storage.records import Links
 
 #: Without mutation events: with them every ``option`` costs a walk over all those before.
 _OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from tenacity import RetryCallState, Retrying, wait_exponential
 
-from freshet.storage.host_state import HostState
+from freshet.storage.entries import HostState
 
 
 @dataclass(frozen=True, slots=True)

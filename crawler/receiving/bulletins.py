@@ -16,7 +16,7 @@ from freshet.crawler.parsing.sitemaps import looks_like_feed
 from freshet.crawler.receiving.buckets import Buckets, Flow
 from freshet.crawler.receiving.subscriber import Subscriber
 from freshet.crawler.urls import origin
-from freshet.storage.subscribing import Subscription
+from freshet.storage.entries import Subscription
 
 _READ: Final = Flow(1.0, 1.0 / 300.0)
 _PREFIX_BYTES: Final = 2_048

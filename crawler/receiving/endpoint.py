@@ -20,7 +20,7 @@ from freshet.crawler.receiving.pings import PingRefused, from_json, from_query
 from freshet.crawler.receiving.refusals import Refusals
 from freshet.crawler.receiving.signatures import is_authentic, parse_signature
 from freshet.crawler.receiving.subscriber import Subscriber
-from freshet.storage.subscribing import Subscription, SubscriptionState
+from freshet.storage.entries import Subscription, SubscriptionState
 
 _WEBSUB: Final = "/websub/"
 _PING: Final = "/indexnow"

@@ -10,9 +10,8 @@ from typing import Final
 
 from freshet.crawler.admission.admitting import Admission
 from freshet.crawler.urls import canonical, without_fragment
-from freshet.storage.records import Announcement
-from freshet.storage.signals import Claim, ClaimKind
-from freshet.storage.targets import Targets
+from freshet.storage.entries import Claim, ClaimKind
+from freshet.storage.records import Announcement, Targets
 
 #: A page that is known by a hint alone is taken to stand one link from a seed.
 _DEPTH: Final = 1

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from freshet.crawler.parsing.link_headers import MAX_HEADER, header_links
 from freshet.crawler.urls import is_http, resolve, without_fragment
-from freshet.storage.subscribing import Advertised
+from freshet.storage.entries import Advertised
 
 
 def advertised(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from freshet.storage.subscribing import Advertised, Subscription, SubscriptionState
+from freshet.storage.entries import Advertised, Subscription, SubscriptionState
 
 _HOUR_S: Final = 3_600.0
 _DAY_S: Final = 24 * _HOUR_S

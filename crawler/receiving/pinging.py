@@ -19,8 +19,8 @@ from freshet.crawler.receiving.hints import Hints
 from freshet.crawler.receiving.inbox import Inbox
 from freshet.crawler.receiving.key_book import KeyBook, KeyPlace, Standing, holds_key
 from freshet.crawler.receiving.pings import MAX_URLS, Ping, PingRefused
+from freshet.storage.entries import ClaimKind
 from freshet.storage.records import Entry, FetchResult
-from freshet.storage.signals import ClaimKind
 from freshet.storage.words import Outcome
 
 #: URLs in one announcement: some 5 ms of work.

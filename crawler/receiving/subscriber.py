@@ -16,9 +16,8 @@ from freshet.crawler.calling import Calls
 from freshet.crawler.receiving.hints import Hints
 from freshet.crawler.receiving.inbox import Inbox
 from freshet.crawler.receiving.leases import Leases
+from freshet.storage.entries import Claim, ClaimKind, Subscription, SubscriptionNoted
 from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult, Visit
-from freshet.storage.signals import Claim, ClaimKind
-from freshet.storage.subscribing import Subscription, SubscriptionNoted
 from freshet.storage.words import Outcome
 
 log = logging.getLogger(__name__)

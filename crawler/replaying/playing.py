@@ -19,7 +19,7 @@ from freshet.crawler.network.fetch import Accept
 from freshet.crawler.robots.book import RobotsBook
 from freshet.crawler.urls import canonical, origin
 from freshet.crawler.visiting import Visiting
-from freshet.storage.host_state import Host
+from freshet.storage.entries import Host
 from freshet.storage.records import (
     Acknowledged,
     DueUrl,
@@ -27,9 +27,9 @@ from freshet.storage.records import (
     FetchResult,
     Observation,
     SeedsSettled,
+    Targets,
     Visit,
 )
-from freshet.storage.targets import Targets
 from freshet.storage.words import Kind, Outcome, Role
 
 #: Entries that may wait for their commit: what is read of them meanwhile is as it was before.

@@ -16,7 +16,7 @@ from random import Random
 
 from freshet.crawler.politeness.lanes import PolitenessRules, back_off_s
 from freshet.crawler.robots.robots_txt import RobotsTxt, Verdict, after_fetch, in_force
-from freshet.storage.host_state import Host, RobotsRecord
+from freshet.storage.entries import Host, RobotsRecord
 from freshet.storage.words import RobotsStanding
 
 

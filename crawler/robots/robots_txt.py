@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from freshet.crawler.robots.rules import Rule, Rules, read_rule, readings
-from freshet.storage.host_state import RobotsRecord
+from freshet.storage.entries import RobotsRecord
 from freshet.storage.words import RobotsStanding
 
 LIMIT_BYTES = 500 * 1024

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from freshet.crawler.signals.lastmod import Span, Unbelievable, believed, span_of
-from freshet.storage.signals import Claim
+from freshet.storage.entries import Claim
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,7 @@ from freshet.crawler.admission.admitting import Admission
 from freshet.crawler.parsing.link_headers import header_links
 from freshet.crawler.parsing.references import is_feed
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
-from freshet.storage.records import DueUrl
-from freshet.storage.targets import Targets
+from freshet.storage.records import DueUrl, Targets
 from freshet.storage.words import Role
 
 #: Under which the feeds of a host are bounded, as the patterns of traps are.

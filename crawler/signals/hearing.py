@@ -14,9 +14,8 @@ from typing import Final
 
 from freshet.crawler.signals.claiming import Claimed, Complaints, claimed
 from freshet.crawler.signals.headers import Times, etag_moved, text_moved, times_of
-from freshet.storage.host_state import HeaderSigns
+from freshet.storage.entries import ClaimKind, HeaderSigns
 from freshet.storage.records import FetchResult, Observation, Visit
-from freshet.storage.signals import ClaimKind
 from freshet.storage.words import Kind, Role
 
 log = logging.getLogger(__name__)

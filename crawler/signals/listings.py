@@ -23,8 +23,7 @@ from freshet.crawler.parsing.sitemaps import (
 from freshet.crawler.robots.book import RobotsBook
 from freshet.crawler.signals.claiming import Claimed, Complaints, claimed
 from freshet.crawler.urls import canonical
-from freshet.storage.records import DueUrl
-from freshet.storage.targets import Links, Targets
+from freshet.storage.records import DueUrl, Links, Targets
 
 _IN_A_THREAD_BYTES: Final = 256 * 1024
 #: Entries that are admitted without a break, in a few milliseconds.

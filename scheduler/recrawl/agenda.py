@@ -42,11 +42,11 @@ from freshet.scheduler.recrawl.unlearnt import Unlearnt
 from freshet.scheduler.recrawl.watchlist import Watchlist
 from freshet.scheduler.recrawl.window import Window
 from freshet.scheduler.sources import Rows
-from freshet.storage import hosts, watched
-from freshet.storage.host_state import Host
-from freshet.storage.records import Acknowledged, DueUrl, Supply, Visit
-from freshet.storage.targets import Churn
-from freshet.storage.watched import WatchedPages
+from freshet.storage.entries import Host
+from freshet.storage.queries import columns
+from freshet.storage.queries.columns import WatchedPages
+from freshet.storage.records import Acknowledged, Churn, DueUrl, Supply, Visit
+from freshet.storage.tables import hosts
 from freshet.storage.words import Reason
 
 log = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ class RecrawlAgenda:
         """Take in all pages of the store, unless they are known."""
         if len(self.pages):
             return
-        await self._watch(await watched.pages(self._reader))
+        await self._watch(await columns.pages(self._reader))
         looks = await self._learn_all()
         self.pages.recall_gone(looks)
         await recall(self._reader, self._discovering, self.pages, looks)
@@ -171,7 +171,7 @@ class RecrawlAgenda:
 
     async def reweigh(self, page_ids: Sequence[int] | None = None) -> None:
         """Let all pages, or those of these ids, weigh what the terms say of them now."""
-        found = await watched.pages(self._reader, page_ids)
+        found = await columns.pages(self._reader, page_ids)
         rows, known = self.pages.rows(found.page_id)
         found = found.take(known)
         origins = [self._origins[host_id] for host_id in found.host_id.tolist()]
@@ -251,7 +251,7 @@ class RecrawlAgenda:
         if found:
             new = [page_id for page_id in found if self.pages.row(page_id) is None]
             self.pages.admit_again(found)
-            await self._watch(await watched.pages(self._reader, new))
+            await self._watch(await columns.pages(self._reader, new))
         withdrawn, self._withdrawn = self._withdrawn, []
         # Those in the window go on their way.
         rows = [row for page_id in withdrawn if (row := self.pages.row(page_id)) is not None]

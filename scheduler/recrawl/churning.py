@@ -65,7 +65,7 @@ class Appearing:
         row: of the page.
         at: day of the look.
         began: day since when the page is looked at.
-        appeared, dropped, stayed: links; see :mod:`freshet.storage.churn`.
+        appeared, dropped, stayed: links; see :mod:`freshet.storage.tables.links`.
     """
 
     row: Rows

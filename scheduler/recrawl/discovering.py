@@ -18,7 +18,7 @@ from freshet.scheduler.discovery.precedents import Precedents, Revealing, Standi
 from freshet.scheduler.recrawl.churning import Appearing, Churning
 from freshet.scheduler.recrawl.watchlist import Watchlist
 from freshet.scheduler.sources import Rows
-from freshet.storage.targets import Churn
+from freshet.storage.records import Churn
 
 _DAY_S: Final = 86_400.0
 

@@ -14,8 +14,8 @@ import numpy as np
 from freshet.scheduler.arguments import Floats
 from freshet.scheduler.recrawl.watchlist import Watchlist
 from freshet.scheduler.recrawl.window import Window
-from freshet.storage import watched
-from freshet.storage.outlook import Audit
+from freshet.storage.entries import Audit
+from freshet.storage.queries import columns
 from freshet.storage.records import DueUrl
 from freshet.storage.words import Reason
 
@@ -70,4 +70,4 @@ class Drawing:
         page_id = int(pages["page_id"][row])
         if pages["taken"][row]:
             return window.withdraw(host_id, page_id)
-        return next(iter(await watched.due_urls(self.reader, [page_id], now)), None)
+        return next(iter(await columns.due_urls(self.reader, [page_id], now)), None)

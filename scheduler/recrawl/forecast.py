@@ -13,7 +13,7 @@ from freshet.scheduler.harmonics import ein
 from freshet.scheduler.recrawl.refresher import Beliefs
 from freshet.scheduler.recrawl.watchlist import Watchlist
 from freshet.scheduler.sources import Rows, SourceTable
-from freshet.storage.outlook import RATE_CLASSES
+from freshet.storage.entries import RATE_CLASSES
 
 #: Looks that had to be taken, drawn at random or overdue, are worth more than this.
 _FORCED: Final = 1e100

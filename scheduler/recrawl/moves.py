@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import aiosqlite
 
 from freshet.scheduler.recrawl.watchlist import Watchlist
-from freshet.storage import watched
+from freshet.storage.queries import columns
 from freshet.storage.records import Visit
 from freshet.storage.words import AliasKind, Kind
 
@@ -46,7 +46,7 @@ async def inherit(
         row = pages.row(page_id)
         if row is None:
             continue
-        for old in await watched.moves(reader, page_id):
+        for old in await columns.moves(reader, page_id):
             before = pages.row(old)
             if before is not None:
                 for each in learners:
@@ -59,7 +59,7 @@ async def follow(reader: aiosqlite.Connection, pages: Watchlist, visits: Collect
         row, alias = pages.row(visit.due.page_id), visit.alias
         if row is None or alias is None or alias.kind is not AliasKind.PERMANENT:
             continue
-        for page_id in await watched.ids(reader, [alias.url]):
+        for page_id in await columns.ids(reader, [alias.url]):
             target = pages.row(page_id)
             if target is not None:
                 since, at = float(pages["since"][row]), visit.observation.at / _DAY_S

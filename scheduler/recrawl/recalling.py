@@ -16,7 +16,8 @@ from freshet.scheduler.recrawl.looks import Looks
 from freshet.scheduler.recrawl.unlearnt import RowsOf
 from freshet.scheduler.recrawl.watchlist import Watchlist
 from freshet.scheduler.sources import Rows
-from freshet.storage import churn, sightings, watched
+from freshet.storage.queries import columns, link_columns
+from freshet.storage.tables import links
 
 _DAY_S: Final = 86_400.0
 #: Pages that are asked for at once.
@@ -28,15 +29,15 @@ async def recall(
 ) -> None:
     """Learn which of these pages revealed new ones, by all looks at them."""
     newest = np.array(discovering.newest, np.intp)
-    moved = await watched.moves(reader)
+    moved = await columns.moves(reader)
     found_at: Any = pages["found_at"]
     discovering.churning.learn(await appearing(reader, pages.rows, found_at))
     order = np.argsort(looks.at, kind="stable")
     shown = order[~looks.gone[order]]
     for first in range(0, len(newest), _AT_ONCE):
         ids = pages["page_id"][newest[first : first + _AT_ONCE]].tolist()
-        found = await sightings.leading_to(reader, ids)
-        by, is_watched = pages.rows(watched.where_now(found.source, moved))
+        found = await link_columns.leading_to(reader, ids)
+        by, is_watched = pages.rows(columns.where_now(found.source, moved))
         row, _ = pages.rows(found.target[is_watched])
         at = found.seen_at[is_watched] / _DAY_S
         before = looked_before(looks.row[order], looks.at[order], by, at)
@@ -51,8 +52,8 @@ async def appearing(reader: aiosqlite.Connection, rows_of: RowsOf, found_at: Flo
 
     Those that have moved are the pages where they stand now.
     """
-    stored, moved = await churn.load(reader), await watched.moves(reader)
-    row, known = rows_of(watched.where_now(stored.page_id, moved))
+    stored, moved = await links.load(reader), await columns.moves(reader)
+    row, known = rows_of(columns.where_now(stored.page_id, moved))
     return Appearing(
         row, stored.at[known] / _DAY_S, found_at[row], stored.appeared[known],
         stored.dropped[known], stored.stayed[known],

@@ -11,7 +11,7 @@ from freshet.scheduler.recrawl.appraisal import Appraisal
 from freshet.scheduler.recrawl.watchlist import Watchlist
 from freshet.scheduler.recrawl.window import Window
 from freshet.scheduler.sources import Rows
-from freshet.storage import watched
+from freshet.storage.queries import columns
 from freshet.storage.words import Reason
 
 
@@ -29,7 +29,7 @@ async def bring(
     """
     page_ids = pages["page_id"][rows].tolist()
     pages["taken"][rows] = True
-    by_page = {due.page_id: due for due in await watched.due_urls(reader, page_ids, now)}
+    by_page = {due.page_id: due for due in await columns.due_urls(reader, page_ids, now)}
     hosts = set()
     for row, page_id in zip(rows.tolist(), page_ids, strict=True):
         due = by_page.get(page_id)

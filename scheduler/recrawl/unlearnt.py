@@ -13,9 +13,10 @@ from freshet.scheduler.recrawl.looks import Looks, Told, told
 from freshet.scheduler.recrawl.news import ClaimColumns, News, Sources
 from freshet.scheduler.recrawl.watchlist import Watchlist
 from freshet.scheduler.sources import Rows
-from freshet.storage import claims, watched
+from freshet.storage.entries import CLAIM_KINDS, NO_CLAIMS, ClaimKind, Claims
+from freshet.storage.queries import columns as columns_queries
 from freshet.storage.records import Observation
-from freshet.storage.signals import CLAIM_KINDS, NO_CLAIMS, ClaimKind, Claims
+from freshet.storage.tables import claims
 
 _DAY_S: Final = 86_400.0
 #: The rows of those of some pages (ids) that are watched, and which they are.
@@ -67,7 +68,7 @@ class Unlearnt:
 
 async def stored_news(reader: aiosqlite.Connection, rows_of: RowsOf) -> News:
     """All looks and claims of the store."""
-    stored = await watched.looks(reader)
+    stored = await columns_queries.looks(reader)
     rows, known = rows_of(stored.page_id)
     looks = Looks(
         rows, stored.at[known] / _DAY_S, stored.compared[known], stored.changed[known],

@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from freshet.storage.backups import back_up
+from freshet.storage.maintenance import back_up
 from freshet.storage.migrations import migrations
 
 #: How long each commit took, and how long the log became.

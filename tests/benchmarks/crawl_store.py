@@ -15,10 +15,11 @@ from unittest import mock
 
 from freshet.crawler.admission.sites import Seed
 from freshet.crawler.commands.daemon_order import given
-from freshet.storage import runs, seeds, visits
+from freshet.storage import writer
 from freshet.storage.database import open_store
 from freshet.storage.records import Entry, Visit
-from freshet.storage.visits import VisitTables
+from freshet.storage.tables import runs
+from freshet.storage.writer import VisitTables
 
 _BATCH = 200
 
@@ -31,7 +32,7 @@ async def write(
     database = await open_store(directory / "replayed.db")
     try:
         async with database.transaction() as connection:
-            await seeds.add(connection, given(seeded), 0.0)
+            await runs.add(connection, given(seeded), 0.0)
             tables = VisitTables(await runs.start(connection, 0.0, "{}"))
         with _timed(parts):
             started_at = process_time_ns()
@@ -73,7 +74,7 @@ class _Parts:
 def _timed(parts: _Parts) -> Iterator[None]:
     """Time the public functions of the tables, whatever they are called, for the block."""
     with ExitStack() as stack:
-        for module in filter(inspect.ismodule, vars(visits).copy().values()):
+        for module in filter(inspect.ismodule, vars(writer).copy().values()):
             for name, function in vars(module).copy().items():
                 if _is_own(module, name, function):
                     label = f"{module.__name__.rpartition('.')[2]}.{name}"

@@ -14,9 +14,9 @@ from freshet.scheduler.arguments import Floats
 from freshet.scheduler.recrawl import looks as recrawl
 from freshet.scheduler.recrawl.refresher import Refresher
 from freshet.scheduler.sources import Rows
-from freshet.storage import watched
 from freshet.storage.database import reading
-from freshet.storage.watched import Looks, WatchedPages
+from freshet.storage.queries import columns as columns_queries
+from freshet.storage.queries.columns import Looks, WatchedPages
 
 _DAY_S = 86_400.0
 #: Values below count as 0.
@@ -44,8 +44,8 @@ async def replayed(store: Path, policy: str, budget: float, split: float) -> Dif
     page when it was found; the second one takes in all at once.
     """
     async with reading(store) as connection:
-        pages = await watched.pages(connection)
-        looks = await watched.looks(connection)
+        pages = await columns_queries.pages(connection)
+        looks = await columns_queries.looks(connection)
     return differences(
         _interrupted(pages, looks, policy, budget, split),
         learnt_at_once(pages, looks, policy, budget),

@@ -20,8 +20,8 @@ import numpy as np
 
 from freshet.crawler.detection.near_duplicates import BUCKET_SIZE, Banding, bucket_keys
 from freshet.crawler.detection.sketch import PERMUTATIONS, Sketch, sketch
-from freshet.storage import near_duplicates
 from freshet.storage.database import open_store, reading
+from freshet.storage.tables import near_duplicates
 from tests.benchmarks import command
 from tests.benchmarks.memory_watch import MemoryWatch
 

@@ -11,7 +11,7 @@ from freshet.crawler.errands import Errand, PageErrand
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.politeness.lanes import Answer, PolitenessRules
 from freshet.crawler.robots.book import RobotsBook, RobotsRules
-from freshet.storage.host_state import Host, HostState, RobotsRecord
+from freshet.storage.entries import Host, HostState, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl, Supply
 from freshet.storage.words import RobotsStanding
 

@@ -6,8 +6,8 @@ import pytest
 
 from freshet.crawler.calling import Calls
 from freshet.crawler.errands import CallErrand, PageErrand, RobotsErrand
+from freshet.storage.entries import Called
 from freshet.storage.records import Entry, FetchResult
-from freshet.storage.subscribing import Called
 from freshet.storage.words import Outcome
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
 

@@ -9,7 +9,7 @@ import pytest
 from freshet.crawler.errands import PageErrand, ProbeErrand, Refusal, RobotsErrand
 from freshet.crawler.politeness.lanes import Answer, PolitenessRules
 from freshet.crawler.robots.book import Bar
-from freshet.storage.host_state import RobotsRecord
+from freshet.storage.entries import RobotsRecord
 from freshet.storage.words import RobotsStanding
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, RULES, SLOW, World, page, parsed
 

@@ -19,7 +19,7 @@ from freshet.crawler.errands import (
     RobotsErrand,
 )
 from freshet.crawler.politeness.lanes import Answer, PolitenessRules
-from freshet.storage.host_state import HostState, RobotsRecord
+from freshet.storage.entries import HostState, RobotsRecord
 from freshet.storage.records import DueUrl
 from freshet.storage.words import RobotsStanding
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, SLOW, World, page, parsed

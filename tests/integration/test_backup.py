@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.commands.main import app
 from freshet.crawler.network.fetch import Fetcher, Request
-from freshet.storage import watched
-from freshet.storage.backups import back_up, restore
 from freshet.storage.database import reading
+from freshet.storage.maintenance import back_up, restore
+from freshet.storage.queries import columns
+from freshet.storage.queries.columns import Looks
 from freshet.storage.records import FetchResult
-from freshet.storage.watched import Looks
 from tests.benchmarks.daemon_replay import differences, learnt_at_once
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Stage
@@ -56,7 +56,7 @@ def count(db: Path, where: str = "true") -> int:
 
 async def looks_of(db: Path) -> Looks:
     async with reading(db) as connection:
-        return await watched.looks(connection)
+        return await columns.looks(connection)
 
 
 def early(looks: Looks, many: int) -> Looks:
@@ -97,9 +97,9 @@ async def test_a_restored_daemon_knows_what_the_first_one_knew(tmp_path: Path) -
     assert np.array_equal(known.page_id, all_of_them.page_id[: len(known)])
     assert np.array_equal(known.at, all_of_them.at[: len(known)])
     async with reading(elsewhere) as connection:
-        pages = await watched.pages(connection)
+        pages = await columns.pages(connection)
     async with reading(stage.db) as connection:
-        of_then = await watched.pages(connection, pages.page_id.tolist())
+        of_then = await columns.pages(connection, pages.page_id.tolist())
     first = learnt_at_once(of_then, early(all_of_them, len(known)), stage.policy, BUDGET)
     restored = learnt_at_once(pages, known, stage.policy, BUDGET)
     apart = differences(first, restored, float(known.at.max()) / DAY_S + 0.01, BUDGET)

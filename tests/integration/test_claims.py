@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from freshet.storage import claims, host_signals
 from freshet.storage.database import reading
-from freshet.storage.signals import CLAIM_KINDS, ClaimKind
+from freshet.storage.entries import CLAIM_KINDS, ClaimKind
+from freshet.storage.tables import claims, hosts
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Stage
 
@@ -24,7 +24,7 @@ async def test_claims_are_those_that_the_web_makes_and_true(tmp_path: Path) -> N
     async with reading(stage.db) as connection:
         said = await claims.load(connection)
         sources = await claims.sources(connection)
-        (signals,) = await host_signals.load_signals(connection)
+        (signals,) = await hosts.load_signals(connection)
     rows = stage.rows("SELECT id, url FROM page WHERE role = 'page'")
     urls = {page_id: str(url) for page_id, url in rows}
     kinds = [CLAIM_KINDS[code] for code in said.kind]

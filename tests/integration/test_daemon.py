@@ -32,9 +32,9 @@ from freshet.crawler.synthetic_web.presets import showcase
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
 from freshet.scheduler.recrawl.freshness import staleness
-from freshet.storage import audits
 from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
+from freshet.storage.tables import observations
 from tests.integration.quick import assert_consistent, quick, unwatched
 
 DAY_S = 86_400.0
@@ -242,7 +242,7 @@ async def test_pages_drawn_at_random_measure_the_freshness(tmp_path: Path) -> No
     looks = stage.rows("SELECT count(*) FROM audit")[0][0]
     assert 0.2 * 1_050 < int(str(looks)) < 0.3 * 1_050
     async with reading(stage.db) as connection:
-        found = await audits.results(connection, 0.0)
+        found = await observations.results(connection, 0.0)
     measured = staleness(
         [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
     )

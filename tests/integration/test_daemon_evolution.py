@@ -20,9 +20,9 @@ from freshet.crawler.commands.keeping import keep
 from freshet.crawler.commands.networking import Network
 from freshet.crawler.network.fetch import Fetcher, Request
 from freshet.scheduler.recrawl.freshness import staleness
-from freshet.storage import audits
 from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
+from freshet.storage.tables import observations
 from tests.benchmarks.daemon_sites import Costs, Page, load_pages
 from tests.integration.quick import quick, unwatched
 from tests.integration.timeserver import FOLDER, NO_FOLDER, History, served
@@ -130,7 +130,7 @@ async def test_budget_and_delays_hold_by_the_servers_log_and_pages_are_as_fresh_
             looks[line["page"]].append((line["vt"] - begin) / DAY_S)
     assert len([page for page in pages.values() if looks[f"/{page.url.split('/', 3)[3]}"]]) > 40
     async with reading(db) as connection:
-        found = await audits.results(connection, middle)
+        found = await observations.results(connection, middle)
     claimed = staleness(
         [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
     )

@@ -11,9 +11,9 @@ import pytest
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.commands import noting
 from freshet.crawler.commands.standing import Standing, standing
-from freshet.storage import outlooks, runs
 from freshet.storage.database import reading
-from freshet.storage.outlook import Outlook
+from freshet.storage.entries import Outlook
+from freshet.storage.tables import runs
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, HOUR_S, Stage
 
@@ -112,7 +112,7 @@ async def test_without_a_page_there_is_an_outlook_all_the_same(tmp_path: Path) -
     outlook = await last_noted(stage)
     assert (outlook.stale, outlook.price, outlook.capped) == (None, None, ())
     async with reading(stage.db) as connection:
-        assert len(await outlooks.spendings(connection, 0.0)) >= 2
+        assert len(await runs.spendings(connection, 0.0)) >= 2
 
 
 async def test_many_pages_are_looked_over_in_the_background(

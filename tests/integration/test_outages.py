@@ -17,8 +17,7 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.commands import keeping
 from freshet.crawler.commands.outages import Outages
 from freshet.crawler.network.fetch import Request
-from freshet.storage.database import Database, open_store
-from freshet.storage.errors import StoreUnavailable
+from freshet.storage.database import Database, StoreUnavailable, open_store
 from freshet.storage.records import FetchResult
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Server, Stage

@@ -23,8 +23,8 @@ from freshet.crawler.commands.replaying_store import Gaps, StoredPast
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.presets import showcase
 from freshet.crawler.synthetic_web.server import serve
-from freshet.storage import inquiries
 from freshet.storage.database import open_store
+from freshet.storage.queries import page
 from tests.integration.quick import assert_consistent, order, quick, unwatched
 from tests.integration.scripted import Page, scripted
 from tests.integration.test_replay import DAY_S, FOUND, LINKS, OBSERVED, PAGES, cut, rows, same
@@ -54,7 +54,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 async def replayed(store: Path, db: Path, settings: Settings, most: int | None = None) -> Gaps:
     """Fill ``db``; of the last run with ``most`` exchanges only."""
-    async with inquiries.snapshot(store) as connection:
+    async with page.snapshot(store) as connection:
         past = await StoredPast.of(connection, lambda _word: None)
         runs = await past.runs()
         if most is not None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from freshet.crawler.clock import VirtualClock
-from freshet.storage import histories, retention, watched
+from freshet.storage import maintenance
 from freshet.storage.database import open_store, reading
-from freshet.storage.retention import Retention
+from freshet.storage.maintenance import Retention
+from freshet.storage.queries import columns
 from tests.benchmarks.daemon_replay import differences, learnt_at_once
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Stage
@@ -24,19 +25,19 @@ async def test_the_tightest_retention_changes_nothing_that_is_learnt(tmp_path: P
     stage = Stage(tmp_path / "crawl.db", audit_share=0.05)
     await stage.keep(BUDGET, 5.0)
     async with reading(stage.db) as connection:
-        pages, looks = await watched.pages(connection), await watched.looks(connection)
-        moves = await watched.moves(connection)
-        kept = await histories.page_histories(connection)
+        pages, looks = await columns.pages(connection), await columns.looks(connection)
+        moves = await columns.moves(connection)
+        kept = await columns.page_histories(connection)
     database = await open_store(stage.db)
-    thrown_away = await retention.prune(database, NOTHING, stage.clock.now())
+    thrown_away = await maintenance.prune(database, NOTHING, stage.clock.now())
     await database.close()
     gone = {each.what: each.rows for each in thrown_away if each.rows}
     assert {"bodies", "failures", "links that went"} <= gone.keys()
     assert_consistent(stage.db)
     async with reading(stage.db) as connection:
-        pages_then, looks_then = await watched.pages(connection), await watched.looks(connection)
-        assert await watched.moves(connection) == moves
-        assert (await histories.page_histories(connection)).url == kept.url
+        pages_then, looks_then = await columns.pages(connection), await columns.looks(connection)
+        assert await columns.moves(connection) == moves
+        assert (await columns.page_histories(connection)).url == kept.url
     for each in fields(looks):
         assert np.array_equal(getattr(looks, each.name), getattr(looks_then, each.name))
     for each in fields(pages):

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from freshet.scheduler import agenda as agenda_module
 from freshet.scheduler.agenda import BreadthFirst
-from freshet.storage import frontier
 from freshet.storage.records import Acknowledged, DueUrl, SeedsSettled, Visit
+from freshet.storage.tables import frontier
 from freshet.storage.words import Kind
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, targets, visit
 

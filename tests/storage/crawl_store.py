@@ -8,21 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from freshet.storage import frontier, runs
 from freshet.storage.database import Database, open_store
 from freshet.storage.records import (
     Acknowledged,
+    Alias,
     Capture,
     Digests,
     DueUrl,
     Entry,
+    Links,
     Observation,
     SeedsSettled,
+    Targets,
     Visit,
 )
-from freshet.storage.targets import Alias, Links, Targets
-from freshet.storage.visits import VisitTables
+from freshet.storage.tables import frontier, runs
 from freshet.storage.words import AliasKind, Kind, Role
+from freshet.storage.writer import VisitTables
 
 SITE = "https://a.example"
 START = 1_800_000_000.0

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.storage import alert_messages, alerts, amendments, retention
-from freshet.storage.alert_messages import Message
-from freshet.storage.alerts import AlertRule
-from freshet.storage.corrections import Amendment, Retraction
+from freshet.storage import maintenance
+from freshet.storage.entries import Amendment, Retraction
+from freshet.storage.maintenance import Retention
 from freshet.storage.records import Visit
-from freshet.storage.retention import Retention
+from freshet.storage.tables import alerts, observations
+from freshet.storage.tables.alerts import AlertRule, Message
 from freshet.storage.words import Kind, Rung
 from tests.storage.crawl_store import (
     SITE,
@@ -63,10 +63,10 @@ async def told(store: CrawlStore, rule: str = "changes") -> list[tuple[str, floa
 
 
 async def put_into_message(store: CrawlStore, rule: str = "changes") -> bool:
-    waiting = await alert_messages.waiting(store.database.reader, rule, inf, 100)
+    waiting = await alerts.waiting(store.database.reader, rule, inf, 100)
     message = Message(0, "-".join(each.key for each in waiting), rule, "{}", START, 0, START)
     async with store.database.transaction() as connection:
-        return bool(waiting) and await alert_messages.compose(connection, message, waiting)
+        return bool(waiting) and await alerts.compose(connection, message, waiting)
 
 
 async def amend(
@@ -78,7 +78,7 @@ async def amend(
 ) -> None:
     amendment = Amendment(seen.observation.at, kind, Rung.FRAME, "known better")
     async with store.database.transaction() as connection:
-        await amendments.amend(connection, seen.due.page_id, amendment, now)
+        await observations.amend(connection, seen.due.page_id, amendment, now)
         await alerts.review(connection, rules, now)
 
 
@@ -141,7 +141,7 @@ async def test_a_change_that_was_none_is_not_told_unless_it_was_told_already(
             ("changed", START + 1, True),
             ("withdrawn", START + 9, False),
         ]
-        (withdrawal,) = await alert_messages.waiting(store.database.reader, "changes", inf, 9)
+        (withdrawal,) = await alerts.waiting(store.database.reader, "changes", inf, 9)
         assert withdrawal.reason == "known better"
         assert withdrawal.withdraws == await store.value("SELECT key FROM alert WHERE kind <> "
                                                          "'withdrawn'")  # fmt: skip
@@ -188,12 +188,12 @@ async def test_a_message_is_not_made_of_what_was_taken_back_meanwhile(tmp_path: 
     async with crawl_store(tmp_path / "db") as store:
         store.tables.alert_rules = (CHANGES,)
         seen = await changed_once(store)
-        waiting = await alert_messages.waiting(store.database.reader, "changes", inf, 9)
+        waiting = await alerts.waiting(store.database.reader, "changes", inf, 9)
         await amend(store, seen, Kind.UNCHANGED)
         await amend(store, seen, Kind.CHANGED)
         async with store.database.transaction() as connection:
             message = Message(0, "key", "changes", "{}", START, 0, START)
-            assert not await alert_messages.compose(connection, message, waiting)
+            assert not await alerts.compose(connection, message, waiting)
         assert await store.rows("SELECT * FROM alert_message") == []
         assert await told(store) == [("changed", START + 9, False)]
 
@@ -256,8 +256,8 @@ async def test_what_is_seen_otherwise_after_its_alerts_are_gone_is_not_told_agai
         sent_at, late = START + 60, START + 40 * 86_400.0
         async with store.database.transaction() as connection:
             (message,) = await connection.execute_fetchall("SELECT id FROM alert_message")
-            await alert_messages.sent(connection, message[0], sent_at)
-        await retention.prune(store.database, Retention(1, inf, alert_age_s=30 * 86_400.0), late)
+            await alerts.sent(connection, message[0], sent_at)
+        await maintenance.prune(store.database, Retention(1, inf, alert_age_s=30 * 86_400.0), late)
         assert await told(store) == []
         await amend(store, seen, Kind.CHANGED, now=late)
         assert await told(store) == []

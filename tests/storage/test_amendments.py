@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage import amendments, reports
-from freshet.storage.amendments import Move
-from freshet.storage.corrections import Amendment
+from freshet.storage.entries import Amendment
+from freshet.storage.queries import overview
+from freshet.storage.tables import observations
+from freshet.storage.tables.observations import Move
 from freshet.storage.words import Kind, Rung
 from tests.storage.crawl_store import (
     START,
@@ -40,7 +41,7 @@ async def test_an_amended_observation_is_found_otherwise_and_stands_as_it_was(
     async with crawl_store(tmp_path / "db") as store:
         page_id = await changed_once(store)
         async with store.database.transaction() as connection:
-            await amendments.amend(connection, page_id, FRAME, START + 9)
+            await observations.amend(connection, page_id, FRAME, START + 9)
         assert await store.rows("SELECT kind FROM observation ORDER BY id") == [
             ("new",),
             ("changed",),
@@ -52,7 +53,7 @@ async def test_an_amended_observation_is_found_otherwise_and_stands_as_it_was(
             ("unchanged", "frame", "on many pages", "changed"),
         ]
         assert await store.value("SELECT last_kind FROM page") == "unchanged"
-        assert await reports.changed(store.database.reader, store.run_id) == []
+        assert await overview.changed(store.database.reader, store.run_id) == []
 
 
 async def test_the_last_amendment_counts(tmp_path: Path) -> None:
@@ -60,8 +61,8 @@ async def test_the_last_amendment_counts(tmp_path: Path) -> None:
         page_id = await changed_once(store)
         back = Amendment(START + 1, Kind.CHANGED, Rung.BLOCKS, "alone")
         async with store.database.transaction() as connection:
-            await amendments.amend(connection, page_id, FRAME, START + 8)
-            await amendments.amend(connection, page_id, back, START + 9)
+            await observations.amend(connection, page_id, FRAME, START + 8)
+            await observations.amend(connection, page_id, back, START + 9)
         assert await store.rows("SELECT kind, reason, at FROM amendment") == [
             ("changed", "alone", START + 9)
         ]
@@ -88,10 +89,10 @@ async def test_hosts_with_open_verdicts_are_those_that_a_runs_end_looks_at(
         page_id = await changed_once(store)
         ((host_id,),) = await store.rows("SELECT id FROM host")
         reader = store.database.reader
-        assert await amendments.open_hosts(reader, store.run_id) == [(host_id, 1)]
-        found = await amendments.open_memories(reader, store.run_id, host_id)
+        assert await observations.open_hosts(reader, store.run_id) == [(host_id, 1)]
+        found = await observations.open_memories(reader, store.run_id, host_id)
         assert found == [(page_id, digest("text of two"), b"memory")]
-        assert await amendments.open_hosts(reader, store.run_id + 1) == []
+        assert await observations.open_hosts(reader, store.run_id + 1) == []
 
 
 async def test_a_new_page_to_which_an_older_one_redirects_for_good_has_moved(
@@ -107,12 +108,12 @@ async def test_a_new_page_to_which_an_older_one_redirects_for_good_has_moved(
             captured(await store.taken("/other", START + 5), at=START + 6),
         )
         reader = store.database.reader
-        assert await amendments.moves(reader, store.run_id) == []
+        assert await observations.moves(reader, store.run_id) == []
         await store.apply(redirected(old, "/new", at=START + 7))
-        assert await amendments.moves(reader, store.run_id) == [
+        assert await observations.moves(reader, store.run_id) == [
             Move(new.page_id, START + 6, b"old", b"new")
         ]
         it_moved = Amendment(START + 6, Kind.CHANGED, Rung.BLOCKS, "it stood elsewhere")
         async with store.database.transaction() as connection:
-            await amendments.amend(connection, new.page_id, it_moved, START + 8)
-        assert await amendments.moves(reader, store.run_id) == []
+            await observations.amend(connection, new.page_id, it_moved, START + 8)
+        assert await observations.moves(reader, store.run_id) == []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage import retention
-from freshet.storage.retention import Retention
+from freshet.storage import maintenance
+from freshet.storage.maintenance import Retention
 from tests.storage.crawl_store import (
     DAY_S,
     START,
@@ -28,7 +28,7 @@ async def write(store: CrawlStore, path: str, *texts: str, at: float = START) ->
 
 async def prune(store: CrawlStore, *, per_page: int = 99, older_than: float = 0.0) -> int:
     keep = Retention(per_page, START - older_than)
-    thrown_away = await retention.prune(store.database, keep, START)
+    thrown_away = await maintenance.prune(store.database, keep, START)
     assert [each.what for each in thrown_away if each.rows] in ([], ["bodies"])
     return thrown_away[0].rows
 

@@ -10,13 +10,11 @@ from aiosqlite import IntegrityError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.storage import claims, host_signals
-from freshet.storage.claims import HeardClaim
-from freshet.storage.errors import StoreError
-from freshet.storage.host_state import HeaderSigns
-from freshet.storage.records import Announcement
-from freshet.storage.signals import CLAIM_KINDS, Claim, ClaimKind, Claims
-from freshet.storage.targets import Alias
+from freshet.storage.database import StoreError
+from freshet.storage.entries import CLAIM_KINDS, Claim, ClaimKind, Claims, HeaderSigns
+from freshet.storage.records import Alias, Announcement
+from freshet.storage.tables import claims, hosts
+from freshet.storage.tables.claims import HeardClaim
 from freshet.storage.words import AliasKind, Kind, Role
 from tests.storage.crawl_store import (
     DAY_S,
@@ -243,8 +241,8 @@ async def test_what_headers_show_is_counted(tmp_path: Path) -> None:
             *(replace(visit(due), signs=each, wish_s=60.0, retry_at=START) for each in signs)
         )
         await store.apply(replace(visit(due, Kind.FAILED), retry_at=START))
-        (found,) = await host_signals.load_signals(store.database.reader)
-        assert found == host_signals.HostSignals(SITE, 3, 5.0, 1, 1, 2, 1, 1)
+        (found,) = await hosts.load_signals(store.database.reader)
+        assert found == hosts.HostSignals(SITE, 3, 5.0, 1, 1, 2, 1, 1)
         assert await store.value("SELECT wish_s FROM page") == 60.0
 
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.storage import copies
-from freshet.storage.copies import KIND, CopyPattern, CopyRule, is_sampled, sampling
-from freshet.storage.corrections import CopyFinding
+from freshet.storage.entries import CopyFinding
 from freshet.storage.records import Acknowledged, DueUrl, SeedsSettled
-from freshet.storage.visits import VisitTables
+from freshet.storage.tables import url_patterns
+from freshet.storage.tables.url_patterns import KIND, CopyPattern, CopyRule, is_sampled, sampling
+from freshet.storage.writer import VisitTables
 from tests.storage.crawl_store import START, CrawlStore, crawl_store, digest, targets, visit
 
 PATTERN = "/list?sort"
@@ -46,7 +46,7 @@ async def read(store: CrawlStore, path: str, original: str | None) -> Acknowledg
 
 
 async def pattern(store: CrawlStore) -> CopyPattern | None:
-    return await copies.pattern_of(store.database.reader, await store.page_id(PATHS[0]))
+    return await url_patterns.pattern_of(store.database.reader, await store.page_id(PATHS[0]))
 
 
 async def held(store: CrawlStore) -> set[int]:
@@ -221,7 +221,7 @@ async def test_another_rule_closes_and_opens_what_it_says(tmp_path: Path) -> Non
         withdrawn = await held(store)
         for rule, expected in ((CopyRule(0), set()), (RULE, withdrawn), (CopyRule(5), set())):
             async with store.database.transaction() as connection:
-                await copies.reconsider(connection, rule, START)
+                await url_patterns.reconsider(connection, rule, START)
             assert await held(store) == expected
 
 
@@ -239,7 +239,7 @@ async def test_the_texts_of_a_host_are_those_of_its_first_pages(tmp_path: Path) 
                     "INSERT INTO version (page_id, at, body_digest, sketch) VALUES (?, 0, ?, ?)",
                     (page_id, digest("b"), path.encode()),
                 )
-        found = await copies.texts(store.database.reader, 1, 2)
+        found = await url_patterns.texts(store.database.reader, 1, 2)
         assert [(each.page_id, each.sketch) for each in found] == [(1, b"/list"), (2, b"/other")]
 
 

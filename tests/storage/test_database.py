@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage.database import APPLICATION_ID, open_store, reading
-from freshet.storage.errors import StoreError
+from freshet.storage.database import APPLICATION_ID, StoreError, open_store, reading
 from freshet.storage.migrations import newest
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage import duplicates, near_duplicates
-from freshet.storage.duplicates import Duplicate, DuplicateGroup
-from freshet.storage.near_duplicates import Parameters, Placement
+from freshet.storage.tables import near_duplicates
+from freshet.storage.tables.near_duplicates import Duplicate, DuplicateGroup, Parameters, Placement
 from tests.storage.sketched_store import SketchedStore, sketched_store
 from tests.storage.small_store import HOST
 
@@ -45,14 +44,14 @@ async def test_the_largest_groups_come_first_with_their_duplicates_by_url(
         [Duplicate(f"{HOST}/copy", 0.95, 0.02, AT), Duplicate(f"{HOST}/leader", 0.9, 0.03, AT)],
     )
     small = DuplicateGroup(f"{HOST}/x", [Duplicate(f"{HOST}/other", 1.0, 0.0, AT)])
-    assert await duplicates.groups(store.database.reader, 10) == [large, small]
-    assert await duplicates.groups(store.database.reader, 1) == [large]
+    assert await near_duplicates.groups(store.database.reader, 10) == [large, small]
+    assert await near_duplicates.groups(store.database.reader, 1) == [large]
 
 
 async def test_every_duplicate_has_its_representative_and_other_pages_have_none(
     store: SketchedStore,
 ) -> None:
-    found = await duplicates.one_of_group(store.database.reader)
+    found = await near_duplicates.one_of_group(store.database.reader)
     assert found == {1: 2, 3: 2, 5: 4}
     view = await store.rows("SELECT page_id, representative_id FROM duplicate")
     assert dict(view) == found
@@ -71,20 +70,20 @@ async def test_the_state_counts_what_is_compared_and_what_is_not_yet(
 ) -> None:
     store.observe(1, "gone")
     store.page("/new", b"")
-    state = await duplicates.state(store.database.reader)
+    state = await near_duplicates.state(store.database.reader)
     assert state.parameters == Parameters(0.9, 9, 14)
     assert (state.pages, state.groups, state.duplicates) == (6, 2, 3)
     assert (state.unseen, state.waiting) == (2, 0)
     async with store.database.transaction() as connection:
         await near_duplicates.survey(connection, 100)
-    state = await duplicates.state(store.database.reader)
+    state = await near_duplicates.state(store.database.reader)
     assert (state.unseen, state.waiting, state.groups) == (0, 3, 1)
 
 
 async def test_a_store_that_was_never_compared_says_so(tmp_path: Path) -> None:
     async with sketched_store(tmp_path / "new.db") as store:
         store.page("/", b"")
-        state = await duplicates.state(store.database.reader)
+        state = await near_duplicates.state(store.database.reader)
         assert (state.parameters, state.pages, state.unseen) == (None, 0, 1)
-        assert await duplicates.groups(store.database.reader, 9) == []
-        assert await duplicates.one_of_group(store.database.reader) == {}
+        assert await near_duplicates.groups(store.database.reader, 9) == []
+        assert await near_duplicates.one_of_group(store.database.reader) == {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage import frontier
 from freshet.storage.records import Digests, SeedsSettled, Validators
+from freshet.storage.tables import frontier
 from freshet.storage.words import AliasKind, Kind, Reason, Role
 from tests.storage.crawl_store import (
     DAY_S,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage import histories
-from freshet.storage.histories import KeptHost, KeptPages, PastObservations
-from freshet.storage.inquiries import snapshot
+from freshet.storage.queries import columns
+from freshet.storage.queries.columns import KeptHost, KeptPages, PastObservations
+from freshet.storage.queries.page import snapshot
 from freshet.storage.words import KINDS, Kind
 from tests.storage.small_store import HOST, SmallStore, small_store
 
@@ -23,8 +23,8 @@ async def store(tmp_path: Path) -> SmallStore:
 
 async def read(store: SmallStore) -> tuple[KeptPages, PastObservations]:
     async with snapshot(store.path) as connection:
-        pages = await histories.page_histories(connection)
-        return pages, await histories.observations(connection, pages.page_id)
+        pages = await columns.page_histories(connection)
+        return pages, await columns.observations(connection, pages.page_id)
 
 
 async def test_an_empty_store_gives_columns_of_length_0(store: SmallStore) -> None:
@@ -106,7 +106,7 @@ async def test_every_kind_has_its_code(store: SmallStore) -> None:
 async def test_answers_of_many_pieces_are_whole(
     store: SmallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(histories, "_ROWS", 2)
+    monkeypatch.setattr(columns, "_ROWS", 2)
     for number in range(5):
         store.observe(store.page(f"/{number}", checked_at=9.0), float(number), "new")
     pages, observed = await read(store)

@@ -10,14 +10,24 @@ from pathlib import Path
 import aiosqlite
 import pytest
 
-from freshet.storage import frontier, hosts, inquiries, runs
-from freshet.storage.database import Database, open_store
-from freshet.storage.errors import StoreError
-from freshet.storage.inquiries import FrontierPlace, InLink, KnownUrl, snapshot
-from freshet.storage.records import Capture, Digests, DueUrl, Entry, Observation, Validators, Visit
-from freshet.storage.targets import Alias, Links, Targets
-from freshet.storage.visits import VisitTables
+from freshet.storage.database import Database, StoreError, open_store
+from freshet.storage.queries import page as page_queries
+from freshet.storage.queries.page import FrontierPlace, InLink, KnownUrl, snapshot
+from freshet.storage.records import (
+    Alias,
+    Capture,
+    Digests,
+    DueUrl,
+    Entry,
+    Links,
+    Observation,
+    Targets,
+    Validators,
+    Visit,
+)
+from freshet.storage.tables import frontier, hosts, runs
 from freshet.storage.words import AliasKind, Kind, Reason, Role, Rung
+from freshet.storage.writer import VisitTables
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 NOW = 1_000_000.0
@@ -42,7 +52,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 async def known(connection: aiosqlite.Connection, url: str) -> KnownUrl:
-    found = await inquiries.find(connection, [url])
+    found = await page_queries.find(connection, [url])
     assert found is not None
     return found
 
@@ -92,18 +102,18 @@ async def test_a_captured_page_is_told_as_its_visit_wrote_it(database: Database)
     page = await known(reader, f"{HOST}/")
     assert page.validators == validators
     assert (page.fetch_url, page.visited_at, page.alias) == (f"{HOST}/?", NOW + 1, None)
-    content = await inquiries.good_capture(reader, 1)
+    content = await page_queries.good_capture(reader, 1)
     assert content is not None
     assert (content.checked_at, content.since, content.size_bytes) == (NOW + 1, NOW + 1, 1_234)
     assert (content.title, content.language, content.noindex) == ("Home", "en", True)
     assert (content.versions, content.body_kept) == (1, True)
-    assert [o.kind for o in await inquiries.observations(reader, 1, 5)] == [Kind.NEW]
-    assert await inquiries.frontier_place(reader, 1) is None
+    assert [o.kind for o in await page_queries.observations(reader, 1, 5)] == [Kind.NEW]
+    assert await page_queries.frontier_place(reader, 1) is None
     linked = await known(reader, f"{HOST}/a")
-    assert await inquiries.first_link(reader, linked.page_id) == InLink(
+    assert await page_queries.first_link(reader, linked.page_id) == InLink(
         f"{HOST}/", Role.PAGE, "nofollow", "An anchor", NOW + 1, None
     )
-    place = await inquiries.frontier_place(reader, linked.page_id)
+    place = await page_queries.frontier_place(reader, linked.page_id)
     assert place == FrontierPlace(NOW + 1, Reason.DISCOVERY, 0, None)
 
 
@@ -124,7 +134,7 @@ async def test_an_alias_and_its_page_know_each_other(database: Database) -> None
     old = await known(database.reader, f"{HOST}/old")
     assert old.alias is not None
     assert (old.alias.url, old.alias.kind) == (f"{HOST}/new", AliasKind.PERMANENT)
-    names = await inquiries.other_names(database.reader, old.alias.page_id, 5)
+    names = await page_queries.other_names(database.reader, old.alias.page_id, 5)
     assert [(name.url, name.at) for name in names] == [(f"{HOST}/old", NOW + 1)]
 
 
@@ -132,16 +142,16 @@ async def test_the_first_spelling_that_is_known_wins(store: SmallStore) -> None:
     store.page("/a")
     store.page("/b")
     async with snapshot(store.path) as connection:
-        found = await inquiries.find(connection, [f"{HOST}/z", f"{HOST}/b", f"{HOST}/a"])
+        found = await page_queries.find(connection, [f"{HOST}/z", f"{HOST}/b", f"{HOST}/a"])
         assert found is not None
         assert found.url == f"{HOST}/b"
-        assert await inquiries.find(connection, [f"{HOST}/z"]) is None
+        assert await page_queries.find(connection, [f"{HOST}/z"]) is None
 
 
 async def test_a_page_that_was_never_captured_has_no_capture(store: SmallStore) -> None:
     page = store.page("/")
     async with snapshot(store.path) as connection:
-        assert await inquiries.good_capture(connection, page) is None
+        assert await page_queries.good_capture(connection, page) is None
 
 
 async def test_the_size_of_a_pruned_body_is_that_of_the_observation(store: SmallStore) -> None:
@@ -150,7 +160,7 @@ async def test_the_size_of_a_pruned_body_is_that_of_the_observation(store: Small
     store.observe(page, NOW - 9, "new", size_bytes=77, version_id=version)
     store.observe(page, NOW, "unchanged", rung="304", version_id=version)
     async with snapshot(store.path) as connection:
-        content = await inquiries.good_capture(connection, page)
+        content = await page_queries.good_capture(connection, page)
     assert content is not None
     assert (content.size_bytes, content.body_kept) == (77, False)
     assert (content.since, content.checked_at) == (NOW - 9, NOW)
@@ -161,8 +171,8 @@ async def test_observations_come_newest_first_up_to_a_limit(store: SmallStore) -
     for i in range(4):
         store.observe(page, NOW + i, "changed", rung="blocks", resemblance=0.5, resemblance_se=0.04)
     async with snapshot(store.path) as connection:
-        seen = await inquiries.observations(connection, page, 2)
-        assert await inquiries.observation_count(connection, page) == 4
+        seen = await page_queries.observations(connection, page, 2)
+        assert await page_queries.observation_count(connection, page) == 4
     assert [o.at for o in seen] == [NOW + 3, NOW + 2]
     assert (seen[0].rung, seen[0].resemblance, seen[0].run) == (Rung.BLOCKS, 0.5, 1)
 
@@ -173,8 +183,8 @@ async def test_the_first_link_is_the_earliest_and_never_the_pages_own(store: Sma
     store.link(late, page, NOW, anchor="late")
     store.link(early, page, NOW - 9, anchor="early", gone_at=NOW)
     async with snapshot(store.path) as connection:
-        link = await inquiries.first_link(connection, page)
-        assert await inquiries.first_link(connection, early) is None
+        link = await page_queries.first_link(connection, page)
+        assert await page_queries.first_link(connection, early) is None
     assert link is not None
     assert (link.anchor, link.gone_at) == ("early", NOW)
 
@@ -183,8 +193,8 @@ async def test_a_link_out_of_scope_is_found_by_its_target(store: SmallStore) -> 
     page = store.page("/")
     store.link(page, "http://far.example/", NOW, anchor="Far")
     async with snapshot(store.path) as connection:
-        link = await inquiries.first_link_out_of_scope(connection, "http://far.example/")
-        assert await inquiries.first_link_out_of_scope(connection, f"{HOST}/") is None
+        link = await page_queries.first_link_out_of_scope(connection, "http://far.example/")
+        assert await page_queries.first_link_out_of_scope(connection, f"{HOST}/") is None
     assert link is not None
     assert (link.url, link.anchor) == (f"{HOST}/", "Far")
 
@@ -205,9 +215,10 @@ async def test_a_seed_is_known_by_its_page_its_url_or_its_fallback(
     store.insert("seed", **{"text": "one.example", "added_at": NOW} | seed)
     async with snapshot(store.path) as connection:
         home = await known(connection, f"{HOST}/")
-        assert await inquiries.seed_text(connection, home) == "one.example"
+        assert await page_queries.seed_text(connection, home) == "one.example"
         assert (
-            await inquiries.seed_text(connection, await known(connection, f"{HOST}/other")) is None
+            await page_queries.seed_text(connection, await known(connection, f"{HOST}/other"))
+            is None
         )
 
 
@@ -217,7 +228,7 @@ async def test_neighbours_stand_next_to_a_url_and_on_its_host(store: SmallStore)
     for other in ("http://one.example.net/", "http://one.example:81/", "https://one.example/"):
         store.page(other, host=store.host(other[:-1]))
     async with snapshot(store.path) as connection:
-        assert await inquiries.neighbours(connection, HOST, f"{HOST}/bb") == [
+        assert await page_queries.neighbours(connection, HOST, f"{HOST}/bb") == [
             f"{HOST}/b", f"{HOST}/", f"{HOST}/c",
         ]  # fmt: skip
 
@@ -227,15 +238,15 @@ async def test_answers_from_one_snapshot_fit_together_whatever_is_written_meanwh
 ) -> None:
     page = store.page("/")
     async with snapshot(store.path) as connection:
-        assert await inquiries.observation_count(connection, page) == 0
+        assert await page_queries.observation_count(connection, page) == 0
         with closing(sqlite3.connect(store.path)) as writer, writer:
             writer.execute(
                 "INSERT INTO observation (page_id, run_id, at, kind, duration_s)"
                 " VALUES (1, 1, 0, 'new', 0)"
             )
-        assert await inquiries.observation_count(connection, page) == 0
+        assert await page_queries.observation_count(connection, page) == 0
     async with snapshot(store.path) as connection:
-        assert await inquiries.observation_count(connection, page) == 1
+        assert await page_queries.observation_count(connection, page) == 1
 
 
 async def test_a_snapshot_of_no_store_is_one_line(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage import link_graph
 from freshet.storage.database import reading
+from freshet.storage.queries import link_columns
 from tests.storage.small_store import SmallStore, small_store
 
 
@@ -25,8 +25,8 @@ def read(store: SmallStore) -> tuple[dict[int, int], set[tuple[int, int]], int]:
 
     async def both() -> tuple[dict[int, int], set[tuple[int, int]], int]:
         async with reading(store.path) as connection:
-            pages = await link_graph.pages(connection)
-            source, target = await link_graph.links(connection, pages)
+            pages = await link_columns.pages(connection)
+            source, target = await link_columns.links(connection, pages)
             ids = pages.page_id
             pairs = set(zip(ids[source].tolist(), ids[target].tolist(), strict=True))
             return dict(zip(ids.tolist(), pages.depth.tolist(), strict=True)), pairs, len(source)

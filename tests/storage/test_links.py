@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage import links as link_tables
-from freshet.storage.records import Digests
-from freshet.storage.targets import Links
+from freshet.storage.records import Digests, Links
+from freshet.storage.tables import links as link_tables
 from freshet.storage.words import Kind
 from tests.storage.crawl_store import (
     SITE,

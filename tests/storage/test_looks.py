@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage import looks
 from freshet.storage.database import reading
-from freshet.storage.looks import Extent, Look, LookRun
+from freshet.storage.queries import replay
+from freshet.storage.queries.replay import Extent, Look, LookRun
 from freshet.storage.records import SeedLine, Validators
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
@@ -24,12 +24,12 @@ def store(tmp_path: Path) -> SmallStore:
 
 async def looks_of(store: SmallStore, run_id: int = 1, after: float = -inf) -> list[Look]:
     async with reading(store.path) as connection:
-        return [look async for some in looks.looks(connection, run_id, after) for look in some]
+        return [look async for some in replay.looks(connection, run_id, after) for look in some]
 
 
 async def extent_of(store: SmallStore) -> Extent:
     async with reading(store.path) as connection:
-        return await looks.extent(connection)
+        return await replay.extent(connection)
 
 
 async def test_looks_come_in_the_order_in_which_they_ended(store: SmallStore) -> None:
@@ -118,7 +118,7 @@ async def test_runs_are_those_that_have_a_time_and_daemons_are_known(store: Smal
         monthly=0, yearly=0, rarer=0, clocked=0.0, next_at=AT,
     )  # fmt: skip
     async with reading(store.path) as connection:
-        found = await looks.runs(connection)
+        found = await replay.runs(connection)
     assert found == [
         LookRun(3, AT - 10.0, is_lasting=False),
         LookRun(1, AT, is_lasting=False),
@@ -133,7 +133,7 @@ async def test_seeds_are_those_that_were_added_by_then(store: SmallStore) -> Non
             added_at=AT + number,
         )  # fmt: skip
     async with reading(store.path) as connection:
-        assert await looks.seeds(connection, AT + 1.0) == [
+        assert await replay.seeds(connection, AT + 1.0) == [
             SeedLine("0", "http://0.test/", None, 2.0)
         ]
-        assert len(await looks.seeds(connection, inf)) == 2
+        assert len(await replay.seeds(connection, inf)) == 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage import memories
 from freshet.storage.records import PageHistory
+from freshet.storage.tables import observations
 from freshet.storage.words import AliasKind, Kind
 from tests.storage.crawl_store import (
     START,
@@ -20,7 +20,7 @@ from tests.storage.crawl_store import (
 
 
 async def history(store: CrawlStore, path: str) -> PageHistory | None:
-    return await memories.load(store.database.reader, await store.page_id(path))
+    return await observations.load(store.database.reader, await store.page_id(path))
 
 
 async def test_the_history_of_a_page_has_the_sketch_of_its_last_text(tmp_path: Path) -> None:
@@ -55,11 +55,11 @@ async def test_a_page_that_moved_is_compared_with_what_it_was(tmp_path: Path) ->
         due = await store.taken("/old")
         await store.apply(replace(captured(due), capture=capture("one", sketch=b"sketch")))
         new = await store.page_id("/new")
-        assert await memories.predecessor(store.database.reader, new) is None
+        assert await observations.predecessor(store.database.reader, new) is None
         await store.apply(redirected(due, "/new", AliasKind.TEMPORARY, START + 1))
-        assert await memories.predecessor(store.database.reader, new) is None
+        assert await observations.predecessor(store.database.reader, new) is None
         await store.apply(redirected(due, "/new", AliasKind.PERMANENT, START + 2))
-        found = await memories.predecessor(store.database.reader, new)
+        found = await observations.predecessor(store.database.reader, new)
         assert found is not None
         assert found.sketch == b"sketch"
 
@@ -73,6 +73,6 @@ async def test_a_sample_of_a_host_is_spread_over_its_pages(tmp_path: Path) -> No
             sketch = capture(path, sketch=path.encode())
             await store.apply(replace(captured(due), capture=sketch))
         host_id = await store.value("SELECT id FROM host")
-        found = await memories.sample(store.database.reader, host_id, 4)
+        found = await observations.sample(store.database.reader, host_id, 4)
         assert [history.sketch for history in found] == [b"/2", b"/4", b"/7", b"/9"]
-        assert len(await memories.sample(store.database.reader, host_id, 99)) == 10
+        assert len(await observations.sample(store.database.reader, host_id, 99)) == 10

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage import near_duplicates
-from freshet.storage.near_duplicates import Parameters, Placement
+from freshet.storage.tables import near_duplicates
+from freshet.storage.tables.near_duplicates import Parameters, Placement
 from tests.storage.sketched_store import SketchedStore, sketched_store
 from tests.storage.small_store import HOST
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage import outlooks
-from freshet.storage.outlook import CappedLane, Outlook
-from freshet.storage.outlooks import Spending
+from freshet.storage.entries import CappedLane, Outlook
 from freshet.storage.records import SeedsSettled
+from freshet.storage.tables import runs
+from freshet.storage.tables.runs import Spending
 from tests.storage.crawl_store import DAY_S, START, crawl_store, targets
 
 LOOK = Outlook(
@@ -25,9 +25,9 @@ async def test_an_outlook_is_read_as_it_was_noted(tmp_path: Path) -> None:
         noted = replace(LOOK, next_page_id=await store.page_id("/first"))
         (acknowledged,) = await store.apply(noted)
         assert acknowledged.entry is noted
-        assert await outlooks.latest_outlook(store.database.reader, store.run_id) == noted
-        assert await outlooks.upcoming(store.database.reader, noted) == "https://a.example/first"
-        assert await outlooks.upcoming(store.database.reader, LOOK) is None
+        assert await runs.latest_outlook(store.database.reader, store.run_id) == noted
+        assert await runs.upcoming(store.database.reader, noted) == "https://a.example/first"
+        assert await runs.upcoming(store.database.reader, LOOK) is None
         assert [lane.refused for lane in noted.capped] == [50.0, 10.0]
 
 
@@ -36,8 +36,8 @@ async def test_the_last_outlook_is_that_of_the_run(tmp_path: Path) -> None:
         await store.apply(LOOK, replace(LOOK, at=START + 60, price=None, capped=()))
         first = store.run_id
         await store.new_run(START + 100)
-        assert await outlooks.latest_outlook(store.database.reader, store.run_id) is None
-        found = await outlooks.latest_outlook(store.database.reader, first)
+        assert await runs.latest_outlook(store.database.reader, store.run_id) is None
+        found = await runs.latest_outlook(store.database.reader, first)
         assert found == replace(LOOK, at=START + 60, price=None, capped=())
 
 
@@ -46,11 +46,11 @@ async def test_an_outlook_counts_the_requests_of_its_batch(tmp_path: Path) -> No
         await store.apply(SeedsSettled((), START, targets("/"), fetches=3), LOOK)
         await store.apply(SeedsSettled((), START, targets("/"), fetches=2))
         await store.apply(replace(LOOK, at=START + 5))
-        assert await outlooks.spendings(store.database.reader, START) == [
+        assert await runs.spendings(store.database.reader, START) == [
             Spending(START, store.run_id, START - 60, 3, 3.5),
             Spending(START + 5, store.run_id, START - 60, 5, 3.5),
         ]
-        assert len(await outlooks.spendings(store.database.reader, START + 1)) == 1
+        assert len(await runs.spendings(store.database.reader, START + 1)) == 1
 
 
 async def test_of_days_long_past_the_last_outlook_is_kept(tmp_path: Path) -> None:

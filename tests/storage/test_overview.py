@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage import overview
 from freshet.storage.database import reading
-from freshet.storage.overview import (
+from freshet.storage.queries import overview
+from freshet.storage.queries.overview import (
     BusyHost,
     FrontierCounts,
     Holdings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from freshet.storage import inquiries, past
+from freshet.storage.queries import columns, page
 from freshet.storage.words import KINDS, Kind
 from tests.storage.small_store import small_store
 
@@ -29,8 +29,8 @@ async def test_pages_come_with_all_visits_and_those_of_where_they_stood_before(
     store.observe(old, 20.0, "unchanged", version_id=version)
     store.observe(new, 50.0, "changed")
     store.observe(new, 60.0, "failed")
-    async with inquiries.snapshot(store.path) as connection:
-        pages, visits = await past.read(connection)
+    async with page.snapshot(store.path) as connection:
+        pages, visits = await columns.read(connection)
     assert pages.url == ["http://one.example/new"]
     assert pages.found_at.tolist() == [10.0]
     assert visits.at.tolist() == [10.0, 20.0, 50.0, 60.0]

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage import retention
-from freshet.storage.database import open_store
-from freshet.storage.errors import StoreError
-from freshet.storage.retention import Retention, Rows
+from freshet.storage import maintenance
+from freshet.storage.database import StoreError, open_store
+from freshet.storage.maintenance import Retention, Rows
 from tests.storage.small_store import SmallStore, small_store
 
 DAY_S = 86_400.0
@@ -30,10 +29,10 @@ async def store(tmp_path: Path) -> SmallStore:
 
 async def pruned(store: SmallStore, keep: Retention) -> dict[str, int]:
     """The rows that went, by what they are; they are what was foretold."""
-    foretold = await retention.doomed(store.path, keep, NOW)
+    foretold = await maintenance.doomed(store.path, keep, NOW)
     database = await open_store(store.path)
     try:
-        found = await retention.prune(database, keep, NOW)
+        found = await maintenance.prune(database, keep, NOW)
     finally:
         await database.close()
     assert found == foretold
@@ -119,7 +118,7 @@ async def test_young_failures_stay(store: SmallStore) -> None:
 async def test_afterwards_observations_are_guarded_as_before(
     store: SmallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "_BATCH", 2)
+    monkeypatch.setattr(maintenance, "_BATCH", 2)
     page = store.page()
     for at in range(7):
         store.observe(page, float(at), "failed")
@@ -139,9 +138,11 @@ async def test_a_failure_in_between_leaves_the_guard_where_it_was(
     store.observe(page, 0.0, "failed")
     store.observe(page, 1.0, "new")
     store.run(NOW)
-    rule = retention._RULES[2]
+    rule = maintenance._RULES[2]
     monkeypatch.setattr(
-        retention, "_RULES", (retention._Rule(rule.what, rule.table, rule.doomed, "DELETE FRM {}"),)
+        maintenance,
+        "_RULES",
+        (maintenance._Rule(rule.what, rule.table, rule.doomed, "DELETE FRM {}"),),
     )
     with pytest.raises(StoreError):
         await pruned(store, kept_for(failure_age_s=DAY_S))
@@ -239,7 +240,7 @@ async def test_it_throws_away_beside_transactions_of_others(store: SmallStore) -
 
     keep = kept_for(failure_age_s=DAY_S)
     results = await asyncio.gather(
-        fails(), retention.prune(database, keep, NOW), fails(), return_exceptions=True
+        fails(), maintenance.prune(database, keep, NOW), fails(), return_exceptions=True
     )
     await database.close()
     assert [type(result) for result in results] == [LookupError, list, LookupError]
@@ -247,7 +248,7 @@ async def test_it_throws_away_beside_transactions_of_others(store: SmallStore) -
 
 
 async def test_nothing_is_left_of_the_work(store: SmallStore) -> None:
-    assert await retention.doomed(store.path, Retention(10, inf), NOW) == [
+    assert await maintenance.doomed(store.path, Retention(10, inf), NOW) == [
         Rows(what, table, 0, 0)
         for what, table in [
             ("bodies", "body"),

@@ -8,18 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.storage import (
-    changes,
-    histories,
-    inquiries,
-    memories,
-    near_duplicates,
-    reports,
-    versions,
-)
-from freshet.storage.corrections import Retraction
-from freshet.storage.near_duplicates import Parameters, Placement
+from freshet.storage.entries import Retraction
+from freshet.storage.queries import columns, overview, page
 from freshet.storage.records import Acknowledged, DueUrl, Validators, Visit
+from freshet.storage.tables import near_duplicates, observations
+from freshet.storage.tables.near_duplicates import Parameters, Placement
 from freshet.storage.words import KINDS, Kind, Rung
 from tests.storage.crawl_store import (
     DAY_S,
@@ -86,7 +79,7 @@ async def test_a_first_capture_that_was_a_wall_leaves_a_page_without_content(
         (told,) = await store.apply(taken_back(second, first.page_id, START + 1, START + 2))
         assert told.retracted == ((Kind.NEW, "soft_404"),)
         reader = store.database.reader
-        (seen,) = await inquiries.observations(reader, first.page_id, 9)
+        (seen,) = await page.observations(reader, first.page_id, 9)
         assert (seen.kind, seen.rung, seen.reason, seen.detail, seen.status) == (
             Kind.FAILED, None, "soft_404", WHY, 200,
         )  # fmt: skip
@@ -96,12 +89,12 @@ async def test_a_first_capture_that_was_a_wall_leaves_a_page_without_content(
             "WHERE id = ?",
             first.page_id,
         ) == [("failed", None, None, None, None)]
-        assert await versions.versions(reader, first.page_id) == []
-        assert await inquiries.good_capture(reader, first.page_id) is None
+        assert await page.versions(reader, first.page_id) == []
+        assert await page.good_capture(reader, first.page_id) is None
         assert await store.value("SELECT count(*) FROM link") == 0
-        assert await reports.appeared(reader, store.run_id) == []
-        assert await reports.kinds(reader, store.run_id) == {"failed": 2}
-        assert not len(await histories.page_histories(reader))
+        assert await overview.appeared(reader, store.run_id) == []
+        assert await overview.kinds(reader, store.run_id) == {"failed": 2}
+        assert not len(await columns.page_histories(reader))
         await store.new_run(LATER)
         assert (await store.taken("/a", LATER)).digests is None
 
@@ -112,9 +105,9 @@ async def test_a_wall_after_content_leaves_the_content_to_compare_with(tmp_path:
         (told,) = await store.apply(taken_back(second, first.page_id, LATER + 1, LATER + 2))
         assert told.retracted == ((Kind.CHANGED, "soft_404"),)
         reader = store.database.reader
-        assert await changes.since(reader, 0.0, 9) == []
-        assert [v.version_id for v in await versions.versions(reader, first.page_id)] == [1]
-        history = await memories.load(reader, first.page_id)
+        assert await overview.since(reader, 0.0, 9) == []
+        assert [v.version_id for v in await page.versions(reader, first.page_id)] == [1]
+        history = await observations.load(reader, first.page_id)
         assert history is not None
         assert (history.sketch, history.memory, history.still) == (b"sketch", None, 0)
         assert await store.rows(
@@ -126,8 +119,8 @@ async def test_a_wall_after_content_leaves_the_content_to_compare_with(tmp_path:
             "SELECT last_kind, checked_at, version_id, title, etag FROM page WHERE id = ?",
             first.page_id,
         ) == [("failed", START, 1, None, None)]
-        kept = await histories.page_histories(reader)
-        observed = await histories.observations(reader, kept.page_id)
+        kept = await columns.page_histories(reader)
+        observed = await columns.observations(reader, kept.page_id)
         assert [KINDS[kind] for kind in observed.kind] == [Kind.NEW, Kind.FAILED]
         assert np.array_equal(observed.at, [START, LATER + 1])
 

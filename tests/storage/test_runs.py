@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from freshet.storage import runs
 from freshet.storage.database import Database, open_store
-from freshet.storage.runs import CrawlRun, RunState
+from freshet.storage.tables import runs
+from freshet.storage.tables.runs import CrawlRun, RunState
 from tests.storage.crawl_store import START
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage import seeds
 from freshet.storage.records import SeedLine, SeedsSettled, StoredSeed
+from freshet.storage.tables import runs
 from tests.storage.crawl_store import START, CrawlStore, crawl_store, redirected, targets, url_of
 
 LINES = [
@@ -18,13 +18,13 @@ LINES = [
 
 async def add(store: CrawlStore, lines: list[SeedLine]) -> None:
     async with store.database.transaction() as connection:
-        await seeds.add(connection, lines, START)
+        await runs.add(connection, lines, START)
 
 
 async def test_seeds_come_back_in_the_order_of_the_list(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await add(store, LINES)
-        assert await seeds.load(store.database.reader) == [
+        assert await runs.load(store.database.reader) == [
             StoredSeed(i, each.text, each.url, each.fallback_url, None, None, each.importance)
             for i, each in enumerate(LINES, start=1)
         ]
@@ -34,7 +34,7 @@ async def test_a_line_that_is_given_again_takes_its_new_importance(tmp_path: Pat
     async with crawl_store(tmp_path / "db") as store:
         await add(store, LINES)
         await add(store, [LINES[2]._replace(importance=7.0, half_life_hours=2.5)])
-        found = await seeds.load(store.database.reader)
+        found = await runs.load(store.database.reader)
         assert [s.importance for s in found] == [1.0, 2.0, 7.0]
         assert [s.half_life_hours for s in found] == [None, None, 2.5]
 
@@ -43,7 +43,7 @@ async def test_a_settled_seed_stands_at_its_page(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await add(store, LINES)
         await store.apply(SeedsSettled(((1, url_of("/")),), START, targets("/")))
-        first, second, _ = await seeds.load(store.database.reader)
+        first, second, _ = await runs.load(store.database.reader)
         assert (first.root_url, first.page_id) == (url_of("/"), 1)
         assert second.root_url is None
         assert (await store.taken("/")).seed_id == 1
@@ -56,7 +56,7 @@ async def test_all_seeds_of_a_page_move_with_its_redirect(tmp_path: Path) -> Non
         await store.apply(SeedsSettled(settled, START, targets("/", "https://b.example/x")))
         moved = redirected(await store.taken("/"), "https://new.example/")
         await store.apply(replace(moved, new_root="https://new.example/"))
-        assert [(s.root_url, s.page_id) for s in await seeds.load(store.database.reader)] == [
+        assert [(s.root_url, s.page_id) for s in await runs.load(store.database.reader)] == [
             ("https://new.example/", 3),
             ("https://new.example/", 3),
             ("https://b.example/x", 2),

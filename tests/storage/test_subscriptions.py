@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage import subscriptions
 from freshet.storage.database import open_store
-from freshet.storage.subscribing import Subscription, SubscriptionNoted, SubscriptionState
-from freshet.storage.visits import VisitTables
+from freshet.storage.entries import Subscription, SubscriptionNoted, SubscriptionState
+from freshet.storage.tables import claims
+from freshet.storage.writer import VisitTables
 from tests.storage.small_store import SmallStore
 
 WANTED = Subscription(
@@ -33,8 +33,8 @@ async def test_a_subscription_is_loaded_as_it_was_noted_last(tmp_path: Path) -> 
             noted = [SubscriptionNoted(each, 1.0) for each in entries]
             acknowledged = await tables.apply(connection, noted)
         assert [each.entry for each in acknowledged] == noted
-    assert await subscriptions.load_subscriptions(database.reader) == [replace(active, failures=0)]
+    assert await claims.load_subscriptions(database.reader) == [replace(active, failures=0)]
     async with database.transaction() as connection:
         await tables.apply(connection, [SubscriptionNoted(active, 2.0, ended=True)])
-    assert await subscriptions.load_subscriptions(database.reader) == []
+    assert await claims.load_subscriptions(database.reader) == []
     await database.close()

@@ -8,10 +8,11 @@ from pathlib import Path
 import aiosqlite
 import pytest
 
-from freshet.storage import frontier, hosts, observations, visits
-from freshet.storage.errors import StoreError
-from freshet.storage.host_state import HostState, RobotsRecord
+from freshet.storage import writer
+from freshet.storage.database import StoreError
+from freshet.storage.entries import HostState, RobotsRecord
 from freshet.storage.records import RobotsVisit, SeedsSettled
+from freshet.storage.tables import frontier, hosts, observations
 from freshet.storage.words import Kind, RobotsStanding, Role, Rung
 from tests.storage.crawl_store import (
     START,
@@ -151,7 +152,7 @@ async def test_of_known_and_new_urls_the_new_ones_are_admitted(tmp_path: Path) -
 async def test_what_is_remembered_is_bounded_and_nothing_is_admitted_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(visits, "_REMEMBERED", 2)
+    monkeypatch.setattr(writer, "_REMEMBERED", 2)
     async with crawl_store(tmp_path / "db") as store:
         paths = [f"/{n}" for n in range(9)]
         for path in paths + paths:

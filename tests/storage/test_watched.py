@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage import watched
 from freshet.storage.database import reading
+from freshet.storage.queries import columns
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 
@@ -42,9 +42,9 @@ async def test_a_move_is_told_where_the_first_copy_was_that_of_the_old_url(
     front = page(store, "/", "new", 3.0)
     page(store, "/dead", "new", 2.0, front)
     async with reading(store.path) as connection:
-        assert await watched.moves(connection) == {latest: new, earlier: new}
-        assert await watched.moves(connection, front) == {}
-        looks = await watched.looks(connection)
+        assert await columns.moves(connection) == {latest: new, earlier: new}
+        assert await columns.moves(connection, front) == {}
+        looks = await columns.looks(connection)
         assert looks.page_id.tolist().count(new) == 6
         assert latest not in looks.page_id
 
@@ -60,7 +60,7 @@ async def test_a_page_that_was_not_asked_for_yet_has_the_place_of_what_leads_to_
         "/b", found_at=1.0, checked_at=45.0, alias_of=new, alias_kind="temporary", alias_at=50.0
     )
     async with reading(store.path) as connection:
-        found = await watched.pages(connection)
+        found = await columns.pages(connection)
     assert found.since.tolist() == [40.0, 40.0, 45.0]
     assert found.found_at.tolist() == [2.0, 2.0, 1.0]
     assert found.captured.tolist() == [False, False, False]
@@ -71,4 +71,4 @@ async def test_a_page_that_was_not_asked_for_yet_has_the_place_of_what_leads_to_
 async def test_urls_that_are_known_have_an_id(store: SmallStore) -> None:
     known = store.page("/known")
     async with reading(store.path) as connection:
-        assert await watched.ids(connection, [f"{HOST}/known", f"{HOST}/not"]) == [known]
+        assert await columns.ids(connection, [f"{HOST}/known", f"{HOST}/not"]) == [known]

@@ -11,9 +11,9 @@ from pathlib import Path
 import aiosqlite
 import pytest
 
-from freshet.storage import observations
-from freshet.storage.errors import StoreError, StoreUnavailable
+from freshet.storage.database import StoreError, StoreUnavailable
 from freshet.storage.records import Acknowledged, Visit
+from freshet.storage.tables import observations
 from freshet.storage.writer import Writer
 from tests.storage.crawl_store import CrawlStore, captured, crawl_store, visit
 

@@ -15,11 +15,9 @@ from freshet.crawler.commands.alerting.rules import Channel
 from freshet.crawler.commands.change_summary import Versions, change_summary, in_counts
 from freshet.crawler.commands.display import plain
 from freshet.crawler.parsing.quarantine import Parser
-from freshet.storage import alert_messages
-from freshet.storage.alert_messages import Message, Told
-from freshet.storage.alerts import WITHDRAWN, key_of
-from freshet.storage.database import Database
-from freshet.storage.errors import StoreError, StoreUnavailable
+from freshet.storage.database import Database, StoreError, StoreUnavailable
+from freshet.storage.tables import alerts as alerts_tables
+from freshet.storage.tables.alerts import WITHDRAWN, Message, Told, key_of
 from freshet.storage.words import Kind
 
 log = logging.getLogger(__name__)
@@ -65,19 +63,19 @@ class Composing:
 
     async def due_at(self, channel: Channel) -> float:
         """When the next message of a rule is to be made, ``inf`` if there is nothing to tell."""
-        oldest = await alert_messages.oldest_waiting(self._database.writer, channel.name)
+        oldest = await alerts_tables.oldest_waiting(self._database.writer, channel.name)
         return inf if oldest is None else channel.rhythm.period(oldest)[1]
 
     async def compose(self, channel: Channel) -> None:
         """Make the message that is due; it need not come about if alerts were taken back."""
         current, now = self._database.writer, self._clock.now()
-        oldest = await alert_messages.oldest_waiting(current, channel.name)
+        oldest = await alerts_tables.oldest_waiting(current, channel.name)
         if oldest is None:
             return
         at_once = channel.rhythm.mode is Mode.IMMEDIATE
         period = channel.rhythm.period(oldest)
         before, limit = (inf, 1) if at_once else (period[1], _AT_MOST)
-        found = await alert_messages.waiting(current, channel.name, before, limit)
+        found = await alerts_tables.waiting(current, channel.name, before, limit)
         if not found:
             return
         alerts = await self._alerts(channel.name, found)
@@ -87,7 +85,7 @@ class Composing:
         since = min(each.at for each in found)
         message = Message(0, key, channel.name, body, since, 0, now)
         async with self._database.transaction() as connection:
-            await alert_messages.compose(connection, message, found)
+            await alerts_tables.compose(connection, message, found)
 
     async def _alerts(self, rule: str, found: Sequence[Told]) -> list[dict[str, Any]]:
         weights = await self._importances(found)

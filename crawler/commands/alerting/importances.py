@@ -10,8 +10,8 @@ from freshet.config.settings import Settings
 from freshet.crawler.commands.alerting.composing import Importances
 from freshet.crawler.commands.sources.page_rules import terms
 from freshet.crawler.commands.sources.weighing import weigh
-from freshet.storage.alert_messages import Told
 from freshet.storage.database import Database
+from freshet.storage.tables.alerts import Told
 
 
 async def importances_of(database: Database, settings: Settings) -> Importances:

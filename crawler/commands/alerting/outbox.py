@@ -25,10 +25,9 @@ from freshet.crawler.clock import Clock
 from freshet.crawler.commands.alerting.composing import Composing
 from freshet.crawler.commands.alerting.rules import Channel
 from freshet.crawler.politeness.lanes import back_off_s
-from freshet.storage import alert_messages
-from freshet.storage.alert_messages import Message
-from freshet.storage.database import Database
-from freshet.storage.errors import StoreError, StoreUnavailable
+from freshet.storage.database import Database, StoreError, StoreUnavailable
+from freshet.storage.tables import alerts
+from freshet.storage.tables.alerts import Message
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +176,7 @@ class Outbox:
         """Send all that is due to a receiver; when the next message is."""
         while lane.channels and not self._stop.is_set():
             names = [channel.name for channel in lane.channels]
-            message = await alert_messages.head(self._database.writer, names)
+            message = await alerts.head(self._database.writer, names)
             if message is None:
                 due = [(await self._composing.due_at(c), n) for n, c in enumerate(lane.channels)]
                 at, number = min(due)
@@ -204,19 +203,17 @@ class Outbox:
         """Write down what became of a delivery, as soon as the store lets us."""
         number, now = message.message_id, self._clock.now()
         if answer.outcome is Outcome.TAKEN:
-            await self._written(lane, alert_messages.sent, number, now)
+            await self._written(lane, alerts.sent, number, now)
         elif self._is_given_up(message, answer, now):
             log.error(
                 "alerts: %s: a message is given up (%s); `freshet alerts --retry` sends it again",
                 message.rule, answer.said,
             )  # fmt: skip
-            await self._written(lane, alert_messages.failed, number, now, answer.said)
+            await self._written(lane, alerts.failed, number, now, answer.said)
         else:
             pause = back_off_s(self._limits, message.tries + 1, self._rng)
             asked = min(answer.retry_after_s or 0.0, self._limits.back_off_max_s)
-            await self._written(
-                lane, alert_messages.tried, number, now + max(pause, asked), answer.said
-            )
+            await self._written(lane, alerts.tried, number, now + max(pause, asked), answer.said)
 
     def _is_given_up(self, message: Message, answer: Answer, now: float) -> bool:
         is_old = now - message.since > self._limits.give_up_s

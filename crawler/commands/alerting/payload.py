@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from freshet.storage.alert_messages import Told
+from freshet.storage.tables.alerts import Told
 
 
 def of_alert(

@@ -28,7 +28,7 @@ from freshet.crawler.commands.sources.patterns import pattern
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.network.addresses import AddressGuard, Network
 from freshet.crawler.network.resolver import CachingResolver
-from freshet.storage.alerts import AlertRule
+from freshet.storage.tables.alerts import AlertRule
 from freshet.storage.words import Kind
 
 _WEB: Final = frozenset({"http", "https"})

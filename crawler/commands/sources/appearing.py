@@ -20,8 +20,8 @@ from freshet.scheduler.recrawl.churning import Churning
 from freshet.scheduler.recrawl.ephemeral import Looked, decays, sources
 from freshet.scheduler.recrawl.recalling import appearing
 from freshet.scheduler.sources import Rows
-from freshet.storage import churn
-from freshet.storage.histories import KeptPages
+from freshet.storage.queries.columns import KeptPages
+from freshet.storage.tables import links as links_tables
 
 _DAY_S: Final = 86_400.0
 _DAY_HOURS: Final = 24.0
@@ -72,7 +72,7 @@ async def ephemeral_pages(
     churning = await _churning(connection, pages)
     looked = Looked(pages.found_at / _DAY_S, since, np.ones(n, np.bool_))
     row, rate = sources(half_life, looked, churning, on)
-    links = await churn.shown(connection, pages.page_id[row].tolist())
+    links = await links_tables.shown(connection, pages.page_id[row].tolist())
     return EphemeralPages(
         row, rate, _own_share(pages.page_id[row], links), decays(half_life[row], on),
         half_life[row] > 0, since[row],

@@ -10,7 +10,7 @@ import numpy as np
 from freshet.config.settings import Daemon, Ephemeral
 from freshet.scheduler.arguments import Floats
 from freshet.scheduler.recrawl.ephemeral import Exchange
-from freshet.storage.host_state import Host
+from freshet.storage.entries import Host
 
 _DAY_HOURS: Final = 24.0
 #: Where no delay is kept, a host that wants one costs as much as if a tenth of a second were.

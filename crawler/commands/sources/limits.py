@@ -11,7 +11,7 @@ from freshet.crawler.commands.sources.columns import numbered
 from freshet.crawler.commands.sources.spacing import Spacing
 from freshet.scheduler.arguments import Floats
 from freshet.scheduler.sources import Rows
-from freshet.storage.host_state import Host
+from freshet.storage.entries import Host
 
 
 @dataclass(frozen=True, slots=True)

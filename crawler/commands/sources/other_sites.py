@@ -16,8 +16,9 @@ from freshet.scheduler.arguments import Floats, Ints
 from freshet.scheduler.discovery.new_sites import SiteSightings
 from freshet.scheduler.discovery.reveals import Reveals
 from freshet.scheduler.discovery.sightings import Sightings
-from freshet.storage import hosts, offsite
-from freshet.storage.sightings import SitePages
+from freshet.storage.queries import link_columns
+from freshet.storage.queries.link_columns import SitePages
+from freshet.storage.tables import hosts
 
 _DAY_S: Final = 86_400.0
 
@@ -58,12 +59,12 @@ async def other_sites(
     """What is known of the sites to which pages of some hosts led out of scope."""
     crawled = {_site(origin) for origin in (await hosts.origins(connection)).values()}
     first: dict[str, float] = {}
-    for origin, at in (await offsite.first_seen(connection)).items():
+    for origin, at in (await link_columns.first_seen(connection)).items():
         site = _site(origin)
         first[site] = min(first.get(site, inf), at)
     row_of = {int(page): row for row, page in enumerate(pages.page_id)}
     links: dict[tuple[int, str], float] = {}
-    for link in await offsite.read_offsite(connection, host_ids):
+    for link in await link_columns.read_offsite(connection, host_ids):
         site, row = _site(link.origin), row_of.get(link.page_id)
         if row is not None and site and site not in crawled:
             links[row, site] = min(links.get((row, site), inf), link.seen_at)

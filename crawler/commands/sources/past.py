@@ -15,7 +15,8 @@ from freshet.crawler.commands.sources.page_rules import terms
 from freshet.crawler.commands.sources.weighing import weigh
 from freshet.scheduler.counterfactual.captures import Captures
 from freshet.scheduler.counterfactual.contents import contents_of
-from freshet.storage import hosts, inquiries, past
+from freshet.storage.queries import columns, page
+from freshet.storage.tables import hosts
 
 _DAY_S: Final = 86_400.0
 
@@ -39,8 +40,8 @@ async def read_past(db: Path, daemon: Daemon) -> Past:
     Raises:
         StoreError: there is no such file, or it is not a store of this schema.
     """
-    async with inquiries.snapshot(db) as connection:
-        pages, visits = await past.read(connection)
+    async with page.snapshot(db) as connection:
+        pages, visits = await columns.read(connection)
         ids, host = np.unique(pages.host_id, return_inverse=True)
         known = {each.host_id: each.origin for each in await hosts.load(connection, ids.tolist())}
         weighing = await weigh(connection, daemon.importance)

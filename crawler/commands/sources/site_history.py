@@ -18,9 +18,9 @@ from freshet.crawler.urls import site_key
 from freshet.scheduler.arguments import Bools, Floats
 from freshet.scheduler.discovery.reveals import Reveals
 from freshet.scheduler.discovery.sightings import Sightings
-from freshet.storage import hosts, inquiries
-from freshet.storage import sightings as sightings_storage
-from freshet.storage.sightings import STAYS, SitePages
+from freshet.storage.queries import link_columns, page
+from freshet.storage.queries.link_columns import STAYS, SitePages
+from freshet.storage.tables import hosts
 
 _DAY_S: Final = 86_400.0
 #: A step where nothing else is said, in days, from so many weeks on; before there are ten.
@@ -76,10 +76,10 @@ async def read_site(
         CrawlError: the store knows no such site, or its past has too many steps of this length.
         StoreError: there is no such file, or it is not a store of this schema.
     """
-    async with inquiries.snapshot(db) as connection:
+    async with page.snapshot(db) as connection:
         await require_readable(connection, db)
         host_ids = await hosts_of(connection, db, site)
-        pages = await sightings_storage.read(connection, host_ids)
+        pages = await link_columns.read(connection, host_ids)
         others = await other_sites(connection, host_ids, pages) if is_of_sites else None
     history = Sightings(
         pages.found_at / _DAY_S, pages.source, pages.target, pages.seen_at / _DAY_S,

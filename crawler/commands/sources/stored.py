@@ -15,8 +15,8 @@ from freshet.crawler.commands.sources.page_rules import terms
 from freshet.crawler.commands.sources.weighing import Weighing, weigh
 from freshet.scheduler.estimators import by_name
 from freshet.scheduler.estimators.histories import evidence_of
-from freshet.storage import histories, inquiries
-from freshet.storage.histories import KeptPages, PastObservations
+from freshet.storage.queries import columns, page
+from freshet.storage.queries.columns import KeptPages, PastObservations
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ async def read_history(db: Path, daemon: Daemon, said: Ephemeral) -> StoredHisto
     Raises:
         StoreError: there is no such file, or it is not a store of this schema.
     """
-    async with inquiries.snapshot(db) as connection:
-        pages = await histories.page_histories(connection)
-        observed = await histories.observations(connection, pages.page_id)
+    async with page.snapshot(db) as connection:
+        pages = await columns.page_histories(connection)
+        observed = await columns.observations(connection, pages.page_id)
         weighing = await weigh(connection, daemon.importance)
         fading = await ephemeral_pages(connection, pages, weighing, daemon, said)
         return StoredHistory(pages, observed, weighing, fading)

@@ -30,10 +30,10 @@ from freshet.crawler.commands.sources.pagerank import pagerank
 from freshet.crawler.urls import canonical, site_key
 from freshet.scheduler.arguments import Floats, Ints
 from freshet.scheduler.sources import Rows
-from freshet.storage import duplicates, hosts, link_graph, yields
-from freshet.storage import seeds as seeds_storage
-from freshet.storage.link_graph import LinkedPages
+from freshet.storage.queries import link_columns
+from freshet.storage.queries.link_columns import LinkedPages
 from freshet.storage.records import StoredSeed
+from freshet.storage.tables import hosts, near_duplicates, runs, url_patterns
 
 _DIVIDING: Final = frozenset({"depth", "pagerank"})
 #: A link deeper, a page is worth so much less.
@@ -146,9 +146,9 @@ class Weighing:
 
 async def weigh(connection: aiosqlite.Connection, by: str) -> Weighing:
     """Weigh the pages of a store by what is known of them now; PageRank in a thread."""
-    stored = await seeds_storage.load(connection)
-    same = await duplicates.one_of_group(connection)
-    endless = await yields.representatives(connection)
+    stored = await runs.load(connection)
+    same = await near_duplicates.one_of_group(connection)
+    endless = await url_patterns.representatives(connection)
     # Whoever follows a page that has come to follow another one follows that.
     same = {page: endless.get(leader, leader) for page, leader in same.items()} | endless
     return Weighing(by, stored, await _shares(connection, by), same)
@@ -157,11 +157,11 @@ async def weigh(connection: aiosqlite.Connection, by: str) -> Weighing:
 async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
     if by not in _DIVIDING:
         return Shares()
-    pages = await link_graph.pages(connection)
+    pages = await link_columns.pages(connection)
     if by == "depth":
         weights = _DEPTH_FACTOR ** np.minimum(pages.depth, _DEEPEST).astype(np.float64)
     else:
-        source, target = await link_graph.links(connection, pages)
+        source, target = await link_columns.links(connection, pages)
         weights = await asyncio.to_thread(pagerank, len(pages), source, target)
     host_ids, host = np.unique(pages.host_id, return_inverse=True)
     found = await hosts.load(connection, host_ids.tolist())

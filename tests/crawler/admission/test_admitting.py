@@ -7,7 +7,7 @@ import pytest
 from freshet.crawler.admission.admitting import Admission, AdmissionRules, sitemap_links
 from freshet.crawler.admission.scope import Scope, ScopeKind
 from freshet.crawler.admission.traps import Proof, TrapLimits
-from freshet.storage.targets import Links, Targets
+from freshet.storage.records import Links, Targets
 from freshet.storage.words import Role
 
 SITE = "https://a.example"

@@ -16,7 +16,7 @@ from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.scope import Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.detection.sketch import Sketch, sketch
-from freshet.storage.corrections import CopyFinding
+from freshet.storage.entries import CopyFinding
 from freshet.storage.records import DueUrl
 
 SITE = "https://a.example"

@@ -11,8 +11,7 @@ from freshet.crawler.admission.admitting import Admission, AdmissionRules
 from freshet.crawler.admission.redirection import Redirection
 from freshet.crawler.admission.scope import Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.storage.records import DueUrl, FetchResult, Visit
-from freshet.storage.targets import Alias
+from freshet.storage.records import Alias, DueUrl, FetchResult, Visit
 from freshet.storage.words import AliasKind, Kind, Outcome, Role
 
 SITE = "https://a.example"

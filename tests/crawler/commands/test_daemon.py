@@ -15,8 +15,7 @@ from freshet.crawler.commands.daemon_order import DaemonOrder
 from freshet.crawler.commands.main import app
 from freshet.crawler.errors import CrawlError
 from freshet.scheduler import policy
-from freshet.storage.database import open_store
-from freshet.storage.errors import StoreError
+from freshet.storage.database import StoreError, open_store
 
 SITE = "http://127.0.0.1:9/"
 

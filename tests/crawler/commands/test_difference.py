@@ -16,8 +16,8 @@ from freshet.crawler.detection.volatility import SlotHistory
 from freshet.crawler.parsing.blocks import Blocks
 from freshet.crawler.parsing.main_text import main_text
 from freshet.crawler.parsing.markup import read
+from freshet.storage.queries.page import StoredVersion
 from freshet.storage.records import PageHistory
-from freshet.storage.versions import StoredVersion
 
 PAGE = "<main><h1>Tea</h1><p>{}</p><div class=seen>Drunk {} times.</div></main>"
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from freshet.crawler.commands import checks
 from freshet.crawler.commands.checks import Standing
 from freshet.crawler.commands.main import app
-from freshet.storage.health import StoreHealth
+from freshet.storage.maintenance import StoreHealth
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import versioned_store
 

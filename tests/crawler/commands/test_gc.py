@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from freshet.crawler.commands import gc
 from freshet.crawler.commands.main import app
-from freshet.storage import compaction
+from freshet.storage import maintenance
 from freshet.storage.database import held
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import version, versioned_store
@@ -75,7 +75,7 @@ def test_space_may_be_left_in_the_file(store: SmallStore) -> None:
 def test_without_room_for_writing_it_anew_the_rows_are_gone_all_the_same(
     store: SmallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "_SPARE_BYTES", 10**18)
+    monkeypatch.setattr(maintenance, "_SPARE_BYTES", 10**18)
     result = collect(store)
     assert result.exit_code == 1
     assert "what was thrown away leaves room for what comes" in result.stderr

@@ -21,8 +21,8 @@ from freshet.crawler.detection.near_duplicates import (
     same,
 )
 from freshet.crawler.detection.sketch import PERMUTATIONS, Sketch, sketch
-from freshet.storage import duplicates, near_duplicates
-from freshet.storage.near_duplicates import Parameters
+from freshet.storage.tables import near_duplicates
+from freshet.storage.tables.near_duplicates import Parameters
 from tests.storage.sketched_store import SketchedStore, sketched_store
 
 WORDS = [f"word{i}" for i in range(2_000)]
@@ -51,7 +51,7 @@ async def update(
 
 
 async def copies(store: SketchedStore) -> dict[int, int]:
-    return await duplicates.one_of_group(store.database.reader)
+    return await near_duplicates.one_of_group(store.database.reader)
 
 
 async def test_copies_find_each_other_and_others_stay_alone(store: SketchedStore) -> None:

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from freshet.crawler.commands import lookup
-from freshet.storage.inquiries import snapshot
+from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, small_store
 
 

@@ -15,7 +15,7 @@ from freshet.crawler.commands.glimpse import Glimpse
 from freshet.crawler.commands.grouping import Watch
 from freshet.crawler.commands.progress import Screen, watching
 from freshet.crawler.tally import Tally
-from freshet.storage.outlook import CappedLane, Outlook
+from freshet.storage.entries import CappedLane, Outlook
 from freshet.storage.records import Acknowledged, DueUrl, Observation, Visit
 from freshet.storage.words import Kind, Rung
 

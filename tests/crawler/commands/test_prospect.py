@@ -12,7 +12,7 @@ import pytest
 
 from freshet.crawler.commands.prospect import Prospect, prospect
 from freshet.crawler.commands.prospect_words import paragraph
-from freshet.storage.inquiries import snapshot
+from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 DAY_S = 86_400.0

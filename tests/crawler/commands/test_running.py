@@ -7,7 +7,7 @@ import typer
 
 from freshet.crawler.commands import running
 from freshet.crawler.errors import CrawlError
-from freshet.storage.errors import StoreError
+from freshet.storage.database import StoreError
 
 
 async def work(error: BaseException | None = None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from freshet.crawler.commands.spending import spent
-from freshet.storage.outlooks import Spending
+from freshet.storage.tables.runs import Spending
 
 
 def moments(*columns: tuple[float, int, float, int, float]) -> list[Spending]:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from freshet.crawler.commands.stored_looks import outcome_of, played_of, robots_of
 from freshet.crawler.network.fetch import Accept
 from freshet.crawler.robots.directives import parse_directives
-from freshet.storage.host_state import RobotsRecord
-from freshet.storage.looks import Look, LookPage, SeenVersion
+from freshet.storage.entries import RobotsRecord
+from freshet.storage.queries.replay import Look, LookPage, SeenVersion
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome, RobotsStanding, Role
 

@@ -10,7 +10,7 @@ from freshet.crawler.detection.judging import judge_blocks
 from freshet.crawler.detection.memory import PageMemory, PageRecord
 from freshet.crawler.detection.sketch import Sketch, sketch
 from freshet.crawler.detection.templates import HostRun
-from freshet.storage.corrections import Amendment
+from freshet.storage.entries import Amendment
 from freshet.storage.words import Kind, Rung
 
 #: Where blocks stand that a test does not place.

@@ -11,8 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from freshet.crawler.operation.metrics import Figures, MeasuredFreshness, Metrics
 from freshet.crawler.operation.vitality import State
-from freshet.storage.host_state import HostState, RobotsRecord
-from freshet.storage.outlook import CappedLane, Outlook
+from freshet.storage.entries import CappedLane, HostState, Outlook, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl, Observation, RobotsVisit, Visit
 from freshet.storage.words import Kind, RobotsStanding, Role
 

@@ -5,7 +5,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.parsing.links import LinkColumns, page_links
 from freshet.crawler.parsing.markup import read
-from freshet.storage.targets import Links
+from freshet.storage.records import Links
 
 BASE = "https://h.example/docs/page.html"
 

@@ -15,7 +15,7 @@ from freshet.crawler.parsing import quarantine
 from freshet.crawler.parsing.feeds import Feed
 from freshet.crawler.parsing.page import ParsedPage, parse
 from freshet.crawler.parsing.quarantine import Parser, Unparsable
-from freshet.storage.targets import Links
+from freshet.storage.records import Links
 
 URL = "https://h.example/"
 SMALL = b"<title>Small</title><a href=x>x</a>"

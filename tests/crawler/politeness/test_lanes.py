@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.politeness.lanes import Answer, Lane, PolitenessRules, answer_of, back_off_s
-from freshet.storage.host_state import HostState
+from freshet.storage.entries import HostState
 
 RULES = PolitenessRules()
 NOON = 1_800_000_000.0

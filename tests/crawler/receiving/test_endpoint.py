@@ -24,8 +24,8 @@ from freshet.crawler.receiving.leases import LeaseRules, Leases
 from freshet.crawler.receiving.pinging import Pinging
 from freshet.crawler.receiving.refusals import Refusals
 from freshet.crawler.receiving.subscriber import Subscriber
+from freshet.storage.entries import Advertised, Subscription, SubscriptionNoted
 from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult
-from freshet.storage.subscribing import Advertised, Subscription, SubscriptionNoted
 from freshet.storage.words import Outcome
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 

@@ -7,7 +7,7 @@ import pytest
 from freshet.crawler.parsing.feeds import read_feed
 from freshet.crawler.parsing.page import parse
 from freshet.crawler.receiving.hub_links import advertised
-from freshet.storage.subscribing import Advertised
+from freshet.storage.entries import Advertised
 
 URL = "https://a.example/feed"
 

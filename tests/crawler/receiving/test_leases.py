@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from freshet.crawler.receiving.leases import LeaseRules, Leases, is_live
-from freshet.storage.subscribing import Advertised, Subscription, SubscriptionState
+from freshet.storage.entries import Advertised, Subscription, SubscriptionState
 
 DAY_S = 86_400.0
 HOUR_S = 3_600.0

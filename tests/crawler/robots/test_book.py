@@ -8,7 +8,7 @@ import pytest
 
 from freshet.crawler.politeness.lanes import PolitenessRules
 from freshet.crawler.robots.book import Bar, RobotsBook, RobotsRules
-from freshet.storage.host_state import Host, RobotsRecord
+from freshet.storage.entries import Host, RobotsRecord
 from freshet.storage.words import RobotsStanding
 
 DAY_S = 86_400.0

@@ -20,7 +20,7 @@ from freshet.crawler.robots.robots_txt import (
     parse,
     standing,
 )
-from freshet.storage.host_state import RobotsRecord
+from freshet.storage.entries import RobotsRecord
 from freshet.storage.words import RobotsStanding
 
 RFC_CASES: list[dict[str, Any]] = json.loads(

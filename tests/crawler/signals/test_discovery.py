@@ -8,8 +8,7 @@ from freshet.crawler.admission.admitting import Admission, AdmissionRules
 from freshet.crawler.admission.scope import Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.signals.discovery import FEEDS_SHAPE, WELL_KNOWN_FEEDS, Discovery, header_feeds
-from freshet.storage.records import DueUrl
-from freshet.storage.targets import Targets
+from freshet.storage.records import DueUrl, Targets
 from freshet.storage.words import Role
 
 SITE = "https://a.example"

@@ -11,8 +11,8 @@ import pytest
 from freshet.crawler.signals.claiming import Complaints, claimed
 from freshet.crawler.signals.headers import etag_moved, text_moved, times_of
 from freshet.crawler.signals.hearing import Hearing
+from freshet.storage.entries import Claim, ClaimKind
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators, Visit
-from freshet.storage.signals import Claim, ClaimKind
 from freshet.storage.words import Kind, Outcome, Role
 
 NOW = 1_800_000_000.0

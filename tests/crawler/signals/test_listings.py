@@ -18,8 +18,8 @@ from freshet.crawler.politeness.lanes import PolitenessRules
 from freshet.crawler.robots.book import RobotsBook, RobotsRules
 from freshet.crawler.signals.claiming import Complaints
 from freshet.crawler.signals.listings import Listing, Listings
+from freshet.storage.entries import Claim
 from freshet.storage.records import DueUrl
-from freshet.storage.signals import Claim
 from freshet.storage.words import Role
 
 SITE = "https://a.example"

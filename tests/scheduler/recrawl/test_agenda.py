@@ -18,8 +18,15 @@ from freshet.scheduler.recrawl.by_index import ByIndex
 from freshet.scheduler.recrawl.ephemeral import Exchange
 from freshet.scheduler.recrawl.terms import Terms
 from freshet.storage.database import reading
-from freshet.storage.records import Acknowledged, Digests, DueUrl, Observation, Visit
-from freshet.storage.targets import Churn, Targets
+from freshet.storage.records import (
+    Acknowledged,
+    Churn,
+    Digests,
+    DueUrl,
+    Observation,
+    Targets,
+    Visit,
+)
 from freshet.storage.words import Kind
 from tests.storage.small_store import HOST, SmallStore, small_store
 

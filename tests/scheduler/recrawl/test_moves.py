@@ -19,8 +19,7 @@ from freshet.scheduler.recrawl.refresher import Beliefs
 from freshet.scheduler.recrawl.terms import Terms
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
-from freshet.storage.records import Acknowledged, DueUrl, Observation, Visit
-from freshet.storage.targets import Alias
+from freshet.storage.records import Acknowledged, Alias, DueUrl, Observation, Visit
 from freshet.storage.words import AliasKind, Kind
 from tests.storage.small_store import HOST, SmallStore, small_store
 

@@ -23,8 +23,8 @@ from freshet.crawler.commands.alerting.composing import Composing, stored_import
 from freshet.crawler.commands.alerting.outbox import Outbox
 from freshet.crawler.commands.alerting.rules import Channel
 from freshet.crawler.commands.parsers import parser_of
-from freshet.storage import alert_messages
-from freshet.storage.alerts import AlertRule
+from freshet.storage.tables import alerts
+from freshet.storage.tables.alerts import AlertRule
 from freshet.storage.words import Kind
 from tests.integration.quick import quick
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit
@@ -189,7 +189,7 @@ async def test_a_message_is_given_up_after_its_time_and_sent_when_asked_for(
         assert caplog.text.count("does not take them (HTTP 503)") == 1
         assert caplog.text.count("is given up (HTTP 503)") == 1
         async with it.store.database.transaction() as connection:
-            assert await alert_messages.requeue(connection, None, it.clock.now()) == 1
+            assert await alerts.requeue(connection, None, it.clock.now()) == 1
         it.receivers["a"].answers = []
         await it.send()
         assert await it.states() == ["sent"]
@@ -316,7 +316,7 @@ async def test_other_rules_are_obeyed_while_it_runs(tmp_path: Path) -> None:
         await it.outbox.finish(asyncio.Event())
         assert it.receivers["a"].heard == []
         assert len(it.receivers["b"].heard) == 1
-        waiting = await alert_messages.waiting(it.store.database.reader, "a", inf, 9)
+        waiting = await alerts.waiting(it.store.database.reader, "a", inf, 9)
         assert len(waiting) == 1
 
 

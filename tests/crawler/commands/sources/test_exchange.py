@@ -7,7 +7,7 @@ import pytest
 from freshet.config.loading import ConfigError, load
 from freshet.crawler.commands.sources.exchange import costs_of, exchange_of, relative_delays
 from freshet.scheduler.recrawl.ephemeral import Exchange
-from freshet.storage.host_state import Host, HostState
+from freshet.storage.entries import Host, HostState
 
 
 def host(delay_s: float | None) -> Host:

@@ -6,7 +6,7 @@ import pytest
 
 from freshet.crawler.commands.sources.limits import limits_of
 from freshet.crawler.commands.sources.spacing import Spacing
-from freshet.storage.host_state import Host, HostState
+from freshet.storage.entries import Host, HostState
 
 
 def host(host_id: int, lane: str | None = None, delay_s: float = 1.0) -> Host:

@@ -1,32 +1,37 @@
-"""Copies in table ``trap``: patterns whose URLs keep giving pages that are known already.
-
-A pattern gathers URLs that differ in the values of their parameters, or are made of values that
-recur. ``page.copy_of`` says of each of its pages that was read whether it is a copy, and of which
-page (its own id: of none); ``trap`` sums that up. A *barren* page, which shows nothing but what
-others show, is a copy unless it led to new pages. Where nearly all are copies the pattern is
-*closed*: its URLs that nobody has asked for are held back, but for a sample that goes on being
-asked for.
-
-Invariant: in a row of kind :data:`KIND`, ``admitted`` counts the pages of the pattern with a
-``copy_of``, ``copies`` those of them that are copies, and ``closed_at`` is set if and only if
-the rule says so of these two. Each function here keeps it inside the transaction that the
-caller holds. Consequence: whatever is learnt survives a restart, and a pattern whose pages turn
-out to differ after all is opened again, with all that was held back.
-"""
+"""Table ``trap``: per host, how many URLs of a bounded pattern were crawled and refused."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
 import aiosqlite
 
-from freshet.storage import frontier
-from freshet.storage.corrections import CopyFinding
-from freshet.storage.records import Visit
+from freshet.storage.entries import CopyFinding
+from freshet.storage.records import Targets, Visit
+from freshet.storage.tables import frontier
+from freshet.storage.tables.pages import Admitted
 from freshet.storage.words import Reason
+
+# -- copies ------------------------------------------------------------------
+#
+# Copies in table ``trap``: patterns whose URLs keep giving pages that are known already.
+#
+# A pattern gathers URLs that differ in the values of their parameters, or are made of values that
+# recur. ``page.copy_of`` says of each of its pages that was read whether it is a copy, and of
+# which page (its own id: of none); ``trap`` sums that up. A *barren* page, which shows nothing but
+# what others show, is a copy unless it led to new pages. Where nearly all are copies the pattern
+# is *closed*: its URLs that nobody has asked for are held back, but for a sample that goes on
+# being asked for.
+#
+# Invariant: in a row of kind :data:`KIND`, ``admitted`` counts the pages of the pattern with a
+# ``copy_of``, ``copies`` those of them that are copies, and ``closed_at`` is set if and only if
+# the rule says so of these two. Each function here keeps it inside the transaction that the
+# caller holds. Consequence: whatever is learnt survives a restart, and a pattern whose pages turn
+# out to differ after all is opened again, with all that was held back.
 
 #: Why a URL of a closed pattern is held back.
 KIND = "trap: copies"
@@ -347,3 +352,271 @@ async def _count_refused(
         "UPDATE trap SET refused = refused + ?3 WHERE host_id = ?1 AND shape = ?2 AND kind = ?4",
         [(*count, KIND) for count in counts],
     )
+
+
+class _Sign(NamedTuple):
+    """The pattern that a target falls under, and how many of its URLs are crawled."""
+
+    shape: str
+    kind: str
+    cap: int
+
+
+async def bound(
+    connection: aiosqlite.Connection, admitted: Sequence[Admitted], targets: Targets
+) -> dict[int, str]:
+    """Count these pages; the ids of those beyond their pattern's cap, with its kind.
+
+    Before it is counted, a URL of a pattern that gave nothing but copies is held back.
+    """
+    copied = await _copies(connection, admitted, targets)
+    signs = _signs(targets)
+    bounded = [
+        (page, signs[page.url])
+        for page in admitted
+        if page.url in signs and page.page_id not in copied
+    ]
+    return copied | await _beyond_caps(connection, bounded)
+
+
+async def _copies(
+    connection: aiosqlite.Connection, admitted: Sequence[Admitted], targets: Targets
+) -> dict[int, str]:
+    """Name the patterns of these pages; those of them that are held back as copies."""
+    columns = zip(targets.urls, targets.patterns, targets.depths, strict=True)
+    patterns = {url: (shape, depth) for url, shape, depth in columns if shape is not None}
+    found = [(page, *patterns[page.url]) for page in admitted if page.url in patterns]
+    if not found:
+        return {}
+    await connection.executemany(
+        "UPDATE page SET pattern = ? WHERE id = ?", [(shape, p.page_id) for p, shape, _ in found]
+    )
+    closed = await closed_copies(connection, {(page.host_id, shape) for page, shape, _ in found})
+    held: list[tuple[int, str]] = []
+    refused: dict[int, str] = {}
+    for page, shape, depth in found:
+        key = page.host_id, shape
+        if not depth or key not in closed or is_sampled(page.page_id, closed[key]):
+            continue
+        closed[key] += 1
+        held.append(key)
+        refused[page.page_id] = KIND
+    await refuse(connection, held)
+    return refused
+
+
+async def _beyond_caps(
+    connection: aiosqlite.Connection, bounded: Sequence[tuple[Admitted, _Sign]]
+) -> dict[int, str]:
+    if not bounded:
+        return {}
+    counts = await _counts(
+        connection, {(page.host_id, sign.shape, sign.kind) for page, sign in bounded}
+    )
+    refused: dict[int, str] = {}
+    for page, sign in bounded:
+        key = page.host_id, sign.shape, sign.kind
+        if counts[key] >= sign.cap:
+            refused[page.page_id] = sign.kind
+        else:
+            counts[key] += 1
+    await connection.executemany(
+        "INSERT INTO trap (host_id, shape, kind, admitted, refused) "
+        "VALUES (?1, ?2, ?3, NOT ?4, ?4) ON CONFLICT DO UPDATE SET "
+        "admitted = admitted + excluded.admitted, refused = refused + excluded.refused",
+        [(p.host_id, sign.shape, sign.kind, p.page_id in refused) for p, sign in bounded],
+    )
+    return refused
+
+
+def _signs(targets: Targets) -> Mapping[str, _Sign]:
+    return {
+        url: _Sign(shape, kind, cap)
+        for url, shape, kind, cap in zip(
+            targets.urls, targets.trap_shapes, targets.trap_kinds, targets.trap_caps, strict=True
+        )
+        if shape is not None and kind is not None
+    }
+
+
+async def _counts(
+    connection: aiosqlite.Connection, keys: Iterable[tuple[int, str, str]]
+) -> Counter[tuple[int, str, str]]:
+    """How many URLs of these patterns were crawled, by host, shape and kind."""
+    rows = await connection.execute_fetchall(
+        "SELECT host_id, shape, kind, admitted FROM json_each(?) AS k CROSS JOIN trap "
+        "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = k.value ->> 2",
+        (json.dumps(list(keys)),),
+    )
+    return Counter({(row[0], row[1], row[2]): row[3] for row in rows})
+
+
+# -- yields ------------------------------------------------------------------
+#
+# What the patterns of URLs yield: how many of those read were pages of their own. Read-only.
+#
+# A pattern's yield is the share of its URLs that were asked for and gave a page of their own: no
+# copy, no barren page, not gone, no failure. Of few URLs it says little; :attr:`Yield.shrunk`
+# draws it to that of its host, as if so many of the host's had been read with them.
+
+#: So many URLs of a pattern weigh as much as all others of its host: half of those that close it.
+STRENGTH: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """Of the URLs of a pattern (None: those in none) ``read`` were asked for, ``own`` were pages.
+
+    ``of_host`` is the share of pages of their own among all URLs of the host that were asked for.
+    """
+
+    host_id: int
+    pattern: str | None
+    read: int
+    own: int
+    of_host: float
+
+    @property
+    def shrunk(self) -> float:
+        """The share of ``own``, drawn to that of the host; from 0 to 1."""
+        return (self.own + STRENGTH * self.of_host) / (self.read + STRENGTH)
+
+
+async def yields(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Yield]:
+    """Of these hosts all patterns of which a URL was asked for; None among them."""
+    rows = await connection.execute_fetchall(
+        "SELECT p.host_id, p.pattern, count(*), "
+        "  sum(p.last_kind IN ('new', 'changed', 'unchanged') AND coalesce(p.copy_of, p.id) = p.id)"
+        "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value "
+        "WHERE p.role = 'page' AND p.last_kind NOT IN ('redirected', 'refused', 'skipped') "
+        "GROUP BY p.host_id, p.pattern ORDER BY p.host_id, p.pattern",
+        (json.dumps(sorted(host_ids)),),
+    )
+    read, own = defaultdict[int, int](int), defaultdict[int, int](int)
+    for host_id, _, count, pages in rows:
+        read[host_id] += count
+        own[host_id] += pages
+    return [
+        Yield(host_id, pattern, count, pages, own[host_id] / read[host_id])
+        for host_id, pattern, count, pages in rows
+    ]
+
+
+async def representatives(connection: aiosqlite.Connection) -> dict[int, int]:
+    """The copies in closed patterns; of each the first of its pattern, which stands for all.
+
+    What is endless counts for one page, however many of its pages were read before it was closed.
+    """
+    rows = await connection.execute_fetchall(
+        "SELECT p.id, min(p.id) OVER (PARTITION BY t.host_id, t.shape) FROM trap AS t "
+        "JOIN page AS p ON p.host_id = t.host_id AND p.pattern = t.shape "
+        "WHERE t.kind = ? AND t.closed_at IS NOT NULL AND p.copy_of <> p.id AND p.depth > 0",
+        (KIND,),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+# -- throttles ---------------------------------------------------------------
+#
+# Which URLs of a site are known and not crawled, by what they have in common. Read-only.
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How many pages of a site are ``known``: ``asked`` for, ``waiting`` to be, ``held`` back."""
+
+    known: int
+    asked: int
+    waiting: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """URLs of a host that are ``held`` back for one reason, ``kind`` (``trap: …``, ``nofollow`` …).
+
+    ``shape`` is what they have in common, None for what is no trap. Of those with it ``crawled``
+    were let through; of a closed pattern they were read, ``copies`` is how many of them showed
+    nothing of their own, and ``sampled`` how many were asked for since ``closed_at``. ``example``
+    is one of those held back, None where the store alone cannot say.
+    """
+
+    host_id: int
+    kind: str
+    shape: str | None
+    crawled: int
+    held: int
+    copies: int = 0
+    sampled: int = 0
+    closed_at: float | None = None
+    example: str | None = None
+
+
+async def reach(connection: aiosqlite.Connection, host_ids: Collection[int]) -> Reach:
+    """How far the pages of these hosts were crawled."""
+    rows = await connection.execute_fetchall(
+        "SELECT count(*), sum(held_back IS NULL AND last_at IS NOT NULL), "
+        "  sum(held_back IS NULL AND last_at IS NULL), sum(held_back IS NOT NULL) "
+        "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value WHERE role = 'page'",
+        (_list(host_ids),),
+    )
+    ((known, *others),) = rows
+    return Reach(known, *(count or 0 for count in others))
+
+
+async def throttles(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
+    """What holds URLs of these hosts back, that which holds most of them first."""
+    found = [
+        *await _closed(connection, host_ids),
+        *await _capped(connection, host_ids),
+        *await _others(connection, host_ids),
+    ]
+    return sorted(found, key=lambda each: (-each.held, each.kind, each.shape or ""))
+
+
+async def held(connection: aiosqlite.Connection, host_id: int, kind: str, limit: int) -> list[str]:
+    """The first URLs of a host that are held back for a reason."""
+    rows = await connection.execute_fetchall(
+        "SELECT url FROM page WHERE host_id = ? AND held_back = ? ORDER BY id LIMIT ?",
+        (host_id, kind, limit),
+    )
+    return [row[0] for row in rows]
+
+
+async def _closed(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
+    rows = await connection.execute_fetchall(
+        "SELECT t.host_id, t.kind, t.shape, t.admitted, t.refused, t.copies, "
+        "  (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id AND p.pattern = t.shape "
+        "     AND p.last_at > t.closed_at AND p.found_at > t.closed_at), t.closed_at, "
+        "  (SELECT url FROM page AS p WHERE p.host_id = t.host_id AND p.pattern = t.shape "
+        "     AND p.held_back = t.kind ORDER BY p.id LIMIT 1) "
+        "FROM json_each(?) AS k CROSS JOIN trap AS t ON t.host_id = k.value "
+        "WHERE t.kind = ? AND t.closed_at IS NOT NULL",
+        (_list(host_ids), KIND),
+    )
+    return [Throttle(*row) for row in rows]
+
+
+async def _capped(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
+    rows = await connection.execute_fetchall(
+        "SELECT t.host_id, t.kind, t.shape, t.admitted, t.refused "
+        "FROM json_each(?) AS k CROSS JOIN trap AS t ON t.host_id = k.value "
+        "WHERE t.kind <> ? AND t.refused > 0",
+        (_list(host_ids), KIND),
+    )
+    return [Throttle(*row) for row in rows]
+
+
+async def _others(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
+    rows = await connection.execute_fetchall(
+        # Beside min() SQLite takes the other columns from the row that has it.
+        "SELECT p.host_id, p.held_back, count(*), p.url, min(p.id) "
+        "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value "
+        "WHERE p.held_back NOT LIKE 'trap: %' GROUP BY 1, 2",
+        (_list(host_ids),),
+    )
+    return [Throttle(row[0], row[1], None, 0, row[2], example=row[3]) for row in rows]
+
+
+def _list(host_ids: Collection[int]) -> str:
+    return json.dumps(sorted(host_ids))

@@ -9,8 +9,7 @@ from math import inf
 
 import aiosqlite
 
-from freshet.storage.records import Visit
-from freshet.storage.targets import Alias, Targets
+from freshet.storage.records import Alias, Targets, Visit
 from freshet.storage.words import Kind
 
 #: Reasons to hold a URL back that a better link to it lifts.

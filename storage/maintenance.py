@@ -1,0 +1,615 @@
+"""Copying a whole store, also one that is being written, to where it appears whole or not at all.
+
+The copy is what one read transaction sees: all that was acknowledged before it began, and
+nothing that came later. In WAL mode that holds no writer up, and since the transaction lasts
+from the first page to the last, no commit makes SQLite begin again; only the write-ahead log
+cannot be taken in meanwhile, and grows by what is written.
+
+Pages go into a file beside the target, which is checked, synced and only then renamed: whatever
+ends the process leaves the target as it was. The copy is a single file in rollback mode, so that
+it can be read where nothing may be written; the store's path stands nowhere in it.
+
+Synchronous, and for the main thread: Ctrl-C is heeded between two steps.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from math import inf, isinf
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import aiosqlite
+
+from freshet.storage.database import (
+    APPLICATION_ID,
+    Database,
+    StoreError,
+    StoreUnavailable,
+    held,
+    owner_of,
+    reading,
+    refuse_foreign,
+    sqlite_errors,
+    store_errors,
+)
+from freshet.storage.migrations import newest
+from freshet.storage.words import Kind
+
+#: Told what is being done, and the share of it that is done.
+Progress: TypeAlias = Callable[[str, float], None]
+
+#: Pages of one step: some milliseconds of copying.
+_STEP_PAGES: Final = 1_024
+_BUSY_TIMEOUT_S: Final = 10.0
+#: Room that is left free beside a copy.
+_SPARE_BYTES: Final = 16 * 1024 * 1024
+#: Steps of SQLite's machine between two looks at whether to stop.
+_STEPS_A_LOOK: Final = 100_000
+#: What SQLite keeps beside a file that it has open.
+_BESIDE: Final = ("-wal", "-shm", "-journal")
+#: What says that it is the copy that could not be written.
+_WRITING: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_READONLY")
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A copy that was checked and is on the disk; ``newest_at`` is of its last observation."""
+
+    path: Path
+    size_bytes: int
+    schema: int
+    pages: int
+    observations: int
+    newest_at: float | None
+
+
+def back_up(db: Path, target: Path, *, replace: bool, progress: Progress) -> Copied:
+    """Copy a store, at rest or being written, to a file.
+
+    Raises:
+        StoreError: there is no store; the target is there and is not to be replaced, is the
+            store itself or one that is being written; there is no room; the copy is not sound.
+    """
+    if (owner := owner_of(target)) is not None:
+        raise StoreError(f"{target}: a freshet {owner[0]} (process {owner[1]}) is writing it")
+    return _copy(db, target, replace=replace, progress=progress)
+
+
+def restore(backup: Path, db: Path, *, replace: bool, progress: Progress) -> Copied:
+    """Make a backup the store at ``db``, which nobody can write meanwhile.
+
+    Raises:
+        StoreError: as :func:`back_up`, and where ``db`` is being written.
+    """
+    with store_errors(db), closing(held(db, "restore")):
+        return _copy(backup, db, replace=replace, progress=progress)
+
+
+def _copy(source: Path, target: Path, *, replace: bool, progress: Progress) -> Copied:
+    if not source.exists():
+        raise StoreError(f"{source}: there is no such file")
+    refuse_foreign(source)
+    _require_target(source, target, replace=replace)
+    with store_errors(target), _Partial(target) as partial:
+        partial.permit(source.stat().st_mode)
+        with closing(_opened(source, source, "ro")) as old:
+            schema = _schema(source, old)
+            _require_room(target, _bytes_of(old))
+            with closing(_opened(partial.path, target, "rw")) as new:
+                _fill(old, new, source, target, progress)
+        copied = _checked(partial.path, target, schema, progress)
+        _require_target(source, target, replace=replace)
+        partial.take_place(target)
+    return copied
+
+
+def _require_target(source: Path, target: Path, *, replace: bool) -> None:
+    """Refuse a target that is the store or its company, or is there and is not to be replaced."""
+    if target.exists() and target.samefile(source):
+        raise StoreError(f"{target}: it is the store itself")
+    company = {source.resolve().name + ending for ending in (*_BESIDE, ".lock")}
+    if target.resolve().parent == source.resolve().parent and target.name in company:
+        raise StoreError(f"{target}: the store has a file of its own there")
+    if target.is_dir():
+        raise StoreError(f"{target}: it is a folder, not a file")
+    if not target.parent.is_dir():
+        raise StoreError(f"{target}: there is no folder {target.parent}")
+    for ending in ("", *_BESIDE):
+        file = target.with_name(target.name + ending)
+        if not replace and file.exists():
+            raise StoreError(f"{file}: it is there already; --force replaces it")
+
+
+class _Partial:
+    """A new empty file beside the target, to be renamed; gone in the end if it was not.
+
+    Its name is always the same, and a lock is on it: what a killed process left is used again.
+    """
+
+    __slots__ = ("_handle", "path")
+
+    def __init__(self, target: Path) -> None:
+        self.path = target.with_name(f".{target.name}.partial")
+        # No symbolic link is followed: others may write into the folder, too.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._handle = os.open(self.path, flags, 0o600)
+
+    def __enter__(self) -> _Partial:
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._handle)
+            raise StoreError(f"{self.path}: another freshet is writing it") from None
+        os.ftruncate(self._handle, 0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Once it has been renamed, the name is no longer this file's.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(self.path.stat(), os.fstat(self._handle)):
+                self.path.unlink()
+        for ending in _BESIDE:
+            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+        os.close(self._handle)
+
+    def take_place(self, target: Path) -> None:
+        """Be the target, for good, with the permissions that the owner gave to the store."""
+        os.fsync(self._handle)
+        for ending in _BESIDE:
+            # A log of the file that is replaced would be taken for one of this one.
+            target.with_name(target.name + ending).unlink(missing_ok=True)
+        self.path.replace(target)
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def permit(self, mode: int) -> None:
+        """Let as many read it as may read the original."""
+        os.fchmod(self._handle, mode & 0o777)
+
+
+def _opened(path: Path, blamed: Path, mode: str) -> sqlite3.Connection:
+    with sqlite_errors(blamed):
+        return sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True, isolation_level=None, timeout=_BUSY_TIMEOUT_S,
+        )  # fmt: skip
+
+
+def _schema(path: Path, connection: sqlite3.Connection) -> int:
+    """The schema's number, as of a read transaction that begins here and stays open."""
+    with sqlite_errors(path):
+        connection.execute("BEGIN")
+        version = _pragma(connection, "user_version")
+        application = _pragma(connection, "application_id")
+    if application != APPLICATION_ID or not version:
+        raise StoreError(f"{path}: it is not a Freshet store")
+    if version > newest():
+        raise StoreError(
+            f"{path}: its schema {version} is newer than the {newest()} this Freshet knows; "
+            "upgrade Freshet"
+        )
+    return version
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _bytes_of(connection: sqlite3.Connection) -> int:
+    return _pragma(connection, "page_count") * _pragma(connection, "page_size")
+
+
+def _require_room(target: Path, size_bytes: int) -> None:
+    free = shutil.disk_usage(target.parent).free
+    if free < size_bytes + _SPARE_BYTES:
+        raise StoreUnavailable(
+            target,
+            f"the disk has {free / 1e6:,.0f} MB free, and the copy takes {size_bytes / 1e6:,.0f}",
+        )
+
+
+def _fill(
+    old: sqlite3.Connection,
+    new: sqlite3.Connection,
+    source: Path,
+    target: Path,
+    progress: Progress,
+) -> None:
+    """Copy page by page within the open read transaction, into one file without a log."""
+
+    def told(_: int, remaining: int, total: int) -> None:
+        progress("copying", 1 - remaining / max(1, total))
+
+    try:
+        # What would be lost in a crash of the machine is a file that was not renamed yet.
+        new.execute("PRAGMA synchronous = OFF")
+        new.execute("PRAGMA journal_mode = OFF")
+        old.backup(new, pages=_STEP_PAGES, progress=told)
+        new.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "")
+        with sqlite_errors(target if name.startswith(_WRITING) else source):
+            raise
+
+
+def _checked(whole: Path, target: Path, schema: int, progress: Progress) -> Copied:
+    """What is in the copy, once SQLite has read all of it and found it sound."""
+    progress("checking", 0.0)
+    with sqlite_errors(target), closing(_opened(whole, target, "ro")) as copy:
+        if _schema(target, copy) != schema:
+            raise StoreError(f"{target}: the copy has another schema than the store")
+        if problems := _problems(copy):
+            raise StoreError(f"{target}: not made: what was copied is damaged: {problems[0]}")
+        pages, observations, newest_at = copy.execute(
+            "SELECT (SELECT count(*) FROM page WHERE role = 'page'), count(*), max(at) "
+            "FROM observation"
+        ).fetchone()
+        return Copied(target, _bytes_of(copy), schema, pages, observations, newest_at)
+
+
+def _problems(connection: sqlite3.Connection) -> list[str]:
+    """What SQLite complains of."""
+    # Back in Python from time to time, an interruption is noticed; SQLite then says that it was.
+    connection.set_progress_handler(lambda: 0, _STEPS_A_LOOK)
+    try:
+        rows = connection.execute("PRAGMA quick_check").fetchall()
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
+            raise KeyboardInterrupt from None
+        raise
+    return [" ".join(str(row[0]).split()) for row in rows if row[0] != "ok"]
+
+
+# -- compaction --------------------------------------------------------------
+#
+# Giving free pages back to the file system.
+#
+# SQLite writes the store anew into a temporary file and from there back, through the write-ahead
+# log: for a moment three of them are on the disk. Killed at any time, the store is as it was.
+
+#: Where SQLite looks for a place for temporary files, after the environment.
+_TEMPORARY = ("/var/tmp", "/usr/tmp", "/tmp", ".")  # noqa: S108 - SQLite's choice
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Bytes of a store's file, and those of its pages that hold nothing."""
+
+    size_bytes: int
+    free_bytes: int
+
+
+async def space(database: Database) -> Space:
+    """How much of a store holds nothing."""
+    with store_errors(database.path):
+        sizes = []
+        for name in ("page_size", "page_count", "freelist_count"):
+            rows = await database.writer.execute_fetchall(f"PRAGMA {name}")
+            sizes.append(int(next(iter(rows))[0]))
+    page, pages, free = sizes
+    return Space(page * pages, page * free)
+
+
+async def compact(database: Database) -> None:
+    """Write a store anew without its free pages.
+
+    Raises:
+        StoreError: the disk has no room for that, or another program reads the store.
+    """
+    found = await space(database)
+    needed = found.size_bytes - found.free_bytes + _SPARE_BYTES
+    temporary = _temporary()
+    is_one = database.path.absolute().parent.stat().st_dev == temporary.stat().st_dev
+    _require_room_to_compact(database.path, database.path.absolute().parent, needed * (1 + is_one))
+    if not is_one:
+        _require_room_to_compact(database.path, temporary, needed)
+    with store_errors(database.path):
+        await database.writer.execute("VACUUM")
+        await database.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _temporary() -> Path:
+    """The folder in which SQLite makes its temporary file."""
+    named = (os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR"))
+    for each in (*named, *_TEMPORARY):
+        if each and Path(each).is_dir() and os.access(each, os.W_OK | os.X_OK):
+            return Path(each)
+    return Path()
+
+
+def _require_room_to_compact(path: Path, folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise StoreError(
+            f"{path}: to give space back, {needed / 1e6:,.0f} MB must be free in {folder}, and "
+            f"{free / 1e6:,.0f} are; what was thrown away leaves room for what comes"
+        )
+
+
+# -- retention ---------------------------------------------------------------
+#
+# What of the past is kept, and throwing away the rest: by the daemon, after a crawl, by hand.
+#
+# *Law.* What is learnt from stays: no look that found content or its end is ever thrown away, nor
+# its amendment, audit or page. So a daemon knows the same before and after, and at its next start.
+#
+# Rows go in transactions of some thousands, so that a reader or a kill finds little undone.
+# Whoever calls is the only writer: what was doomed when it began would otherwise be needed again.
+
+#: Rows of one transaction; bodies have some 10 kB each.
+_BATCH: Final = 2_000
+#: What the header of a row and its place in the indexes take, about.
+_ROW_BYTES: Final = 60
+
+#: The trigger that refuses to delete observations.
+_GUARD: Final = "observation_is_not_deleted"
+_TAUGHT_NOTHING: Final = ", ".join(
+    f"'{kind}'" for kind in (Kind.FAILED, Kind.REFUSED, Kind.SKIPPED, Kind.REDIRECTED)
+)
+#: Pages that are gone and were last seen before :gone.
+_GONE: Final = f"SELECT id FROM page WHERE last_kind = '{Kind.GONE}' AND checked_at < :gone"
+_SENT: Final = "m.state = 'sent' AND m.settled_at < :alert"
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much of the past is kept.
+
+    Attributes:
+        bodies_per_page: of a page's versions the newest, whose bodies are kept.
+        body_age_s: bodies of older versions go; a page's newest stays.
+        gone_body_age_s: unless it is gone, and was last seen so long ago.
+        sketches_per_page: of a page's versions with a sketch the newest, which keep it.
+        failure_age_s: visits that found neither content nor its end, but a page's last visit.
+        link_age_s: links that are no longer there, since they are not.
+        alert_age_s: alerts in messages that were taken, and these, since they were.
+    """
+
+    bodies_per_page: int
+    body_age_s: float
+    gone_body_age_s: float = inf
+    sketches_per_page: float = inf
+    failure_age_s: float = inf
+    link_age_s: float = inf
+    alert_age_s: float = inf
+
+    def cuts(self, now: float) -> dict[str, float]:
+        """The bounds by the names that the rules have for them."""
+        return {
+            "per_page": self.bodies_per_page,
+            "body": now - self.body_age_s,
+            "gone": now - self.gone_body_age_s,
+            "sketches": self.sketches_per_page,
+            "failure": now - self.failure_age_s,
+            "link": now - self.link_age_s,
+            "alert": now - self.alert_age_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that are thrown away, or would be; ``size_bytes`` is about what they take."""
+
+    what: str
+    table: str
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Which rows go: ``doomed`` gives two columns that name them, and their size."""
+
+    what: str
+    table: str
+    doomed: str
+    deed: str
+
+
+def _links(table: str, target: str, what: str) -> _Rule:
+    return _Rule(
+        what,
+        table,
+        f"SELECT src_id, {target}, length(anchor) + length(rel) + 2 * {_ROW_BYTES} "
+        f"FROM {table} WHERE gone_at < :link",
+        f"DELETE FROM {table} WHERE (src_id, {target}) IN (SELECT a, b FROM {{}})",
+    )
+
+
+_RULES: Final = (
+    _Rule(
+        "bodies",
+        "body",
+        f"SELECT digest, NULL, length(zstd) + {_ROW_BYTES} FROM body "
+        "WHERE digest NOT IN (SELECT body_digest FROM ("
+        "  SELECT body_digest, at, row_number() OVER (PARTITION BY page_id ORDER BY id DESC) AS n "
+        f"  FROM version WHERE page_id NOT IN ({_GONE})) "
+        "WHERE n = 1 OR (n <= :per_page AND at >= :body))",
+        "DELETE FROM body WHERE digest IN (SELECT a FROM {})",
+    ),
+    _Rule(
+        "sketches",
+        "version",
+        "SELECT id, NULL, size FROM ("
+        "  SELECT id, length(sketch) AS size, "
+        "    row_number() OVER (PARTITION BY page_id ORDER BY id DESC) AS n "
+        "  FROM version WHERE sketch IS NOT NULL) "
+        "WHERE n > :sketches AND id NOT IN (SELECT version_id FROM lsh_page)",
+        "UPDATE version SET sketch = NULL WHERE id IN (SELECT a FROM {})",
+    ),
+    _Rule(
+        "failures",
+        "observation",
+        f"SELECT id, NULL, coalesce(length(detail), 0) + 2 * {_ROW_BYTES} FROM observation AS o "
+        f"WHERE kind IN ({_TAUGHT_NOTHING}) AND at < :failure "
+        "AND id < (SELECT max(id) FROM observation WHERE page_id = o.page_id) "
+        "AND id NOT IN (SELECT observation_id FROM amendment) "
+        "AND id NOT IN (SELECT observation_id FROM audit) "
+        # The last crawl is reported on, and may be gone on with; a daemon's run has no end.
+        "AND (run_id < (SELECT max(id) FROM crawl_run) OR run_id IN (SELECT run_id FROM outlook))",
+        "DELETE FROM observation WHERE id IN (SELECT a FROM {})",
+    ),
+    _links("link", "dst_id", "links that went"),
+    _links("offsite_link", "url", "links that went, off site"),
+    _Rule(
+        "alerts sent",
+        "alert",
+        f"SELECT a.id, NULL, length(a.key) + length(a.rule) + 3 * {_ROW_BYTES} FROM alert AS a "
+        f"JOIN alert_message AS m ON m.id = a.message_id WHERE {_SENT}",
+        "DELETE FROM alert WHERE id IN (SELECT a FROM {})",
+    ),
+    # After those that are in them.
+    _Rule(
+        "messages sent",
+        "alert_message",
+        f"SELECT m.id, NULL, length(m.key) + length(m.rule) + 3 * {_ROW_BYTES} "
+        f"FROM alert_message AS m WHERE {_SENT}",
+        "DELETE FROM alert_message WHERE id IN (SELECT a FROM {})",
+    ),
+)
+
+
+async def doomed(path: Path, retention: Retention, now: float) -> list[Rows]:
+    """What would be thrown away; the store may be being written.
+
+    Raises:
+        StoreError: there is no store, or it cannot be read.
+    """
+    async with reading(path) as connection:
+        return [await _counted(connection, rule, retention.cuts(now)) for rule in _RULES]
+
+
+async def prune(database: Database, retention: Retention, now: float) -> list[Rows]:
+    """Throw away what is not to be kept; what that was.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    return [await _prune(database, rule, retention.cuts(now)) for rule in _RULES]
+
+
+async def _counted(
+    connection: aiosqlite.Connection, rule: _Rule, cuts: Mapping[str, float]
+) -> Rows:
+    bounds = _bounds(rule, cuts)
+    if bounds is None:
+        return Rows(rule.what, rule.table, 0, 0)
+    rows = await connection.execute_fetchall(
+        f"WITH doomed (a, b, size) AS ({rule.doomed}) SELECT count(*), total(size) FROM doomed",
+        bounds,
+    )
+    count, size = next(iter(rows))
+    return Rows(rule.what, rule.table, count, int(size))
+
+
+def _bounds(rule: _Rule, cuts: Mapping[str, float]) -> dict[str, float] | None:
+    """The bounds that the rule has, SQLite wants no others; None where it keeps everything."""
+    bounds = {name: cut for name, cut in cuts.items() if f":{name}" in rule.doomed}
+    return None if all(map(isinf, bounds.values())) else bounds
+
+
+async def _prune(database: Database, rule: _Rule, cuts: Mapping[str, float]) -> Rows:
+    bounds = _bounds(rule, cuts)
+    if bounds is None:
+        return Rows(rule.what, rule.table, 0, 0)
+    # Found once: looking again for every transaction would take as long each time.
+    async with database.at_once() as writer:
+        await writer.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (a, b, size)")
+        await writer.execute("DELETE FROM temp.doomed")
+        await writer.execute(f"INSERT INTO temp.doomed {rule.doomed}", bounds)
+        rows = await writer.execute_fetchall("SELECT count(*), total(size) FROM temp.doomed")
+        count, size = next(iter(rows))
+    for first in range(0, count, _BATCH):
+        some = f"temp.doomed WHERE rowid > {first} AND rowid <= {first + _BATCH}"
+        async with database.transaction() as connection:
+            await _throw_away(connection, rule, rule.deed.format(some))
+    async with database.at_once() as writer:
+        await writer.execute("DROP TABLE temp.doomed")
+    return Rows(rule.what, rule.table, count, int(size))
+
+
+async def _throw_away(connection: aiosqlite.Connection, rule: _Rule, deed: str) -> None:
+    """Do it; observations have a guard, which is back when others can see the table again."""
+    if rule.table != "observation":
+        await connection.execute(deed)
+        return
+    rows = await connection.execute_fetchall(
+        "SELECT sql FROM sqlite_master WHERE name = ?", (_GUARD,)
+    )
+    guard = str(next(iter(rows))[0])
+    await connection.execute(f"DROP TRIGGER {_GUARD}")
+    await connection.execute(deed)
+    await connection.execute(guard)
+
+
+# -- health ------------------------------------------------------------------
+#
+# Whether a store is sound: what SQLite says of the file, and what the tables say of each other.
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHealth:
+    """What was found in a store.
+
+    Attributes:
+        problems: sentences, as SQLite or a check of ours says them; none: it is sound.
+        size_bytes: of the file; ``wal_bytes`` of the write-ahead log beside it.
+        pages: URLs known as pages.
+        newest_at: the time of the newest observation (Unix seconds), if there is one.
+        open_run: the run that has not ended, if there is one.
+    """
+
+    problems: tuple[str, ...]
+    size_bytes: int
+    wal_bytes: int
+    pages: int
+    newest_at: float | None
+    open_run: int | None
+
+
+async def examine(path: Path, *, thorough: bool = False) -> StoreHealth:
+    """Read the whole file and check it; ``thorough`` compares the indexes with their tables, too.
+
+    Raises:
+        StoreError: there is no such file, or it cannot be read at all.
+    """
+    async with reading(path) as connection:
+        problems = [
+            *await _words(connection, f"PRAGMA {'integrity' if thorough else 'quick'}_check"),
+            *await _dangling(connection),
+        ]
+        one = "SELECT (SELECT count(*) FROM page WHERE role = 'page'), "
+        rows = await connection.execute_fetchall(
+            f"{one} (SELECT max(at) FROM observation), "
+            "(SELECT max(id) FROM crawl_run WHERE ended_at IS NULL)"
+        )
+        pages, newest_at, open_run = next(iter(rows))
+    wal = path.with_name(path.name + "-wal")
+    return StoreHealth(
+        tuple(problems), path.stat().st_size, wal.stat().st_size if wal.exists() else 0, pages,
+        newest_at, open_run,
+    )  # fmt: skip
+
+
+async def _words(connection: aiosqlite.Connection, pragma: str) -> list[str]:
+    """What SQLite complains of."""
+    rows = await connection.execute_fetchall(pragma)
+    return [str(row[0]) for row in rows if row[0] != "ok"]
+
+
+async def _dangling(connection: aiosqlite.Connection) -> list[str]:
+    """Rows that point to rows that are not there."""
+    rows = await connection.execute_fetchall(
+        'SELECT "table", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2'
+    )
+    return [f"{row[2]:,} rows of {row[0]} point to a {row[1]} that is not there" for row in rows]

@@ -1,0 +1,1 @@
+"""Questions to the store that read several tables."""

@@ -1,0 +1,514 @@
+"""The pages that a daemon keeps fresh, as columns and as URLs to be fetched. Read-only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Any
+
+import aiosqlite
+import numpy as np
+from numpy.typing import NDArray
+
+from freshet.storage.records import Digests, DueUrl, Validators
+from freshet.storage.words import KINDS, AliasKind, Kind, Reason, Role, Rung
+
+_PAGE = np.dtype(
+    [
+        ("id", np.int64),
+        ("host", np.int64),
+        ("since", np.float64),
+        ("captured", np.bool_),
+        ("gone", np.bool_),
+        ("failed", np.bool_),
+        ("elsewhere", np.bool_),
+        ("alias", np.bool_),
+        ("permanent", np.bool_),
+        ("asked", np.float64),
+        ("found_at", np.float64),
+        ("sitemap", np.bool_),
+    ]
+)
+#: Of the URLs that lead here for good: a page that has moved takes its place along.
+_MOVED = (
+    "(SELECT {} FROM page AS old WHERE old.alias_of = page.id "
+    f"AND old.alias_kind = '{AliasKind.PERMANENT}')"
+)
+_COLUMNS = (
+    f"SELECT id, host_id, coalesce(checked_at, {_MOVED.format('max(old.checked_at)')}, found_at), "
+    "checked_at IS NOT NULL AND alias_kind IS NULL, "
+    f"last_kind IS '{Kind.GONE}', last_kind IS '{Kind.FAILED}', "
+    f"coalesce(last_kind IN ('{Kind.REDIRECTED}', '{Kind.REFUSED}', '{Kind.SKIPPED}'), 0), "
+    f"alias_kind IS NOT NULL, alias_kind IS '{AliasKind.PERMANENT}', coalesce(last_at, found_at), "
+    f"min(found_at, coalesce({_MOVED.format('min(old.found_at)')}, found_at)), "
+    f"role = '{Role.SITEMAP}', url "
+    "FROM page WHERE held_back IS NULL"
+)
+_LOOK = np.dtype(
+    [
+        ("page_id", np.int64),
+        ("at", np.float64),
+        ("compared", np.bool_),
+        ("changed", np.bool_),
+        ("gone", np.bool_),
+        ("moved", np.bool_),
+    ]
+)
+_LOOKS = (
+    f"SELECT page_id, at, kind IN ('{Kind.CHANGED}', '{Kind.UNCHANGED}'), kind = '{Kind.CHANGED}', "
+    f"kind = '{Kind.GONE}', kind = '{Kind.CHANGED}' OR kind = '{Kind.UNCHANGED}' "
+    f"AND coalesce(rung, '') NOT IN ('{Rung.NOT_MODIFIED}', '{Rung.BODY}') "
+    f"FROM finding WHERE kind IN "
+    f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}')"
+)
+#: Whether the first content of a page was that of another URL before.
+_CAME = (
+    f"(SELECT kind <> '{Kind.NEW}' FROM finding WHERE page_id = {{}} AND kind IN "
+    f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}') ORDER BY id LIMIT 1)"
+)
+_MOVES = (
+    f"SELECT alias_of, id, {_CAME.format('page.alias_of')}, {_CAME.format('page.id')} FROM page "
+    f"WHERE alias_kind = '{AliasKind.PERMANENT}' AND alias_of IS NOT NULL "
+    "AND version_id IS NOT NULL{} ORDER BY alias_of, checked_at DESC, id DESC"
+)
+_ROWS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPages:
+    """m pages in the order of their ids; all columns have length m.
+
+    Attributes:
+        page_id, host_id: as stored.
+        url: canonical.
+        since: Unix seconds since when the copy is kept without a look: of the last answer, or
+            of when the page was found. Of a page that has moved here and was not asked for yet,
+            as at its old URL.
+        captured: whether there is a copy of what this URL shows.
+        gone, failed, elsewhere: the page was gone, could not be fetched, or led elsewhere, was
+            refused or of no use, when it was last asked for.
+        alias, permanent: it is another name of a page; for good.
+        asked: Unix seconds of when it was last asked for, or of when it was found.
+        found_at: Unix seconds, the first of all URLs that lead here for good.
+        sitemap: whether it is one.
+    """
+
+    page_id: NDArray[np.int64]
+    host_id: NDArray[np.int64]
+    url: list[str]
+    since: NDArray[np.float64]
+    captured: NDArray[np.bool_]
+    gone: NDArray[np.bool_]
+    failed: NDArray[np.bool_]
+    elsewhere: NDArray[np.bool_]
+    alias: NDArray[np.bool_]
+    permanent: NDArray[np.bool_]
+    asked: NDArray[np.float64]
+    found_at: NDArray[np.float64]
+    sitemap: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.page_id)
+
+    def take(self, rows: NDArray[np.bool_]) -> WatchedPages:
+        """Those of these rows."""
+        return WatchedPages(
+            self.page_id[rows], self.host_id[rows], list(compress(self.url, rows)),
+            self.since[rows], self.captured[rows], self.gone[rows], self.failed[rows],
+            self.elsewhere[rows], self.alias[rows], self.permanent[rows], self.asked[rows],
+            self.found_at[rows], self.sitemap[rows],
+        )  # fmt: skip
+
+
+async def pages(
+    connection: aiosqlite.Connection, page_ids: Sequence[int] | None = None
+) -> WatchedPages:
+    """All pages that are not held back, or those of these ids."""
+    chosen = "" if page_ids is None else " AND id IN (SELECT value FROM json_each(?))"
+    values = () if page_ids is None else (json.dumps(list(page_ids)),)
+    parts: list[NDArray[np.void]] = []
+    urls: list[str] = []
+    async with connection.execute(f"{_COLUMNS}{chosen} ORDER BY id", values) as cursor:
+        while rows := await cursor.fetchmany(_ROWS):
+            parts.append(np.array([tuple(row)[:-1] for row in rows], _PAGE))
+            urls += [row[-1] for row in rows]
+    table = np.concatenate(parts) if parts else np.empty(0, _PAGE)
+    page_id, host_id, *rest = (table[name].copy() for name in _PAGE.names or ())
+    return WatchedPages(page_id, host_id, urls, *rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """m visits that found a page's state, in the order in which they were made.
+
+    Attributes:
+        page_id: (m,).
+        at: (m,), Unix seconds.
+        compared: (m,), whether there was something to compare with.
+        changed: (m,), whether it had changed; False where nothing was compared.
+        gone: (m,), whether it was gone.
+        moved: (m,), whether its bytes were others than before, changed or not.
+    """
+
+    page_id: NDArray[np.int64]
+    at: NDArray[np.float64]
+    compared: NDArray[np.bool_]
+    changed: NDArray[np.bool_]
+    gone: NDArray[np.bool_]
+    moved: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.page_id)
+
+
+async def looks(connection: aiosqlite.Connection) -> Looks:
+    """All visits that found content or its end, as they are judged today.
+
+    Those of a page that has moved are visits of the page where it stands now.
+    """
+    found = await _looks(connection, f"{_LOOKS} ORDER BY id", ())
+    return replace(found, page_id=where_now(found.page_id, await moves(connection)))
+
+
+async def moves(connection: aiosqlite.Connection, page_id: int | None = None) -> dict[int, int]:
+    """The pages that have moved, to this page or to any: by their old ids the new one.
+
+    A URL redirects to another for good, and that showed the same page when it was first asked.
+    Of several that lead there it was the one with the latest copy, and so on back from that.
+    """
+    sql = _MOVES.format("" if page_id is None else " AND alias_of = ?")
+    found: dict[int, int] = {}
+    comes: dict[int, bool] = {}
+    rows = await connection.execute_fetchall(sql, () if page_id is None else (page_id,))
+    for new, old, new_came, old_came in rows:
+        if comes.setdefault(new, bool(new_came)):
+            found[old] = new
+            comes[new] = bool(old_came)
+    return found
+
+
+def where_now(page_id: NDArray[np.int64], moved: Mapping[int, int]) -> NDArray[np.int64]:
+    """(m,), the pages as which these stand now, by what has ``moved`` (:func:`moves`)."""
+    if not moved:
+        return page_id
+    old = np.array(sorted(moved), np.int64)
+    new = np.array([moved[each] for each in old.tolist()], np.int64)
+    place = np.minimum(np.searchsorted(old, page_id), len(old) - 1)
+    return np.where(old[place] == page_id, new[place], page_id)
+
+
+async def ids(connection: aiosqlite.Connection, urls: Sequence[str]) -> list[int]:
+    """The ids of those of these URLs (canonical) that are known, in any order."""
+    rows = await connection.execute_fetchall(
+        "SELECT p.id FROM json_each(?) AS wanted JOIN page AS p ON p.url = wanted.value",
+        (json.dumps(list(urls)),),
+    )
+    return [row[0] for row in rows]
+
+
+async def _looks(connection: aiosqlite.Connection, sql: str, parameters: tuple[str, ...]) -> Looks:
+    parts: list[NDArray[np.void]] = []
+    async with connection.execute(sql, parameters) as cursor:
+        while rows := await cursor.fetchmany(_ROWS):
+            parts.append(np.array([tuple(row) for row in rows], _LOOK))
+    table = np.concatenate(parts) if parts else np.empty(0, _LOOK)
+    return Looks(*(table[name].copy() for name in _LOOK.names or ()))
+
+
+async def due_urls(
+    connection: aiosqlite.Connection, page_ids: Sequence[int], now: float
+) -> list[DueUrl]:
+    """Those of these pages that may still be fetched, in any order."""
+    rows = await connection.execute_fetchall(
+        "SELECT p.id, p.url, p.fetch_url, p.host_id, p.checked_at, p.role, p.depth, p.redirects, "
+        "p.etag, p.last_modified, p.body_digest, p.text_digest, "
+        "(SELECT min(id) FROM seed WHERE page_id = p.id) "
+        "FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value "
+        "WHERE p.held_back IS NULL",
+        (json.dumps(list(page_ids)),),
+    )
+    return [_due_url(row, now) for row in rows]
+
+
+def _due_url(row: aiosqlite.Row, now: float) -> DueUrl:
+    return DueUrl(
+        page_id=row[0], url=row[1], fetch_url=row[2], host_id=row[3], due_at=now,
+        reason=Reason.DISCOVERY if row[4] is None else Reason.REFRESH,
+        role=Role(row[5]), depth=row[6], redirects=row[7],
+        validators=Validators(row[8], row[9]),
+        digests=Digests(row[10], row[11]) if row[10] is not None else None,
+        seed_id=row[12],
+    )  # fmt: skip
+
+
+async def visits(connection: aiosqlite.Connection) -> int:
+    """How many observations there are."""
+    rows = await connection.execute_fetchall("SELECT count(*) FROM observation")
+    return int(next(iter(rows))[0])
+
+
+# -- histories ---------------------------------------------------------------
+#
+# The pages that are kept up to date, and all that was observed of them, as columns. Read-only.
+#
+# A plan looks at every page at once. Hence columns instead of a value for each row: a million
+# pages with ten observations each are read in a quarter of a minute, in less than 1 GB.
+
+#: A page of its own that has had content: no sitemap or feed, no alias, not held back.
+_KEPT = (
+    "role = 'page' AND alias_kind IS NULL AND alias_of IS NULL AND held_back IS NULL "
+    "AND checked_at IS NOT NULL"
+)
+
+_OBSERVED = (
+    "SELECT page_id, at, CASE kind "
+    + " ".join(f"WHEN '{kind}' THEN {code}" for code, kind in enumerate(KINDS))
+    + " END FROM finding"
+)
+
+_PAGE_HISTORY = np.dtype(
+    [("id", np.int64), ("host", np.intp), ("at", np.float64), ("found_at", np.float64)]
+)
+_OBSERVATION = np.dtype([("page", np.intp), ("at", np.float64), ("kind", np.int8)])
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPages:
+    """The n pages that are kept up to date, in the order of their ids.
+
+    Attributes:
+        page_id: (n,), ascending.
+        url: n canonical URLs.
+        host: (n,), row of the page's host in ``hosts``.
+        checked_at: (n,), Unix seconds of the last time that its content was confirmed.
+        found_at: (n,), when it was found.
+        hosts: every host of the store.
+        gone: how many further pages were gone when last asked, and are left out.
+    """
+
+    page_id: NDArray[np.int64]
+    url: list[str]
+    host: NDArray[np.intp]
+    checked_at: NDArray[np.float64]
+    found_at: NDArray[np.float64]
+    hosts: list[KeptHost]
+    gone: int
+
+    def __len__(self) -> int:
+        return len(self.page_id)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptHost:
+    """A host as politeness knows it; ``lane`` and ``delay_s`` are None before an exchange.
+
+    Hosts of one lane share its delay, the one that was in force after its last exchange.
+    """
+
+    origin: str
+    lane: str | None
+    delay_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PastObservations:
+    """The m observations of some pages, each page's together and as they were made.
+
+    Attributes:
+        page: (m,), row of the page, ascending.
+        at: (m,), Unix seconds; they fall within a page where the clock was set back.
+        kind: (m,), place in :data:`freshet.storage.records.KINDS`.
+    """
+
+    page: NDArray[np.intp]
+    at: NDArray[np.float64]
+    kind: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.page)
+
+
+async def page_histories(connection: aiosqlite.Connection) -> KeptPages:
+    """The pages that are kept up to date."""
+    hosts, row_of = await _hosts(connection)
+    urls: list[str] = []
+    pieces = []
+    sql = (
+        "SELECT id, host_id, checked_at, found_at, url FROM page "
+        f"WHERE {_KEPT} AND last_kind IS NOT 'gone' ORDER BY id"
+    )
+    async for rows in _pieces(connection, sql):
+        urls.extend(row[4] for row in rows)
+        columns = ((row[0], row_of[row[1]], row[2], row[3]) for row in rows)
+        pieces.append(np.fromiter(columns, _PAGE_HISTORY, len(rows)))
+    page = _joined(pieces, _PAGE_HISTORY)
+    gone = await _gone(connection)
+    # Copies: what is looked up often should not stand a record's length apart.
+    page_id, host, at, found_at = (page[name].copy() for name in _PAGE_HISTORY.names or ())
+    return KeptPages(page_id, urls, host, at, found_at, hosts, gone)
+
+
+async def observations(
+    connection: aiosqlite.Connection, page_id: NDArray[np.int64]
+) -> PastObservations:
+    """All observations of the pages with these ids, which are ascending.
+
+    Those of a page that has moved are observations of the page where it stands now.
+    """
+    pieces = []
+    moved = await moves(connection)
+    # In the order of the table: sorting afterwards is cheaper than a look-up for each row.
+    async for rows in _pieces(connection, _OBSERVED):
+        piece = np.fromiter(rows, _OBSERVATION, len(rows))
+        piece["page"], known = _rows_of(where_now(piece["page"], moved), page_id)
+        pieces.append(piece[known])
+    observed = _joined(pieces, _OBSERVATION)
+    # Stable: a page's observations stay in the order in which they were made.
+    order = np.argsort(observed["page"], kind="stable")
+    return PastObservations(observed["page"][order], observed["at"][order], observed["kind"][order])
+
+
+def _rows_of(
+    ids: NDArray[np.int64], page_id: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where in ``page_id`` each id stands, and whether it stands there at all."""
+    if not len(page_id):
+        return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.bool_)
+    rows = np.minimum(np.searchsorted(page_id, ids), len(page_id) - 1)
+    return rows, page_id[rows] == ids
+
+
+async def _hosts(connection: aiosqlite.Connection) -> tuple[list[KeptHost], dict[int, int]]:
+    """All hosts with the state of their lanes, and the row of each by its id."""
+    rows = await connection.execute_fetchall(
+        "SELECT h.id, h.origin, h.lane, (SELECT s.delay_s FROM host AS s WHERE s.lane = h.lane "
+        "  ORDER BY s.last_exchange_at DESC, s.id DESC LIMIT 1) FROM host AS h ORDER BY h.id"
+    )
+    hosts = [KeptHost(row[1], row[2], row[3]) for row in rows]
+    return hosts, {row[0]: place for place, row in enumerate(rows)}
+
+
+async def _gone(connection: aiosqlite.Connection) -> int:
+    rows = await connection.execute_fetchall(
+        f"SELECT count(*) FROM page WHERE {_KEPT} AND last_kind = 'gone'"
+    )
+    return int(next(iter(rows))[0])
+
+
+async def _pieces(connection: aiosqlite.Connection, sql: str) -> AsyncIterator[tuple[Any, ...]]:
+    """The rows of an answer, some at a time."""
+    async with connection.execute(sql) as cursor:
+        cursor.row_factory = None
+        while rows := tuple(await cursor.fetchmany(_ROWS)):
+            yield rows
+
+
+def _joined(pieces: list[NDArray[np.void]], row: np.dtype[np.void]) -> NDArray[np.void]:
+    return np.concatenate(pieces) if pieces else np.empty(0, row)
+
+
+# -- past --------------------------------------------------------------------
+#
+# All that visits found of pages, as columns: what a replay asks policies about. Read-only.
+
+_PAGES = (
+    "SELECT id, host_id, found_at, url FROM page "
+    f"WHERE role = '{Role.PAGE}' AND alias_kind IS NULL AND held_back IS NULL ORDER BY id"
+)
+_CONTENT = [KINDS.index(kind) for kind in (Kind.NEW, Kind.UNCHANGED, Kind.CHANGED)]
+#: The content that a visit showed for the first time, by eight bytes of its digest; else 0.
+_VISITS = (
+    "SELECT f.page_id, f.at, CASE f.kind "
+    + " ".join(f"WHEN '{kind}' THEN {code}" for code, kind in enumerate(KINDS))
+    + f" END, CASE WHEN f.kind IN ('{Kind.NEW}', '{Kind.CHANGED}') "
+    "THEN substr(coalesce(v.text_digest, v.body_digest), 1, 8) END "
+    "FROM finding AS f LEFT JOIN version AS v ON v.id = f.version_id ORDER BY f.id"
+)
+_PAST_PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("found", np.float64)])
+_VISIT = np.dtype(
+    [("page", np.int64), ("at", np.float64), ("kind", np.int8), ("digest", np.uint64)]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PastPages:
+    """The n pages, in the order of their ids.
+
+    Attributes:
+        page_id, host_id: (n,), as stored.
+        url: n canonical URLs.
+        found_at: (n,), Unix seconds when it became known: by a link, a sitemap, or a seed.
+    """
+
+    page_id: NDArray[np.int64]
+    host_id: NDArray[np.int64]
+    url: list[str]
+    found_at: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.page_id)
+
+
+@dataclass(frozen=True, slots=True)
+class PastVisits:
+    """The m visits of these pages, as they are judged today, in the order of their ids.
+
+    Attributes:
+        page: (m,), row of the page as which it stands now.
+        at: (m,), Unix seconds.
+        kind: (m,), place in :data:`freshet.storage.records.KINDS`.
+        digest: (m,), of the content that the visit showed first; 0: it showed none, or the
+            content is not known any more.
+    """
+
+    page: NDArray[np.intp]
+    at: NDArray[np.float64]
+    kind: NDArray[np.int8]
+    digest: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.page)
+
+
+async def read(connection: aiosqlite.Connection) -> tuple[PastPages, PastVisits]:
+    """The pages that ever had content, and their visits."""
+    moved = await moves(connection)
+    pages, urls = await _pages(connection)
+    visit = await _visits(connection)
+    owner = where_now(visit["page"], moved)
+    had = np.unique(owner[np.isin(visit["kind"], _CONTENT)])
+    kept = np.isin(pages["id"], had)
+    pages = pages[kept]
+    row = np.searchsorted(pages["id"], owner)
+    mine = row < len(pages)
+    mine[mine] = pages["id"][row[mine]] == owner[mine]
+    found = pages["found"].copy()
+    visit, row = visit[mine], row[mine]
+    np.minimum.at(found, row, visit["at"])
+    urls = [url for url, is_kept in zip(urls, kept.tolist(), strict=True) if is_kept]
+    return (
+        PastPages(pages["id"].copy(), pages["host"].copy(), urls, found),
+        PastVisits(row, visit["at"].copy(), visit["kind"].copy(), visit["digest"].copy()),
+    )
+
+
+async def _pages(connection: aiosqlite.Connection) -> tuple[NDArray[np.void], list[str]]:
+    parts, urls = [np.empty(0, _PAST_PAGE)], []
+    async for rows in _pieces(connection, _PAGES):
+        urls += [row[3] for row in rows]
+        parts.append(np.fromiter(((row[0], row[1], row[2]) for row in rows), _PAST_PAGE, len(rows)))
+    return np.concatenate(parts), urls
+
+
+async def _visits(connection: aiosqlite.Connection) -> NDArray[np.void]:
+    parts = [np.empty(0, _VISIT)]
+    async for rows in _pieces(connection, _VISITS):
+        told = ((page, at, kind, _number(digest)) for page, at, kind, digest in rows)
+        parts.append(np.fromiter(told, _VISIT, len(rows)))
+    return np.concatenate(parts)
+
+
+def _number(digest: bytes | None) -> int:
+    return 0 if digest is None else int.from_bytes(digest, "big")

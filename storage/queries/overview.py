@@ -1,0 +1,386 @@
+"""What the whole store holds: counts, and the hosts that need attention. Read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiosqlite
+
+from freshet.storage.words import RobotsStanding
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """How much of everything there is; sizes in bytes.
+
+    ``pages`` were captured at least once and are no aliases; ``links`` are current ones.
+    ``body_bytes`` are the kept bodies as decoded, ``stored_bytes`` the same compressed.
+    """
+
+    urls: int
+    pages: int
+    aliases: int
+    hosts: int
+    links: int
+    offsite_links: int
+    observations: int
+    versions: int
+    bodies: int
+    body_bytes: int
+    stored_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierCounts:
+    """The URLs of the frontier: due now, waiting for their time (retries), left for later."""
+
+    due: int
+    waiting: int
+    deferred: int
+
+
+@dataclass(frozen=True, slots=True)
+class BusyHost:
+    """A host with URLs that are due."""
+
+    origin: str
+    due: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedHost:
+    """A host that is left alone for a while; ``urls`` of it are in the frontier."""
+
+    origin: str
+    until: float
+    reason: str | None
+    urls: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreachableRobots:
+    """A host whose robots.txt could not be fetched at the last try.
+
+    ``standing`` is ``unreachable`` (nothing may be fetched) or ``parsed`` or
+    ``allow_all`` where an older copy is in use; ``since`` is when that began.
+    """
+
+    origin: str
+    standing: RobotsStanding
+    since: float
+    reason: str | None
+
+
+async def holdings(connection: aiosqlite.Connection) -> Holdings:
+    """Count what the store holds."""
+    rows = await connection.execute_fetchall(
+        "SELECT p.urls, p.pages, p.aliases, "
+        "       (SELECT count(*) FROM host), "
+        "       (SELECT count(*) FROM link WHERE gone_at IS NULL), "
+        "       (SELECT count(*) FROM offsite_link WHERE gone_at IS NULL), "
+        "       (SELECT count(*) FROM observation), "
+        "       (SELECT count(*) FROM version), "
+        "       b.bodies, b.decoded, b.packed "
+        "FROM (SELECT count(*) AS urls, count(alias_of) AS aliases, count(*) FILTER ("
+        "        WHERE role = 'page' AND alias_of IS NULL AND checked_at IS NOT NULL) AS pages "
+        "      FROM page) AS p, "
+        "     (SELECT count(*) AS bodies, coalesce(sum(size_bytes), 0) AS decoded, "
+        "             coalesce(sum(length(zstd)), 0) AS packed FROM body) AS b"
+    )
+    return Holdings(*next(iter(rows)))
+
+
+async def frontier_counts(connection: aiosqlite.Connection, now: float) -> FrontierCounts:
+    """Count the URLs of the frontier."""
+    rows = await connection.execute_fetchall(
+        "SELECT count(*) FILTER (WHERE deferred IS NULL AND due_at <= ?1), "
+        "       count(*) FILTER (WHERE deferred IS NULL AND due_at > ?1), "
+        "       count(deferred) FROM frontier",
+        (now,),
+    )
+    return FrontierCounts(*next(iter(rows)))
+
+
+async def busiest(connection: aiosqlite.Connection, now: float, limit: int) -> list[BusyHost]:
+    """The hosts with the most URLs due now."""
+    rows = await connection.execute_fetchall(
+        "SELECT h.origin, d.n FROM (SELECT host_id, count(*) AS n FROM frontier "
+        "  WHERE deferred IS NULL AND due_at <= ? GROUP BY host_id) AS d "
+        "JOIN host AS h ON h.id = d.host_id ORDER BY d.n DESC, h.origin LIMIT ?",
+        (now, limit),
+    )
+    return [BusyHost(*row) for row in rows]
+
+
+async def parked(connection: aiosqlite.Connection, now: float) -> list[ParkedHost]:
+    """The hosts that are parked now, those that are free first at the top."""
+    rows = await connection.execute_fetchall(
+        "SELECT origin, parked_until, parked_reason, "
+        "       (SELECT count(*) FROM frontier WHERE host_id = host.id) "
+        "FROM host WHERE parked_until > ? ORDER BY parked_until, origin",
+        (now,),
+    )
+    return [ParkedHost(*row) for row in rows]
+
+
+async def unreachable_robots(connection: aiosqlite.Connection) -> list[UnreachableRobots]:
+    """The hosts whose robots.txt cannot be reached, whether or not a copy stands in."""
+    rows = await connection.execute_fetchall(
+        "SELECT h.origin, r.standing, coalesce(r.stale_since, r.fetched_at), r.reason "
+        "FROM robots AS r JOIN host AS h ON h.id = r.host_id "
+        "WHERE r.standing = ? OR r.stale_since IS NOT NULL ORDER BY h.origin",
+        (RobotsStanding.UNREACHABLE,),
+    )
+    return [UnreachableRobots(row[0], RobotsStanding(row[1]), row[2], row[3]) for row in rows]
+
+
+async def last_sign_of_life(connection: aiosqlite.Connection, run_id: int) -> float | None:
+    """When the newest observation of the store was made, if it is of this run."""
+    rows = await connection.execute_fetchall(
+        "SELECT at FROM observation WHERE id = (SELECT max(id) FROM observation) AND run_id = ?",
+        (run_id,),
+    )
+    return next((float(row[0]) for row in rows), None)
+
+
+def file_bytes(path: Path) -> int:
+    """The size of the store on disk, its write-ahead log included."""
+    log = path.with_name(path.name + "-wal")
+    return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+
+
+# -- reports -----------------------------------------------------------------
+#
+# What people ask of the store: read-only questions, each one query.
+
+_GOOD = "('new', 'changed', 'unchanged')"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPage:
+    """A page whose main text changed; ``resemblance`` with the text before."""
+
+    url: str
+    at: float
+    resemblance: float | None
+    blocks_added: int | None
+    blocks_removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredHost:
+    """A host whose URLs a run left for the next one."""
+
+    origin: str
+    urls: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SilentSeed:
+    """A line of the site list that gave no page in a run, and why."""
+
+    text: str
+    url: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedPattern:
+    """A URL pattern that was bounded: ``refused`` of its URLs were not crawled."""
+
+    origin: str
+    kind: str
+    shape: str
+    admitted: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class MovedSeed:
+    """A seed whose scope stands elsewhere than its line says."""
+
+    text: str
+    root_url: str
+
+
+async def changed(connection: aiosqlite.Connection, run_id: int) -> list[ChangedPage]:
+    """The pages that changed significantly in a run, newest first."""
+    rows = await connection.execute_fetchall(
+        "SELECT p.url, o.at, o.resemblance, o.blocks_added, o.blocks_removed "
+        "FROM finding AS o JOIN page AS p ON p.id = o.page_id "
+        "WHERE o.run_id = ? AND o.kind = 'changed' AND p.role = 'page' ORDER BY o.at DESC, o.id",
+        (run_id,),
+    )
+    return [ChangedPage(*row) for row in rows]
+
+
+async def appeared(connection: aiosqlite.Connection, run_id: int) -> list[str]:
+    """The pages that were fetched for the first time in a run."""
+    return await _urls(
+        connection,
+        "SELECT p.url FROM finding AS o JOIN page AS p ON p.id = o.page_id "
+        "WHERE o.run_id = ? AND o.kind = 'new' AND p.role = 'page' ORDER BY o.id",
+        (run_id,),
+    )
+
+
+async def vanished(connection: aiosqlite.Connection, run_id: int) -> list[str]:
+    """The pages that a run found gone and that were there when last asked."""
+    return await _urls(
+        connection,
+        "SELECT p.url FROM observation AS o JOIN page AS p ON p.id = o.page_id "
+        "WHERE o.run_id = ? AND o.kind = 'gone' AND p.role = 'page' AND ("
+        f"  SELECT b.kind IN {_GOOD} FROM finding AS b "
+        "  WHERE b.page_id = o.page_id AND b.id < o.id AND b.kind NOT IN ('failed', 'refused') "
+        "  ORDER BY b.id DESC LIMIT 1) ORDER BY o.id",
+        (run_id,),
+    )
+
+
+async def deferred(connection: aiosqlite.Connection) -> list[DeferredHost]:
+    """The hosts with URLs that wait for the next run."""
+    rows = await connection.execute_fetchall(
+        "SELECT h.origin, count(*), max(f.deferred) FROM frontier AS f "
+        "JOIN host AS h ON h.id = f.host_id WHERE f.deferred IS NOT NULL "
+        "GROUP BY h.id ORDER BY h.origin"
+    )
+    return [DeferredHost(*row) for row in rows]
+
+
+async def silent_seeds(connection: aiosqlite.Connection, run_id: int) -> list[SilentSeed]:
+    """The seeds whose host gave no page in a run, with the last word on each."""
+    rows = await connection.execute_fetchall(
+        "SELECT s.text, coalesce(s.root_url, s.url), f.deferred, o.kind, o.reason, o.detail, "
+        "       o.status, p.held_back "
+        "FROM seed AS s LEFT JOIN page AS p ON p.id = s.page_id "
+        "LEFT JOIN frontier AS f ON f.page_id = p.id "
+        "LEFT JOIN finding AS o ON o.id = ("
+        "  SELECT max(id) FROM observation WHERE page_id = p.id AND run_id = ?1) "
+        "WHERE NOT EXISTS (SELECT 1 FROM page AS q WHERE q.host_id = p.host_id "
+        "  AND q.role = 'page' "
+        "  AND q.checked_at >= (SELECT started_at FROM crawl_run WHERE id = ?1)) ORDER BY s.id",
+        (run_id,),
+    )
+    return [SilentSeed(row[0], row[1], _why_silent(row)) for row in rows]
+
+
+async def moved_seeds(connection: aiosqlite.Connection) -> list[MovedSeed]:
+    """The seeds that redirected: their scope has moved."""
+    rows = await connection.execute_fetchall(
+        "SELECT text, root_url FROM seed WHERE root_url IS NOT NULL AND root_url <> url "
+        "AND root_url <> coalesce(fallback_url, '') ORDER BY id"
+    )
+    return [MovedSeed(*row) for row in rows]
+
+
+async def bounded(connection: aiosqlite.Connection) -> list[BoundedPattern]:
+    """The URL patterns of which some were not crawled."""
+    rows = await connection.execute_fetchall(
+        "SELECT h.origin, t.kind, t.shape, t.admitted, t.refused FROM trap AS t "
+        "JOIN host AS h ON h.id = t.host_id WHERE t.refused > 0 ORDER BY t.refused DESC"
+    )
+    return [BoundedPattern(*row) for row in rows]
+
+
+async def held_back(connection: aiosqlite.Connection) -> dict[str, int]:
+    """How many known URLs are not crawled, by reason."""
+    return await _counts(
+        connection, "SELECT held_back, count(*) FROM page WHERE held_back IS NOT NULL GROUP BY 1"
+    )
+
+
+async def kinds(connection: aiosqlite.Connection, run_id: int) -> dict[str, int]:
+    """How many observations a run made, by kind."""
+    return await _counts(
+        connection,
+        "SELECT kind, count(*) FROM finding WHERE run_id = ? GROUP BY kind ORDER BY kind",
+        (run_id,),
+    )
+
+
+async def _counts(
+    connection: aiosqlite.Connection, sql: str, parameters: Sequence[object] = ()
+) -> dict[str, int]:
+    return {row[0]: row[1] for row in await connection.execute_fetchall(sql, parameters)}
+
+
+async def _urls(
+    connection: aiosqlite.Connection, sql: str, parameters: Sequence[object]
+) -> list[str]:
+    return [row[0] for row in await connection.execute_fetchall(sql, parameters)]
+
+
+def _why_silent(row: aiosqlite.Row) -> str:
+    _, _, deferred_why, kind, reason, detail, status, held = row
+    if deferred_why is not None:
+        return str(deferred_why)
+    if kind is None:
+        return str(held) if held else "it was not reached"
+    words = [str(kind)]
+    if status is not None:
+        words.append(f"HTTP {status}")
+    if detail or reason:
+        words.append(str(detail or reason))
+    return ": ".join(words)
+
+
+# -- changes -----------------------------------------------------------------
+#
+# The significant changes of all pages, in the order of time. Read-only questions.
+
+
+@dataclass(frozen=True, slots=True)
+class PageChange:
+    """A page that changed, appeared or vanished.
+
+    ``resemblance`` is that with the text before; ``version_id`` is the version after the
+    change, ``before_id`` the one before it: None where there is none.
+    """
+
+    at: float
+    url: str
+    kind: str
+    title: str | None
+    resemblance: float | None
+    blocks_added: int | None
+    blocks_removed: int | None
+    version_id: int | None
+    before_id: int | None
+
+
+async def since(
+    connection: aiosqlite.Connection, at: float, limit: int, *, all_kinds: bool = False
+) -> list[PageChange]:
+    """The newest ``limit`` changes after a moment (Unix seconds), newest first.
+
+    Without ``all_kinds`` only changes of main text; with it pages that appeared and pages
+    that went, too.
+    """
+    kinds = "('changed', 'new', 'gone')" if all_kinds else "('changed')"
+    rows = await connection.execute_fetchall(
+        "SELECT o.at, p.url, o.kind, p.title, o.resemblance, o.blocks_added, o.blocks_removed, "
+        "       o.version_id, (SELECT max(v.id) FROM version AS v "
+        "         WHERE v.page_id = o.page_id AND v.id < o.version_id) "
+        "FROM finding AS o JOIN page AS p ON p.id = o.page_id "
+        f"WHERE o.kind IN {kinds} AND o.at > ? AND p.role = 'page' "
+        # A page that was gone before is not gone again.
+        "AND (o.kind <> 'gone' OR (SELECT b.kind FROM finding AS b "
+        "  WHERE b.page_id = o.page_id AND b.id < o.id ORDER BY b.id DESC LIMIT 1) "
+        "  IN ('new', 'changed', 'unchanged')) "
+        "ORDER BY o.at DESC, o.id DESC LIMIT ?",
+        (at, limit),
+    )
+    return [PageChange(*row) for row in rows]
+
+
+async def count_since(connection: aiosqlite.Connection, at: float) -> int:
+    """How many changes of main text there are after a moment."""
+    rows = await connection.execute_fetchall(
+        "SELECT count(*) FROM finding AS o JOIN page AS p ON p.id = o.page_id "
+        "WHERE o.kind = 'changed' AND o.at > ? AND p.role = 'page'",
+        (at,),
+    )
+    return int(next(iter(rows))[0])

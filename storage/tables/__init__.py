@@ -1,0 +1,1 @@
+"""Writing and reading one table, or a family of tables, a module."""

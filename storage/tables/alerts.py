@@ -1,0 +1,400 @@
+"""Tables ``alert`` and ``alert_review``: what is to be told of observations, and to whom.
+
+*Invariant.* An alert is written in the transaction of what it tells of, be that an observation or
+an amendment of one. Consequence: who was killed at any moment has lost none and has none twice.
+What has not gone into a message yet can still be taken back; what has is followed by an alert of
+the kind ``withdrawn``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Final
+
+import aiosqlite
+
+from freshet.storage.records import Observation, Visit
+from freshet.storage.words import Kind, Role
+
+#: The kind of an alert that takes back the one before it.
+WITHDRAWN: Final = "withdrawn"
+#: What can be told.
+TOLD_KINDS: Final = frozenset({Kind.NEW, Kind.CHANGED, Kind.GONE})
+#: What is seen otherwise so long after it was seen is no news, and may have been told in alerts
+#: that are kept no longer.
+_LATE_S: Final = 30 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRule:
+    """Tell ``name`` of observations of these kinds of the pages whose URL matches wholly."""
+
+    name: str
+    kinds: frozenset[Kind]
+    pattern: re.Pattern[str]
+
+    def wants(self, kind: str, url: str) -> bool:
+        """Whether it is to be told of an observation."""
+        return kind in self.kinds and self.pattern.fullmatch(url) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Alert:
+    """An alert that there is; ``sent`` ones are in a message."""
+
+    alert_id: int
+    kind: str
+    sent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """An observation as it is seen today."""
+
+    observation_id: int
+    at: float
+    kind: str
+    url: str
+    role: str
+
+
+async def record(
+    connection: aiosqlite.Connection, rules: Sequence[AlertRule], visits: Iterable[Visit]
+) -> None:
+    """Write the alerts of these visits, after their observations were written."""
+    for visit in visits:
+        seen = visit.observation
+        if seen.kind not in TOLD_KINDS or visit.role is not Role.PAGE:
+            continue
+        wanting = [rule for rule in rules if rule.wants(seen.kind, visit.due.url)]
+        if wanting and await _is_news(connection, seen):
+            found = await _seen(connection, await _id_of(connection, seen))
+            for rule in wanting:
+                await _insert(connection, rule.name, found, seen.kind, seen.at)
+
+
+async def review(connection: aiosqlite.Connection, rules: Sequence[AlertRule], now: float) -> None:
+    """Let the alerts of observations that were amended since agree with the amendments."""
+    rows = await connection.execute_fetchall("DELETE FROM alert_review RETURNING observation_id")
+    by_name = {rule.name: rule for rule in rules}
+    for (observation_id,) in rows:
+        seen = await _seen(connection, observation_id)
+        told = await _told(connection, observation_id)
+        for name in dict.fromkeys((*told, *by_name)):
+            wanted = _wanted(by_name.get(name), seen, told.get(name, []))
+            await _agree(connection, name, seen, told.get(name, []), wanted, now)
+
+
+def _wanted(rule: AlertRule | None, seen: _Seen, told: Sequence[_Alert]) -> str | None:
+    """What a rule is to be told of an observation by now; None: nothing."""
+    if rule is None:
+        # It is in the settings no longer, and hears nothing but that something was wrong.
+        return seen.kind if any(alert.kind == seen.kind for alert in told) else None
+    if seen.role != Role.PAGE or not rule.wants(seen.kind, seen.url):
+        return None
+    return seen.kind
+
+
+async def _agree(
+    connection: aiosqlite.Connection,
+    rule: str,
+    seen: _Seen,
+    told: Sequence[_Alert],
+    wanted: str | None,
+    now: float,
+) -> None:
+    """Take back what is wrong, unsent alerts without a word, and tell what is right."""
+    if _stands(told) == wanted or (not told and now - seen.at > _LATE_S):
+        return
+    unsent = [alert.alert_id for alert in told if not alert.sent]
+    await connection.execute(
+        "DELETE FROM alert WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(unsent),)
+    )
+    sent = _stands([alert for alert in told if alert.sent])
+    if sent == wanted:
+        return
+    if sent is not None:
+        await _insert(connection, rule, seen, WITHDRAWN, now)
+    if wanted is not None:
+        await _insert(connection, rule, seen, wanted, now)
+
+
+def _stands(told: Sequence[_Alert]) -> str | None:
+    """What the last of these alerts says."""
+    last = told[-1].kind if told else None
+    return None if last == WITHDRAWN else last
+
+
+async def _is_news(connection: aiosqlite.Connection, seen: Observation) -> bool:
+    """A page that was gone, or never there, is not gone again."""
+    if seen.kind is not Kind.GONE:
+        return True
+    rows = await connection.execute_fetchall(
+        "SELECT kind FROM finding WHERE page_id = ? AND at < ? ORDER BY at DESC, id DESC LIMIT 1",
+        (seen.page_id, seen.at),
+    )
+    return any(row[0] in {Kind.NEW, Kind.CHANGED, Kind.UNCHANGED} for row in rows)
+
+
+async def _id_of(connection: aiosqlite.Connection, seen: Observation) -> int:
+    rows = await connection.execute_fetchall(
+        "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?", (seen.page_id, seen.at)
+    )
+    return int(next(iter(rows))[0])
+
+
+async def _seen(connection: aiosqlite.Connection, observation_id: int) -> _Seen:
+    rows = await connection.execute_fetchall(
+        "SELECT f.id, f.at, f.kind, p.url, p.role FROM finding AS f "
+        "JOIN page AS p ON p.id = f.page_id WHERE f.id = ?",
+        (observation_id,),
+    )
+    return _Seen(*next(iter(rows)))
+
+
+async def _told(connection: aiosqlite.Connection, observation_id: int) -> dict[str, list[_Alert]]:
+    """The alerts of an observation by rule, oldest first."""
+    rows = await connection.execute_fetchall(
+        "SELECT rule, id, kind, message_id IS NOT NULL FROM alert WHERE observation_id = ? "
+        "ORDER BY id",
+        (observation_id,),
+    )
+    found: dict[str, list[_Alert]] = {}
+    for rule, alert_id, kind, sent in rows:
+        found.setdefault(rule, []).append(_Alert(alert_id, kind, bool(sent)))
+    return found
+
+
+async def _insert(
+    connection: aiosqlite.Connection, rule: str, seen: _Seen, kind: str, at: float
+) -> None:
+    """Write an alert; its name counts those of the same observation that are there before it."""
+    rows = await connection.execute_fetchall(
+        "SELECT count(*) FROM alert WHERE rule = ? AND observation_id = ?",
+        (rule, seen.observation_id),
+    )
+    await connection.execute(
+        "INSERT INTO alert (key, rule, observation_id, kind, at) VALUES (?, ?, ?, ?, ?)",
+        (
+            key_of("alert", rule, seen.url, seen.at, kind, next(iter(rows))[0]),
+            rule, seen.observation_id, kind, at,
+        ),
+    )  # fmt: skip
+
+
+def key_of(word: str, *parts: object) -> str:
+    """A name that the same parts always have: what is told again is known by it.
+
+    >>> key_of("alert", "prices", 7)
+    'alert_7122f042a771068746eb7ced3752b80a'
+    """
+    digest = blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+    return f"{word}_{digest}"
+
+
+# -- alert messages ----------------------------------------------------------
+#
+# Table ``alert_message``: the outbox. A message is made from alerts, tried, and settled.
+#
+# *Invariant.* A message is committed, with its name and its bytes, before it is sent for the first
+# time, and settled after it was answered. Consequence: after a kill in between the same bytes go
+# out under the same name, and a receiver can tell.
+
+
+class State(StrEnum):
+    """How a message stands; what has failed is tried no more until it is asked for."""
+
+    PENDING = "pending"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message to be sent: ``since`` the oldest thing in it happened, tried so often by now."""
+
+    message_id: int
+    key: str
+    rule: str
+    body: str
+    since: float
+    tries: int
+    next_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An alert with what there is to say of it.
+
+    ``last_at`` is when the page was looked at before, ``before_id`` its version then;
+    ``withdraws`` is the name of the alert that this one takes back.
+    """
+
+    alert_id: int
+    key: str
+    kind: str
+    at: float
+    observation_id: int
+    seen_at: float
+    last_at: float | None
+    page_id: int
+    url: str
+    origin: str
+    title: str | None
+    status: int | None
+    resemblance: float | None
+    resemblance_se: float | None
+    blocks_added: int | None
+    blocks_removed: int | None
+    version_id: int | None
+    before_id: int | None
+    withdraws: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCounts:
+    """How many alerts of a rule wait, and messages are pending, sent and failed; ``said`` last."""
+
+    rule: str
+    waiting: int
+    pending: int
+    sent: int
+    failed: int
+    sent_at: float | None
+    next_at: float | None
+    said: str | None
+
+
+async def head(connection: aiosqlite.Connection, rules: Sequence[str]) -> Message | None:
+    """The oldest message of these rules that has not been settled."""
+    rows = await connection.execute_fetchall(
+        "SELECT id, key, rule, body, since, tries, next_at FROM alert_message "
+        "WHERE rule IN (SELECT value FROM json_each(?)) AND state = 'pending' ORDER BY id LIMIT 1",
+        (json.dumps(list(rules)),),
+    )
+    return next((Message(*row) for row in rows), None)
+
+
+async def oldest_waiting(connection: aiosqlite.Connection, rule: str) -> float | None:
+    """When the first alert of a rule that is in no message became known."""
+    rows = await connection.execute_fetchall(
+        "SELECT min(at) FROM alert WHERE rule = ? AND message_id IS NULL", (rule,)
+    )
+    return next((row[0] for row in rows), None)
+
+
+async def waiting(
+    connection: aiosqlite.Connection, rule: str, before: float, limit: int
+) -> list[Told]:
+    """The oldest alerts of a rule that are in no message and became known before a time."""
+    rows = await connection.execute_fetchall(
+        "SELECT a.id, a.key, a.kind, a.at, f.id, f.at, (SELECT max(b.at) FROM finding AS b "
+        "    WHERE b.page_id = f.page_id AND b.at < f.at "
+        "    AND b.kind IN ('new', 'changed', 'unchanged')), "
+        "  p.id, p.url, h.origin, p.title, f.status, f.resemblance, f.resemblance_se, "
+        "  f.blocks_added, f.blocks_removed, f.version_id, (SELECT max(v.id) FROM version AS v "
+        "    WHERE v.page_id = f.page_id AND v.id < f.version_id), "
+        "  iif(a.kind = 'withdrawn', (SELECT b.key FROM alert AS b WHERE b.rule = a.rule "
+        "    AND b.observation_id = a.observation_id AND b.id < a.id ORDER BY b.id DESC LIMIT 1), "
+        "  NULL), f.reason "
+        "FROM alert AS a JOIN finding AS f ON f.id = a.observation_id "
+        "JOIN page AS p ON p.id = f.page_id JOIN host AS h ON h.id = p.host_id "
+        "WHERE a.rule = ? AND a.message_id IS NULL AND a.at < ? ORDER BY a.id LIMIT ?",
+        (rule, before, limit),
+    )
+    return [Told(*row) for row in rows]
+
+
+async def compose(
+    connection: aiosqlite.Connection, message: Message, alerts: Sequence[Told]
+) -> bool:
+    """Write a message of these alerts, or nothing (False) if some are not there any more.
+
+    Its ``message_id`` does not matter.
+    """
+    ids = json.dumps([alert.alert_id for alert in alerts])
+    rows = await connection.execute_fetchall(
+        "SELECT count(*) FROM alert WHERE message_id IS NULL "
+        "AND id IN (SELECT value FROM json_each(?))",
+        (ids,),
+    )
+    if next(iter(rows))[0] != len(alerts):
+        return False
+    made = await connection.execute_fetchall(
+        "INSERT INTO alert_message (key, rule, made_at, body, state, since, next_at) "
+        "VALUES (?, ?, ?, ?, 'pending', ?, ?) RETURNING id",
+        (message.key, message.rule, message.next_at, message.body, message.since, message.next_at),
+    )
+    await connection.execute(
+        "UPDATE alert SET message_id = ? WHERE id IN (SELECT value FROM json_each(?))",
+        (next(iter(made))[0], ids),
+    )
+    return True
+
+
+async def sent(connection: aiosqlite.Connection, message_id: int, now: float) -> None:
+    """A message was taken; its bytes are needed no more."""
+    await connection.execute(
+        "UPDATE alert_message SET state = 'sent', body = NULL, settled_at = ?, said = NULL, "
+        "tries = tries + 1 WHERE id = ?",
+        (now, message_id),
+    )
+
+
+async def tried(
+    connection: aiosqlite.Connection, message_id: int, next_at: float, said: str
+) -> None:
+    """A message was not taken, and is tried again."""
+    await connection.execute(
+        "UPDATE alert_message SET tries = tries + 1, next_at = ?, said = ? WHERE id = ?",
+        (next_at, said, message_id),
+    )
+
+
+async def failed(connection: aiosqlite.Connection, message_id: int, now: float, said: str) -> None:
+    """A message was given up."""
+    await connection.execute(
+        "UPDATE alert_message SET state = 'failed', tries = tries + 1, settled_at = ?, said = ? "
+        "WHERE id = ?",
+        (now, said, message_id),
+    )
+
+
+async def requeue(connection: aiosqlite.Connection, rule: str | None, now: float) -> int:
+    """Let what was given up, of one rule or of all, be tried again, and what waits at once."""
+    rows = await connection.execute_fetchall(
+        "UPDATE alert_message SET state = 'pending', tries = 0, since = ?1, next_at = ?1, "
+        "settled_at = NULL WHERE state <> 'sent' AND rule = coalesce(?2, rule) RETURNING id",
+        (now, rule),
+    )
+    return len(list(rows))
+
+
+async def drop(connection: aiosqlite.Connection, rule: str) -> RuleCounts | None:
+    """Forget a rule, with what it was told and what it was not; how it stood, None: unknown."""
+    stood = next((each for each in await counts(connection) if each.rule == rule), None)
+    await connection.execute("DELETE FROM alert WHERE rule = ?", (rule,))
+    await connection.execute("DELETE FROM alert_message WHERE rule = ?", (rule,))
+    return stood
+
+
+async def counts(connection: aiosqlite.Connection) -> list[RuleCounts]:
+    """How the alerts of every rule stand that has any."""
+    rows = await connection.execute_fetchall(
+        "SELECT r.rule, (SELECT count(*) FROM alert AS a "
+        "    WHERE a.rule = r.rule AND a.message_id IS NULL), "
+        "  sum(m.state IS 'pending'), sum(m.state IS 'sent'), sum(m.state IS 'failed'), "
+        "  max(iif(m.state = 'sent', m.settled_at, NULL)), "
+        "  min(iif(m.state = 'pending', m.next_at, NULL)), "
+        "  (SELECT said FROM alert_message AS s WHERE s.rule = r.rule AND s.state <> 'sent' "
+        "    AND s.said IS NOT NULL ORDER BY s.state DESC, s.id LIMIT 1) "
+        "FROM (SELECT rule FROM alert UNION SELECT rule FROM alert_message) AS r "
+        "LEFT JOIN alert_message AS m ON m.rule = r.rule GROUP BY r.rule ORDER BY r.rule"
+    )
+    return [RuleCounts(*row) for row in rows]

@@ -1,0 +1,385 @@
+"""Table ``observation``: what every visit found, append-only and kept for ever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf, log1p
+
+import aiosqlite
+
+from freshet.storage.entries import Amendment, Retraction
+from freshet.storage.records import PageHistory, Visit
+from freshet.storage.tables import links, near_duplicates, pages
+from freshet.storage.words import Kind, Rung
+
+#: Kinds that saw the page's content and so refer to a version of it.
+_SAW_CONTENT = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
+
+
+async def count_at(connection: aiosqlite.Connection, page_id: int, at: float) -> int:
+    """How many observations there are of a page of that time."""
+    rows = await connection.execute_fetchall(
+        "SELECT count(*) FROM observation WHERE page_id = ? AND at = ?", (page_id, at)
+    )
+    return int(next(iter(rows))[0])
+
+
+async def last_at(connection: aiosqlite.Connection, run_id: int) -> float:
+    """Of when the last observation of a run is, in Unix seconds; -inf: there is none."""
+    rows = await connection.execute_fetchall(
+        "SELECT max(at) FROM observation WHERE run_id = ?", (run_id,)
+    )
+    found = next(iter(rows))[0]
+    return -inf if found is None else float(found)
+
+
+async def append(connection: aiosqlite.Connection, run_id: int, visits: Sequence[Visit]) -> None:
+    """Append the observations of these visits, after their versions were written."""
+    await connection.executemany(
+        "INSERT INTO observation (page_id, run_id, at, kind, rung, status, reason, detail, "
+        "resemblance, resemblance_se, blocks_added, blocks_removed, duration_s, size_bytes, "
+        "version_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+        "(SELECT max(id) FROM version WHERE page_id = ? AND ?))",
+        [
+            (
+                o.page_id, run_id, o.at, o.kind, o.rung, o.status, o.reason, o.detail,
+                o.resemblance, o.resemblance_se, o.blocks_added, o.blocks_removed, o.duration_s,
+                o.size_bytes, o.page_id, o.kind in _SAW_CONTENT,
+            )
+            for o in (visit.observation for visit in visits)
+        ],
+    )  # fmt: skip
+
+
+# -- amendments --------------------------------------------------------------
+#
+# Table ``amendment`` and view ``finding``: observations as later ones show them.
+#
+# Observations are never changed; what is known better by now stands beside them.
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A page that was new at ``at``, and what the URL that redirects to it last was."""
+
+    page_id: int
+    at: float
+    old_sketch: bytes
+    new_sketch: bytes
+
+
+#: Verdicts that a run's end may still turn: changes by blocks, and changes of the frame.
+_OPEN = f"(o.kind = '{Kind.CHANGED}' AND o.rung = '{Rung.BLOCKS}') OR o.rung = '{Rung.FRAME}'"
+
+
+async def append_amendment(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
+    """Write what these visits say of earlier observations of their pages."""
+    for visit in visits:
+        for amendment in visit.amendments:
+            await amend(connection, visit.due.page_id, amendment, visit.observation.at)
+
+
+async def amend(
+    connection: aiosqlite.Connection, page_id: int, amendment: Amendment, now: float
+) -> None:
+    """See an observation otherwise from ``now`` on; the last word counts."""
+    await connection.execute(
+        "INSERT OR REPLACE INTO amendment (observation_id, kind, rung, reason, at) "
+        "SELECT id, ?, ?, ?, ? FROM observation WHERE page_id = ? AND at = ?",
+        (amendment.kind, amendment.rung, amendment.reason, now, page_id, amendment.at),
+    )
+    await connection.execute(
+        "UPDATE page SET last_kind = ? WHERE id = ? AND last_at = ?",
+        (amendment.kind, page_id, amendment.at),
+    )
+
+
+async def fail(
+    connection: aiosqlite.Connection,
+    observation_ids: Sequence[int],
+    reason: str,
+    detail: str,
+    now: float,
+) -> None:
+    """See observations as failures from ``now`` on: what they saw was no content."""
+    await connection.executemany(
+        "INSERT OR REPLACE INTO amendment (observation_id, kind, reason, detail, at) "
+        "VALUES (?, ?, ?, ?, ?)",
+        [(each, Kind.FAILED, reason, detail, now) for each in observation_ids],
+    )
+
+
+async def open_hosts(connection: aiosqlite.Connection, run_id: int) -> list[tuple[int, int]]:
+    """The hosts with verdicts of a run that its end may turn, and their pages visited."""
+    rows = await connection.execute_fetchall(
+        "SELECT p.host_id, count(DISTINCT o.page_id) FROM observation AS o "
+        "JOIN page AS p ON p.id = o.page_id "
+        "WHERE o.run_id = ? AND o.kind IN ('new', 'changed', 'unchanged') AND p.role = 'page' "
+        "AND o.id NOT IN (SELECT observation_id FROM amendment WHERE kind = 'failed') "
+        f"GROUP BY p.host_id HAVING max({_OPEN})",
+        (run_id,),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+async def open_memories(
+    connection: aiosqlite.Connection, run_id: int, host_id: int
+) -> list[tuple[int, bytes | None, bytes]]:
+    """The pages of a host with such verdicts: id, digest of the text now, and memory."""
+    rows = await connection.execute_fetchall(
+        "SELECT m.page_id, p.text_digest, m.data "
+        "FROM memory AS m JOIN page AS p ON p.id = m.page_id "
+        "WHERE p.host_id = ? AND p.role = 'page' AND EXISTS (SELECT 1 FROM observation AS o "
+        f"  WHERE o.page_id = m.page_id AND o.run_id = ? AND ({_OPEN}))",
+        (host_id, run_id),
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+async def moves(connection: aiosqlite.Connection, run_id: int) -> list[Move]:
+    """The pages that were new in a run and to which an older page now redirects for good.
+
+    Those whose verdict has been amended since are left out.
+    """
+    sketch = (
+        "(SELECT sketch FROM version WHERE page_id = {} AND sketch IS NOT NULL "
+        " ORDER BY at DESC, id DESC LIMIT 1)"
+    )
+    rows = await connection.execute_fetchall(
+        f"SELECT o.page_id, o.at, {sketch.format('x.id')}, {sketch.format('o.page_id')} "
+        "FROM observation AS o JOIN page AS x ON x.alias_of = o.page_id "
+        "WHERE o.run_id = ? AND o.kind = 'new' AND x.alias_kind = 'permanent' "
+        "AND x.version_id IS NOT NULL "
+        "AND NOT EXISTS (SELECT 1 FROM amendment WHERE observation_id = o.id) "
+        "GROUP BY o.page_id HAVING max(x.checked_at)",
+        (run_id,),
+    )
+    return [Move(*row) for row in rows if row[2] is not None and row[3] is not None]
+
+
+async def any_since(connection: aiosqlite.Connection, at: float) -> bool:
+    """Whether a verdict was amended from this time on."""
+    rows = await connection.execute_fetchall("SELECT 1 FROM amendment WHERE at >= ? LIMIT 1", (at,))
+    return bool(list(rows))
+
+
+# -- audits ------------------------------------------------------------------
+#
+# Table ``audit``: looks at pages that were drawn at random, by which freshness is measured.
+
+_ALMOST_ONE = 1 - 1e-15
+_SEEN = f"'{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}'"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """An audit as judged today: whether the copy was stale, and how likely that had been taken.
+
+    ``hazard`` is how many changes were expected since the look before.
+    """
+
+    at: float
+    importance: float
+    expected: float
+    hazard: float
+    stale: bool
+
+
+async def append_audit(connection: aiosqlite.Connection, visits: Sequence[Visit]) -> None:
+    """Mark the observations of these visits that are audits, after they were appended."""
+    await connection.executemany(
+        "INSERT OR REPLACE INTO audit (observation_id, importance, since, expected, hazard) "
+        "SELECT max(id), ?, ?, ?, ? FROM observation WHERE page_id = ? AND at = ? HAVING max(id)",
+        [
+            (a.importance, a.since, a.expected, a.hazard, v.due.page_id, v.observation.at)
+            for v in visits
+            if (a := v.due.audit) is not None
+        ],
+    )
+
+
+async def results(connection: aiosqlite.Connection, since: float) -> list[AuditResult]:
+    """The audits from a time on that were answered, in their order."""
+    rows = await connection.execute_fetchall(
+        "SELECT f.at, a.importance, a.expected, a.hazard, f.kind <> ? FROM audit AS a "
+        "JOIN finding AS f ON f.id = a.observation_id "
+        f"WHERE f.at >= ? AND f.kind IN ({_SEEN}) ORDER BY f.id",
+        (Kind.UNCHANGED, since),
+    )
+    return [
+        AuditResult(at, importance, expected, _hazard(hazard, expected), bool(stale))
+        for at, importance, expected, hazard, stale in rows
+    ]
+
+
+async def was_drawn(connection: aiosqlite.Connection, page_id: int) -> bool:
+    """Whether the last visit of a page was an audit."""
+    rows = await connection.execute_fetchall(
+        "SELECT 1 FROM audit WHERE observation_id = "
+        "(SELECT max(id) FROM observation WHERE page_id = ?)",
+        (page_id,),
+    )
+    return bool(list(rows))
+
+
+def _hazard(hazard: float | None, expected: float) -> float:
+    """As noted, or, of audits before it was, the one by which a copy is as likely to be stale."""
+    return -log1p(-min(expected, _ALMOST_ONE)) if hazard is None else hazard
+
+
+# -- bodies ------------------------------------------------------------------
+#
+# Tables ``version`` and ``body``: what pages contained, content-addressed.
+#
+# Versions (digests and sketches) are kept for ever, but for those that are taken back
+# (:mod:`storage.tables.observations`); bodies and sketches as :mod:`storage.maintenance` says.
+
+
+async def append_bodies(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
+    """Add a version for each visit with a capture, and its body where one is kept."""
+    captured = [(v.due.page_id, v.observation.at, v.capture) for v in visits if v.capture]
+    await connection.executemany(
+        "INSERT INTO version (page_id, at, body_digest, text_digest, content_type, encoding, "
+        "sketch) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (page_id, at, c.digests.body, c.digests.text, c.content_type, c.encoding, c.sketch)
+            for page_id, at, c in captured
+        ],
+    )
+    await connection.executemany(
+        "INSERT OR IGNORE INTO body VALUES (?, ?, ?, ?)",
+        [(c.digests.body, at, c.size_bytes, c.body) for _, at, c in captured if c.body is not None],
+    )
+
+
+# -- memories ----------------------------------------------------------------
+#
+# Table ``memory``: what change detection remembers of a page beside its last sketch.
+
+#: The sketch of a page's last text, in the row of ``page AS p``.
+_SKETCH = (
+    "(SELECT sketch FROM version WHERE page_id = p.id AND sketch IS NOT NULL "
+    "ORDER BY at DESC, id DESC LIMIT 1)"
+)
+
+
+async def load(connection: aiosqlite.Connection, page_id: int) -> PageHistory | None:
+    """What a page's next text is to be compared with; None where it has had no text."""
+    histories = await _histories(connection, "p.id = ?", (page_id,))
+    return next(iter(histories), None)
+
+
+async def predecessor(connection: aiosqlite.Connection, page_id: int) -> PageHistory | None:
+    """What a page was before it moved here: under the last URL that redirects permanently."""
+    histories = await _histories(
+        connection,
+        "p.id = (SELECT id FROM page WHERE alias_of = ? AND alias_kind = 'permanent' "
+        "AND version_id IS NOT NULL ORDER BY checked_at DESC LIMIT 1)",
+        (page_id,),
+    )
+    return next(iter(histories), None)
+
+
+async def sample(connection: aiosqlite.Connection, host_id: int, limit: int) -> list[PageHistory]:
+    """The histories of up to ``limit`` pages of a host, spread over all of them."""
+    return await _histories(
+        connection,
+        "p.id IN (SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS n, "
+        "         count(*) OVER () AS total FROM page "
+        "         WHERE host_id = ?1 AND role = 'page' AND text_digest IS NOT NULL) "
+        "         WHERE (n * ?2) / total > ((n - 1) * ?2) / total)",
+        (host_id, limit),
+    )
+
+
+async def record(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
+    """Keep the new memories, and count the visits at which nothing differed."""
+    await connection.executemany(
+        "INSERT OR REPLACE INTO memory VALUES (?, ?)",
+        [(v.due.page_id, v.memory) for v in visits if v.memory is not None],
+    )
+    await connection.executemany(
+        "UPDATE page SET still = iif(?, 0, still + 1) WHERE id = ?",
+        [
+            (v.memory is not None, v.due.page_id)
+            for v in visits
+            if v.memory is not None or v.observation.kind is Kind.UNCHANGED
+        ],
+    )
+
+
+async def _histories(
+    connection: aiosqlite.Connection, condition: str, parameters: tuple[int, ...]
+) -> list[PageHistory]:
+    rows = await connection.execute_fetchall(
+        f"SELECT {_SKETCH}, m.data, p.still FROM page AS p "
+        f"LEFT JOIN memory AS m ON m.page_id = p.id WHERE {condition}",
+        parameters,
+    )
+    return [PageHistory(*row) for row in rows if row[0] is not None]
+
+
+# -- retractions -------------------------------------------------------------
+#
+# Taking captures back: a page was taken for content, and proves to have been a wall.
+#
+# Invariant: afterwards everything but table ``observation`` is as though the wall had been
+# recognised at once: its visits are failures, and what they captured is no version of the page.
+# Consequence: who reads versions, memories or sketches need not know that walls exist.
+
+#: Verdicts by which a page is the same as at the visit before, but for what differs at each.
+_SAME = (Rung.NOT_MODIFIED, Rung.BODY, Rung.TEXT, Rung.VOLATILE)
+#: A page's visits that saw content since it last looked otherwise, the oldest first.
+_LAST_CONTENT = (
+    "SELECT id, at, kind, version_id FROM finding AS f "
+    "WHERE page_id = ?1 AND kind IN ('new', 'changed', 'unchanged') AND id >= coalesce("
+    "  (SELECT max(id) FROM finding WHERE page_id = ?1 AND (kind IN ('new', 'changed') "
+    f"   OR kind = 'unchanged' AND rung NOT IN {tuple(map(str, _SAME))})), 0) ORDER BY id"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """A visit that saw what is taken back."""
+
+    observation_id: int
+    at: float
+    kind: str
+    version_id: int | None
+
+
+async def take_back(
+    connection: aiosqlite.Connection, retraction: Retraction, now: float
+) -> Kind | None:
+    """Take a page's last capture back; as what its last visit had counted.
+
+    All visits are amended that saw the same. None: the capture that is meant is not the
+    page's last one, and nothing is done.
+    """
+    page_id = retraction.page_id
+    rows = await connection.execute_fetchall(_LAST_CONTENT, (page_id,))
+    visits = [_Visit(*row) for row in rows]
+    if not visits or retraction.at not in {None, visits[-1].at}:
+        return None
+    ids = [visit.observation_id for visit in visits]
+    await fail(connection, ids, retraction.reason, retraction.detail, now)
+    captured = await _forget_versions(connection, visits)
+    await links.forget(connection, page_id, captured)
+    await links.forget_churn(connection, page_id, captured)
+    await connection.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
+    await pages.take_back(connection, page_id, visits[-1].at)
+    await near_duplicates.revise(connection, page_id)
+    return Kind(visits[-1].kind)
+
+
+async def _forget_versions(
+    connection: aiosqlite.Connection, visits: Sequence[_Visit]
+) -> list[float]:
+    """Delete what these visits captured; when that was."""
+    rows = await connection.execute_fetchall(
+        "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at",
+        (json.dumps([visit.version_id for visit in visits]),),
+    )
+    return [row[0] for row in rows]

@@ -1,0 +1,251 @@
+"""Table ``crawl_run``: one row a crawl, however many invocations it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Final
+
+import aiosqlite
+
+from freshet.storage.entries import CappedLane, Discovered, Outlook
+from freshet.storage.records import SeedLine, StoredSeed
+
+
+class RunState(StrEnum):
+    """How a run stands; all but ``ENDED`` are finished by the next invocation."""
+
+    RUNNING = "running"
+    ENDED = "ended"
+    INTERRUPTED = "interrupted"
+    LIMIT = "limit"
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlRun:
+    """A crawl run. ``fetches`` counts all requests, robots.txt and redirects included."""
+
+    run_id: int
+    started_at: float
+    ended_at: float | None
+    state: RunState
+    fetches: int
+
+
+async def latest(connection: aiosqlite.Connection) -> CrawlRun | None:
+    """The run that was started last, or None in a new store."""
+    rows = await connection.execute_fetchall(
+        "SELECT id, started_at, ended_at, state, fetches FROM crawl_run ORDER BY id DESC LIMIT 1"
+    )
+    return next((CrawlRun(r[0], r[1], r[2], RunState(r[3]), r[4]) for r in rows), None)
+
+
+async def began_at(connection: aiosqlite.Connection, run_id: int) -> float:
+    """When a run began, in Unix seconds.
+
+    Raises:
+        LookupError: there is no such run.
+    """
+    rows = await connection.execute_fetchall(
+        "SELECT started_at FROM crawl_run WHERE id = ?", (run_id,)
+    )
+    for row in rows:
+        return float(row[0])
+    raise LookupError(run_id)
+
+
+async def settings_of_latest(connection: aiosqlite.Connection) -> str | None:
+    """The settings (JSON) of the run that was started last, or None in a new store."""
+    rows = await connection.execute_fetchall(
+        "SELECT settings FROM crawl_run ORDER BY id DESC LIMIT 1"
+    )
+    return next((str(row[0]) for row in rows), None)
+
+
+async def start(connection: aiosqlite.Connection, now: float, settings: str) -> int:
+    """Begin a run; its id. ``settings`` is a JSON object, kept as a record."""
+    rows = await connection.execute_fetchall(
+        "INSERT INTO crawl_run (started_at, state, settings) VALUES (?, ?, ?) RETURNING id",
+        (now, RunState.RUNNING, settings),
+    )
+    return int(next(iter(rows))[0])
+
+
+async def record_settings(connection: aiosqlite.Connection, run_id: int, settings: str) -> None:
+    """Keep other settings (a JSON object) as the record of a run."""
+    await connection.execute("UPDATE crawl_run SET settings = ? WHERE id = ?", (settings, run_id))
+
+
+async def reopen(connection: aiosqlite.Connection, run_id: int) -> None:
+    """Go on with a run that did not end (or, when forced, with one that did)."""
+    await connection.execute(
+        "UPDATE crawl_run SET state = ?, ended_at = NULL WHERE id = ?", (RunState.RUNNING, run_id)
+    )
+
+
+async def close(connection: aiosqlite.Connection, run_id: int, state: RunState, now: float) -> None:
+    """Record how a run was left; only ``ENDED`` sets ``ended_at``."""
+    ended_at = now if state is RunState.ENDED else None
+    await connection.execute(
+        "UPDATE crawl_run SET state = ?, ended_at = ? WHERE id = ?", (state, ended_at, run_id)
+    )
+
+
+async def count_fetches(connection: aiosqlite.Connection, run_id: int, fetches: int) -> None:
+    """Add requests to a run's total."""
+    await connection.execute(
+        "UPDATE crawl_run SET fetches = fetches + ? WHERE id = ?", (fetches, run_id)
+    )
+
+
+async def is_first(connection: aiosqlite.Connection, run_id: int) -> bool:
+    """Whether no run came before this one."""
+    rows = await connection.execute_fetchall(
+        "SELECT count(*) FROM crawl_run WHERE id < ?", (run_id,)
+    )
+    return not next(iter(rows))[0]
+
+
+# -- seeds -------------------------------------------------------------------
+#
+# Table ``seed``: the site list as given, and where each seed's scope has moved.
+
+
+async def add(
+    connection: aiosqlite.Connection,
+    seeds: Sequence[SeedLine],
+    now: float,
+) -> None:
+    """Add seeds; one whose URL is known takes what the line says now."""
+    await connection.executemany(
+        "INSERT INTO seed (text, url, fallback_url, importance, half_life_hours, added_at) "
+        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET text = excluded.text, "
+        "importance = excluded.importance, half_life_hours = excluded.half_life_hours",
+        [(*seed, now) for seed in seeds],
+    )
+
+
+async def load(connection: aiosqlite.Connection) -> list[StoredSeed]:
+    """All seeds of the store, in the order of the list."""
+    rows = await connection.execute_fetchall(
+        "SELECT id, text, url, fallback_url, root_url, page_id, importance, half_life_hours "
+        "FROM seed ORDER BY id"
+    )
+    return [StoredSeed(*row) for row in rows]
+
+
+async def settle(connection: aiosqlite.Connection, seed_id: int, url: str) -> None:
+    """A seed is crawled at this URL from now on."""
+    await connection.execute(
+        "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1) "
+        "WHERE id = ?2",
+        (url, seed_id),
+    )
+
+
+async def move(connection: aiosqlite.Connection, page_id: int, url: str) -> None:
+    """A page has redirected: all seeds that stand at it stand at this URL from now on."""
+    await connection.execute(
+        "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1) "
+        "WHERE page_id = ?2",
+        (url, page_id),
+    )
+
+
+# -- outlooks ----------------------------------------------------------------
+#
+# Tables ``outlook`` and ``capped_lane``: what a daemon expected, from time to time.
+
+_DAY_S: Final = 86_400.0
+#: Outlooks that are older are thinned to the last of each day.
+_ALL_S: Final = 31 * _DAY_S
+_PLAIN: Final = (
+    "at", "began_at", "budget", "policy", "flowed", "forgone", "watched", "captured", "waiting",
+    "gone", "stale", "harmonic", "price", "clocked", "next_at", "next_page_id",
+)  # fmt: skip
+_DISCOVERED: Final = tuple(field.name for field in fields(Discovered))
+_VALUES: Final = ", ".join((*_PLAIN, "daily", "weekly", "monthly", "yearly", "rarer", *_DISCOVERED))
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """How far a run had come: ``fetches`` of all its invocations, ``flowed`` in this one."""
+
+    at: float
+    run_id: int
+    began_at: float
+    fetches: int
+    flowed: float
+
+
+async def append(
+    connection: aiosqlite.Connection, run_id: int, outlooks: Sequence[Outlook]
+) -> None:
+    """Note outlooks of a run, after its requests have been counted, and thin the old ones."""
+    for it in outlooks:
+        await connection.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
+        await connection.execute(
+            f"INSERT OR REPLACE INTO outlook (run_id, fetches, {_VALUES}) VALUES "
+            f"(?1, (SELECT fetches FROM crawl_run WHERE id = ?1){', ?' * _VALUES.count(',')}, ?)",
+            (
+                run_id,
+                *(getattr(it, name) for name in _PLAIN),
+                *it.changing,
+                *(getattr(it.discovered, name) for name in _DISCOVERED),
+            ),
+        )
+        await connection.executemany(
+            "INSERT INTO capped_lane VALUES (?, ?, ?, ?, ?)",
+            [(it.at, lane.lane, lane.most, lane.wanted, lane.pages) for lane in it.capped],
+        )
+        await _thin(connection, it.at - _ALL_S)
+
+
+async def _thin(connection: aiosqlite.Connection, before: float) -> None:
+    """Keep the last outlook of each day that ended before a time."""
+    ended = before // _DAY_S * _DAY_S
+    old = (
+        "SELECT at FROM outlook AS early WHERE at < ?1 AND EXISTS (SELECT 1 FROM outlook AS late "
+        f"WHERE late.at > early.at AND late.at < (CAST(early.at / {_DAY_S} AS INT) + 1) * {_DAY_S})"
+    )
+    await connection.execute(f"DELETE FROM capped_lane WHERE outlook_at IN ({old})", (ended,))
+    await connection.execute(f"DELETE FROM outlook WHERE at IN ({old})", (ended,))
+
+
+async def latest_outlook(connection: aiosqlite.Connection, run_id: int) -> Outlook | None:
+    """The last outlook of a run, or None."""
+    rows = await connection.execute_fetchall(
+        f"SELECT {_VALUES} FROM outlook WHERE run_id = ? ORDER BY at DESC LIMIT 1", (run_id,)
+    )
+    for row in rows:
+        lanes = await connection.execute_fetchall(
+            "SELECT lane, most, wanted, pages FROM capped_lane WHERE outlook_at = ? "
+            "ORDER BY wanted - most DESC, lane",
+            (row[0],),
+        )
+        plain = dict(zip(_PLAIN, row, strict=False))
+        rest = tuple(row)[len(_PLAIN) :]
+        changing, discovered = rest[: -len(_DISCOVERED)], rest[-len(_DISCOVERED) :]
+        capped = tuple(CappedLane(*lane) for lane in lanes)
+        return Outlook(
+            **plain, changing=changing, capped=capped, discovered=Discovered(*discovered)
+        )
+    return None
+
+
+async def spendings(connection: aiosqlite.Connection, since: float) -> list[Spending]:
+    """How far runs had come at all outlooks from a time on, the earliest first."""
+    rows = await connection.execute_fetchall(
+        "SELECT at, run_id, began_at, fetches, flowed FROM outlook WHERE at >= ? ORDER BY at",
+        (since,),
+    )
+    return [Spending(*row) for row in rows]
+
+
+async def upcoming(connection: aiosqlite.Connection, outlook: Outlook) -> str | None:
+    """The URL of the page that was to come next, or None."""
+    rows = await connection.execute_fetchall(
+        "SELECT url FROM page WHERE id = ?", (outlook.next_page_id,)
+    )
+    return next((str(row[0]) for row in rows), None)
