@@ -8,29 +8,230 @@ missing one is an error. Sizes are bytes, names end in their unit where there is
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    ValidationInfo,
+)
 from pydantic import field_validator as check
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from freshet.config.outward import Alerts, Operation, Receiver
-from freshet.config.values import (
-    Addresses,
-    Count,
-    Endings,
-    Factor,
-    Group,
-    Groups,
-    Networks,
-    Number,
-    Positive,
-    PositiveSeconds,
-    Seconds,
-    Share,
-    Text,
-    Weight,
-)
+# -- values ------------------------------------------------------------------
+#
+# What settings are made of: types with their ranges, and how secrets are shown.
+
+_ENDPOINT = re.compile(r"(?P<address>\[[0-9a-fA-F:.]+\]|[^:\[\]]+):(?P<port>[0-9]{1,5})")
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool):
+        # pydantic reports a ValueError only.
+        raise ValueError("input should be a number, not true or false")  # noqa: TRY004
+    return value
+
+
+def _from_text(value: object) -> object:
+    """Lists and tables in a text (environment, command line) are written as in TOML."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError('input should be written as in TOML: ["a", "b"] or {a = "b"}') from error
+
+
+def _address(value: str) -> str:
+    return str(ip_address(value))
+
+
+def _network(value: object) -> IPv4Network | IPv6Network:
+    return ip_network(str(value))
+
+
+def endpoint(value: str) -> tuple[str, int]:
+    """Address and port of ``ADDRESS:PORT``; an IPv6 address stands in brackets."""
+    found = _ENDPOINT.fullmatch(value)
+    if found is None or int(found["port"]) > 65_535:
+        raise ValueError("input should be ADDRESS:PORT, such as 127.0.0.1:9464 or [::1]:9464")
+    name = found["address"].removeprefix("[").removesuffix("]")
+    return str(ip_address("127.0.0.1" if name == "localhost" else name)), int(found["port"])
+
+
+def _time_zone(value: str) -> str:
+    if value == "UTC":  # known without the data base of time zones, which not all machines have
+        return value
+    try:
+        ZoneInfo(value)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError("input should be a time zone such as UTC or Europe/Berlin") from error
+    return value
+
+
+def shown(value: SecretStr) -> str:
+    """What may be shown of a secret: where it stands, or else as :func:`masked`."""
+    text = value.get_secret_value()
+    return text if text.startswith(("env:", "file:")) else masked(text)
+
+
+def masked(text: str) -> str:
+    """What may be shown of a secret: the host where it is a URL of the web, hardly more if not.
+
+    >>> masked("https://somebody:secret@hooks.example.org/services/T0/B0?token=1")
+    'https://hooks.example.org/…'
+    """
+    scheme, colon, rest = text.partition("://")
+    if scheme.lower() not in {"http", "https"}:
+        return f"{scheme}://…" if colon else "…"
+    return f"{scheme}://{re.split('[/?#]', rest)[0].rpartition('@')[2]}/…"
+
+
+Number = BeforeValidator(_number)
+Text = BeforeValidator(_from_text)
+
+Count = Annotated[int, Number, Field(ge=0)]
+Positive = Annotated[int, Number, Field(ge=1)]
+Seconds = Annotated[float, Number, Field(ge=0)]
+PositiveSeconds = Annotated[float, Number, Field(gt=0)]
+Weight = Annotated[float, Number, Field(gt=0)]
+Factor = Annotated[float, Number, Field(ge=1)]
+Share = Annotated[float, Number, Field(ge=0, le=1)]
+Endings = Annotated[tuple[Annotated[str, Field(pattern=r"^[a-z0-9]+$")], ...], Text]
+Groups = Annotated[Mapping[str, Annotated[tuple[str, ...], Field(min_length=1)]], Text]
+Networks = Annotated[
+    tuple[Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)], ...], Text
+]
+TimeZone = Annotated[str, AfterValidator(_time_zone)]
+#: A text that is shown masked; ``env:NAME`` and ``file:PATH`` say where it stands.
+Secret = Annotated[
+    SecretStr, Field(min_length=1), PlainSerializer(shown, return_type=str, when_used="json")
+]
+Addresses = Annotated[Mapping[str, Annotated[str, AfterValidator(_address)]], Text]
+
+
+class Group(BaseModel):
+    """A table of the configuration file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+# -- outward -----------------------------------------------------------------
+#
+# The settings of what a daemon tells others, and hears from them.
+
+_PLACE = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
+_PUBLIC_URL = re.compile(r"https?://[^\s?#/]+(/[^\s?#]*)?")
+
+
+class Receiver(Group):
+    """Where a daemon hears what is pushed: WebSub and pings."""
+
+    listen: str
+    public_url: str
+    proxies: Networks
+    max_connections: Annotated[int, Number, Field(ge=8, le=10_000)]
+    max_body_bytes: Annotated[int, Number, Field(ge=1_024, le=16 * 2**20)]
+    lease_days: Annotated[float, Number, Field(gt=0, le=365)]
+    max_subscriptions: Count
+
+    @check("listen")
+    @classmethod
+    def _is_place(cls, value: str) -> str:
+        if value and not _PLACE.fullmatch(value):
+            raise ValueError('input should be an address and a port, such as "127.0.0.1:8460"')
+        return value
+
+    @check("public_url")
+    @classmethod
+    def _is_url(cls, value: str) -> str:
+        if value and not _PUBLIC_URL.fullmatch(value):
+            raise ValueError("input should be an http or https URL without a query")
+        return value
+
+
+class Operation(Group):
+    """What whoever runs a daemon sees of it. ``listen`` is ADDRESS:PORT, or empty for none."""
+
+    beyond_loopback: bool
+    listen: str
+    host_names: Annotated[tuple[Annotated[str, Field(pattern=r"^[a-zA-Z0-9.-]+$")], ...], Text]
+    log_format: Literal["auto", "console", "json"]
+
+    @property
+    def endpoint(self) -> tuple[str, int] | None:
+        """Address and port to listen on; None: nowhere."""
+        return endpoint(self.listen) if self.listen else None
+
+    @check("listen")
+    @classmethod
+    def _is_an_endpoint(cls, value: str, info: ValidationInfo) -> str:
+        if not value:
+            return value
+        address, _ = endpoint(value)
+        if not ip_address(address).is_loopback and not info.data.get("beyond_loopback"):
+            raise ValueError(
+                "input should be a loopback address such as 127.0.0.1:9464; for others set "
+                "operation.beyond_loopback = true, too"
+            )
+        return value
+
+
+AlertKinds = Annotated[tuple[Literal["changed", "new", "gone"], ...], Text, Field(min_length=1)]
+AlertMode = Literal["immediate", "hourly", "daily"]
+Hour = Annotated[int, Number, Field(ge=0, le=23)]
+
+
+class AlertRule(Group):
+    """Who is told of which pages; None: as the group says."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+    match: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+    url: Secret
+    secret: Secret | None = None
+    kinds: AlertKinds | None = None
+    mode: AlertMode | None = None
+    hour: Hour | None = None
+    zone: TimeZone | None = None
+
+    @check("match", mode="before")
+    @classmethod
+    def _is_one_or_several(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
+
+
+class Alerts(Group):
+    """Who is told of what was observed, and how hard that is tried."""
+
+    kinds: AlertKinds
+    mode: AlertMode
+    hour: Hour
+    zone: TimeZone
+    timeout_s: PositiveSeconds
+    back_off_initial_s: PositiveSeconds
+    back_off_factor: Factor
+    back_off_max_s: PositiveSeconds
+    back_off_jitter: Share
+    give_up_s: Seconds
+    rules: Annotated[tuple[AlertRule, ...], Text]
+
+    @check("rules")
+    @classmethod
+    def _has_names_of_its_own(cls, value: tuple[AlertRule, ...]) -> tuple[AlertRule, ...]:
+        names = [rule.name for rule in value]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"input should name every rule otherwise; {twice} stands there twice")
+        return value
+
 
 _CONTACT = re.compile(r"(https?://|mailto:)[!-'*-~]+")
 _PRODUCT = re.compile(r"[A-Za-z_-]+")

@@ -12,8 +12,7 @@ from typing import Annotated
 
 import typer
 
-from freshet.config.settings import Settings
-from freshet.config.values import shown
+from freshet.config.settings import Settings, shown
 from freshet.crawler.alerts.delivery import Dispatch, Outcome
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.commands import running

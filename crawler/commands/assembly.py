@@ -12,8 +12,7 @@ from math import inf
 from random import Random
 from typing import Protocol, TypeVar
 
-from freshet.config.outward import Alerts
-from freshet.config.settings import Settings
+from freshet.config.settings import Alerts, Settings
 from freshet.crawler.admission.admitting import Admission, AdmissionRules
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.redirection import Redirection

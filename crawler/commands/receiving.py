@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from freshet.config.outward import Receiver
+from freshet.config.settings import Receiver
 from freshet.crawler.commands.assembly import Assembly, Surroundings
 from freshet.crawler.commands.logs import hide
 from freshet.crawler.errors import CrawlError

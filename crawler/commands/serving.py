@@ -17,7 +17,7 @@ from time import monotonic
 from types import MappingProxyType
 from typing import Final
 
-from freshet.config.outward import Operation
+from freshet.config.settings import Operation
 from freshet.crawler import __version__
 from freshet.crawler.clock import Clock
 from freshet.crawler.commands.figures import counted, percent

@@ -18,7 +18,7 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from freshet.config.outward import Operation
+from freshet.config.settings import Operation
 from freshet.crawler.admission.sites import seeds_from_arguments
 from freshet.crawler.commands.daemon_order import DaemonOrder
 from freshet.crawler.commands.keeping import keep

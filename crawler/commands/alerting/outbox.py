@@ -19,7 +19,7 @@ from math import inf
 from random import Random
 from typing import Any, Final
 
-from freshet.config.outward import Alerts
+from freshet.config.settings import Alerts
 from freshet.crawler.alerts.delivery import Answer, Dispatch, Outcome, Receiver
 from freshet.crawler.clock import Clock
 from freshet.crawler.commands.alerting.composing import Composing

@@ -13,10 +13,8 @@ from typing import Final
 from pydantic import SecretStr
 from yarl import URL
 
-from freshet.config.outward import AlertRule as RuleSettings
-from freshet.config.outward import Alerts
-from freshet.config.settings import Settings
-from freshet.config.values import masked
+from freshet.config.settings import AlertRule as RuleSettings
+from freshet.config.settings import Alerts, Settings, masked
 from freshet.crawler.alerts.apprised import Apprised, ApprisedError
 from freshet.crawler.alerts.delivery import Receiver
 from freshet.crawler.alerts.periods import Mode, Rhythm

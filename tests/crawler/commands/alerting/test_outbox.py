@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from freshet.config.outward import Alerts
+from freshet.config.settings import Alerts
 from freshet.crawler.alerts.delivery import Answer, Dispatch, Outcome
 from freshet.crawler.alerts.periods import Mode, Rhythm
 from freshet.crawler.clock import VirtualClock
