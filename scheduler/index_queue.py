@@ -35,9 +35,9 @@ from math import inf, log
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freshet.scheduler import arguments
-from freshet.scheduler.arguments import Bools
-from freshet.scheduler.policies.greedy_loops import valuation
+from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Bools
+from freshet.scheduler.policies.greedy_index import valuation
 from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.shortlists.front import Front
 from freshet.scheduler.shortlists.ranks import NOBODY, Rank, outranks
@@ -160,8 +160,8 @@ class IndexQueue:
                 negative or not finite.
         """
         self._pass(now)
-        sources = arguments.codes("rows", rows, len(np.asarray(rows)), len(self.table))
-        rates = arguments.non_negative("change_rate", change_rate, len(sources))
+        sources = arrays.codes("rows", rows, len(np.asarray(rows)), len(self.table))
+        rates = arrays.non_negative("change_rate", change_rate, len(sources))
         self.table.change_rate[sources] = rates
         # Where observations are complete the signals are the changes.
         complete = self.table.complete_observations[sources]

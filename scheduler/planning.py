@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools, Floats
-from freshet.scheduler.freshness import Costs, plan_costs
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.costs import Costs, plan_costs
 from freshet.scheduler.policy import CrawlPlan, PolicyError, RatePolicy, load
 from freshet.scheduler.sources import Rows, SourceTable
 

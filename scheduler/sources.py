@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freshet.scheduler import arguments
-from freshet.scheduler.arguments import Bools, Floats, Ints
+from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Bools, Floats, Ints
 
 #: Rows of a table, by number.
 Rows: TypeAlias = NDArray[np.intp]
@@ -73,9 +73,9 @@ class SourceTable:
         Raises:
             ValueError: naming the argument, the row and what is accepted.
         """
-        mu = arguments.non_negative("importance", importance)
+        mu = arrays.non_negative("importance", importance)
         n = len(mu)
-        delta = arguments.non_negative("change_rate", change_rate, n)
+        delta = arrays.non_negative("change_rate", change_rate, n)
         complete = _flags_or(complete_observations, n)
         hosts, capacity = hosts_of(host, host_capacity, n)
         rate, precision = _signals(signal_rate, signal_precision, delta, complete)
@@ -85,10 +85,10 @@ class SourceTable:
             complete,
             hosts,
             capacity,
-            np.zeros(n) if last_crawl is None else arguments.finite("last_crawl", last_crawl, n),
+            np.zeros(n) if last_crawl is None else arrays.finite("last_crawl", last_crawl, n),
             np.zeros(n, np.int64)
             if pending_signals is None
-            else arguments.counts("pending_signals", pending_signals, n),
+            else arrays.counts("pending_signals", pending_signals, n),
             rate,
             precision,
         )
@@ -121,16 +121,16 @@ def hosts_of(
             raise ValueError("host: is missing; host_capacity is indexed by its codes")
         return np.zeros(n, np.intp), np.full(1, np.inf)
     if host_capacity is None:
-        codes = arguments.codes("host", host, n)
+        codes = arrays.codes("host", host, n)
         return codes, np.full(int(codes.max(initial=-1)) + 1, np.inf)
-    capacity = arguments.positive("host_capacity", host_capacity)
-    return arguments.codes("host", host, n, len(capacity)), capacity
+    capacity = arrays.positive("host_capacity", host_capacity)
+    return arrays.codes("host", host, n, len(capacity)), capacity
 
 
 def _flags_or(values: ArrayLike | None, n: int) -> Bools:
     if values is None:
         return np.zeros(n, np.bool_)
-    return arguments.flags("complete_observations", values, n)
+    return arrays.flags("complete_observations", values, n)
 
 
 def _signals(
@@ -138,8 +138,8 @@ def _signals(
 ) -> tuple[Floats, Floats]:
     """Rates and precisions; a source of complete observations has its own, g = Δ and q = 1."""
     n = len(delta)
-    g = np.zeros(n) if rate is None else arguments.non_negative("signal_rate", rate, n).copy()
-    q = np.zeros(n) if precision is None else arguments.share("signal_precision", precision, n)
+    g = np.zeros(n) if rate is None else arrays.non_negative("signal_rate", rate, n).copy()
+    q = np.zeros(n) if precision is None else arrays.share("signal_precision", precision, n)
     # Rounding may take g·q past Δ by a little where every change is signalled.
     impossible = ~complete & (g * q > delta * (1 + 1e-9))
     if impossible.any():

@@ -10,7 +10,7 @@ import numpy as np
 
 from freshet.crawler.admission.scope import Scope, ScopeKind
 from freshet.crawler.admission.sites import Seed
-from freshet.scheduler.arguments import Bools
+from freshet.scheduler.arrays import Bools
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import runs
 

@@ -15,10 +15,10 @@ from freshet.crawler.commands.bars import progress_bars
 from freshet.crawler.commands.console import err
 from freshet.crawler.commands.sources.past import Past, read_past
 from freshet.crawler.errors import CrawlError
-from freshet.scheduler.counterfactual import askers
-from freshet.scheduler.counterfactual.captures import FAILED
-from freshet.scheduler.counterfactual.comparing import Comparison, compare
-from freshet.scheduler.counterfactual.running import Terms
+from freshet.scheduler.evaluate import counterfactual
+from freshet.scheduler.evaluate.captures import FAILED
+from freshet.scheduler.evaluate.counterfactual import Terms
+from freshet.scheduler.evaluate.verdicts import Comparison, compare
 
 #: What is asked where nothing else is said: the daemon's own, the published one, all in turn.
 DEFAULT_POLICIES: Final = ("greedy_index", "lambda_crawl", "uniform")
@@ -55,7 +55,7 @@ def require_policies(names: Sequence[str]) -> None:
         PolicyError: one is not known, or an option of it.
     """
     for name in names:
-        askers.asker_of(name)
+        counterfactual.asker_of(name)
 
 
 def ask(question: Question) -> Answer:

@@ -14,8 +14,8 @@ import numpy as np
 from freshet.crawler.commands.counterfactual import Answer
 from freshet.crawler.commands.display import Cell, counted, show_line, show_list
 from freshet.crawler.commands.figures import amount, percent
-from freshet.scheduler.arguments import Floats, Ints
-from freshet.scheduler.counterfactual.verdicts import Bounded, Verdict
+from freshet.scheduler.arrays import Floats, Ints
+from freshet.scheduler.evaluate.verdicts import Bounded, Verdict
 
 _DAY_S = 86_400.0
 #: What is told of a verdict in a table.

@@ -9,15 +9,11 @@ from typing import Final
 import numpy as np
 
 from freshet.crawler.commands.sources.site_history import SiteHistory
-from freshet.scheduler.arguments import Floats, Ints
-from freshet.scheduler.discovery.algorithms import ALGORITHMS, Algorithm
-from freshet.scheduler.discovery.clusters import clusters
-from freshet.scheduler.discovery.greedy import greedy
-from freshet.scheduler.discovery.hindsight import Record, judged
-from freshet.scheduler.discovery.limits import historical_limit
-from freshet.scheduler.discovery.past import Past
-from freshet.scheduler.discovery.reveals import Reveals
-from freshet.scheduler.discovery.sightings import yields
+from freshet.scheduler.arrays import Floats, Ints
+from freshet.scheduler.discovery.covers import Past, greedy, historical_limit
+from freshet.scheduler.discovery.judging import Record, judged
+from freshet.scheduler.discovery.reveals import Reveals, yields
+from freshet.scheduler.discovery.thesis import ALGORITHMS, Algorithm, clusters
 
 #: What the algorithms are set beside: who knew, and whoever looks at all that ever revealed any.
 KNEW: Final = "greedy, knowing"

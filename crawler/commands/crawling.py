@@ -41,7 +41,7 @@ from freshet.crawler.network.fetch import Fetcher
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
 from freshet.crawler.tally import Tally
-from freshet.scheduler.agenda import BreadthFirst
+from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
 from freshet.storage.tables import frontier as frontier_tables

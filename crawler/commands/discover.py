@@ -15,7 +15,7 @@ from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
 from freshet.crawler.commands.sources.site_history import read_site
 from freshet.crawler.commands.throttled import throttled
 from freshet.crawler.commands.throttled_view import print_throttled, throttled_as_json
-from freshet.scheduler.discovery.algorithms import ALGORITHMS, BEST
+from freshet.scheduler.discovery.thesis import ALGORITHMS, BEST
 
 
 def discover_command(

@@ -10,8 +10,8 @@ from typing import Final
 from freshet.crawler.commands.covering import Cover
 from freshet.crawler.commands.display import counted, show_line, show_list
 from freshet.crawler.commands.figures import amount, percent
-from freshet.scheduler.discovery.algorithms import BEST
-from freshet.scheduler.discovery.hindsight import Record
+from freshet.scheduler.discovery.judging import Record
+from freshet.scheduler.discovery.thesis import BEST
 
 _DAY_S: Final = 86_400.0
 #: New sites that are shown; JSON has all.

@@ -62,12 +62,12 @@ from freshet.crawler.network.fetch import Fetcher
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
 from freshet.crawler.tally import Tally
-from freshet.scheduler.arguments import Ints
-from freshet.scheduler.recrawl.agenda import RecrawlAgenda
-from freshet.scheduler.recrawl.preparing import prepare
-from freshet.scheduler.recrawl.refresher import Refresher
-from freshet.scheduler.recrawl.sharing import NewPages
-from freshet.scheduler.recrawl.terms import Terms
+from freshet.scheduler.agenda.pages import Terms
+from freshet.scheduler.agenda.queue import NewPages
+from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.site_clock_ranker import prepare
+from freshet.scheduler.arrays import Ints
 from freshet.storage import maintenance
 from freshet.storage.database import StoreError, open_store
 from freshet.storage.entries import Outlook

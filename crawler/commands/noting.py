@@ -17,11 +17,10 @@ from freshet.crawler.commands.sources.limits import Limits, limits_of
 from freshet.crawler.commands.sources.spacing import Spacing
 from freshet.crawler.pacing import Pacer
 from freshet.scheduler import policy
+from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
+from freshet.scheduler.agenda.ranker import Beliefs, Refresher
+from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.policy import IndexPolicy
-from freshet.scheduler.recrawl.agenda import RecrawlAgenda
-from freshet.scheduler.recrawl.demand import wanted
-from freshet.scheduler.recrawl.forecast import Census, Forecast, forecast, price, sources
-from freshet.scheduler.recrawl.refresher import Beliefs, Refresher
 from freshet.storage.entries import CappedLane, Discovered, Outlook
 from freshet.storage.tables import hosts
 

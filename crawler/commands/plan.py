@@ -26,7 +26,7 @@ from freshet.crawler.commands.sources.columns import BadSources, Sources
 from freshet.crawler.commands.sources.exchange import exchange_of, relative_delays
 from freshet.crawler.commands.sources.spacing import Spacing
 from freshet.crawler.commands.sources.stored import Learning
-from freshet.scheduler.estimators.by_name import ESTIMATORS
+from freshet.scheduler.estimate import ESTIMATORS
 from freshet.scheduler.planning import rate_plan
 from freshet.scheduler.policy import PolicyError
 from freshet.scheduler.sources import SourceTable

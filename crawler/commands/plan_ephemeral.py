@@ -10,12 +10,12 @@ import numpy as np
 
 from freshet.crawler.commands.sources.appearing import EphemeralPages
 from freshet.crawler.commands.sources.columns import Sources
-from freshet.scheduler.arguments import Floats
+from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.ephemeral.joint_plan import FadingSources, JointPlan, joint_plan
 from freshet.scheduler.planning import rate_plan
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.policy import CrawlPlan
-from freshet.scheduler.recrawl.ephemeral import Exchange
 from freshet.scheduler.sources import SourceTable
 
 _DAY_S: Final = 86_400.0

@@ -14,7 +14,7 @@ from freshet.crawler.commands.plan_ephemeral import EphemeralPlan, PlannedEpheme
 from freshet.crawler.commands.sources.columns import Sources
 from freshet.crawler.commands.sources.stored import Learning
 from freshet.scheduler import planning
-from freshet.scheduler.freshness import plan_costs
+from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.planning import Expectation, Share
 from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.sources import Rows, SourceTable

@@ -25,13 +25,10 @@ from freshet.crawler.commands.sources.limits import key_of, limits_of
 from freshet.crawler.commands.sources.page_rules import ruling
 from freshet.crawler.commands.sources.weighing import Weighing, weigh
 from freshet.crawler.commands.valuing import Valuing, Watched, valuing
-from freshet.scheduler.arguments import Bools
-from freshet.scheduler.columns import rows_among
-from freshet.scheduler.recrawl.ephemeral import decays
-from freshet.scheduler.recrawl.news import News
-from freshet.scheduler.recrawl.terms import Terms
-from freshet.scheduler.recrawl.unlearnt import stored_news
-from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.agenda.ephemeral import decays
+from freshet.scheduler.agenda.history import News, stored_news
+from freshet.scheduler.agenda.pages import Terms, Watchlist
+from freshet.scheduler.arrays import Bools, rows_among
 from freshet.storage.entries import CappedLane, Host, Outlook
 from freshet.storage.queries import columns as columns_queries
 from freshet.storage.queries import page as page_queries

@@ -19,12 +19,11 @@ from freshet.crawler.commands.sources.exchange import exchange_of
 from freshet.crawler.commands.sources.page_rules import terms
 from freshet.crawler.commands.sources.spacing import Spacing
 from freshet.crawler.commands.sources.weighing import Weighing, weigh
-from freshet.scheduler.arguments import Ints
-from freshet.scheduler.columns import rows_among
-from freshet.scheduler.recrawl.ephemeral import Exchange
-from freshet.scheduler.recrawl.guarded import Guarded
-from freshet.scheduler.recrawl.terms import Terms
-from freshet.scheduler.recrawl.unlearnt import stored_news
+from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.agenda.history import stored_news
+from freshet.scheduler.agenda.pages import Terms
+from freshet.scheduler.agenda.rankers import Guarded
+from freshet.scheduler.arrays import Ints, rows_among
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import Host
 from freshet.storage.queries import columns

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from freshet.crawler.errors import CrawlError
 from freshet.scheduler import policy
+from freshet.scheduler.agenda.rankers import ByIndex, ByRate, Guarded
+from freshet.scheduler.agenda.site_clock_ranker import ByClock
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policy import IndexPolicy, PolicyError, RatePolicy
-from freshet.scheduler.recrawl.by_clock import ByClock
-from freshet.scheduler.recrawl.by_index import ByIndex
-from freshet.scheduler.recrawl.by_rate import ByRate
-from freshet.scheduler.recrawl.guarded import Guarded
 
 
 def refresher_of(specification: str) -> Guarded:

@@ -35,7 +35,7 @@ from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.site import without_utm
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
-from freshet.scheduler.recrawl.freshness import Staleness, staleness
+from freshet.scheduler.agenda.audit import Staleness, staleness
 from freshet.storage.database import reading
 from freshet.storage.records import Acknowledged, FetchResult
 from freshet.storage.tables import observations

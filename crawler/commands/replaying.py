@@ -26,7 +26,7 @@ from freshet.crawler.network.fetch import Request
 from freshet.crawler.pool import Ending
 from freshet.crawler.replaying.playing import Counts, Known, Played, Player, Stage, Uncommitted
 from freshet.crawler.tally import Tally
-from freshet.scheduler.agenda import BreadthFirst
+from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
 from freshet.storage.entries import Host

@@ -7,13 +7,11 @@ from typing import Final
 
 import aiosqlite
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.recrawl.discovering import Discovering
-from freshet.scheduler.recrawl.ephemeral import Exchange, fading
-from freshet.scheduler.recrawl.looks import Looks
-from freshet.scheduler.recrawl.recalling import recall
-from freshet.scheduler.recrawl.terms import Terms
-from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.agenda.ephemeral import Exchange, fading
+from freshet.scheduler.agenda.new_pages import Discovering, recall
+from freshet.scheduler.agenda.pages import Terms, Watchlist
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate.observations import Looks
 from freshet.scheduler.sources import Rows
 from freshet.storage.queries.columns import WatchedPages
 

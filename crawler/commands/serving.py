@@ -32,8 +32,8 @@ from freshet.crawler.operation.sd_notify import NotifySocket
 from freshet.crawler.operation.vitality import State, Vitality, Vitals
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool
-from freshet.scheduler.recrawl.agenda import RecrawlAgenda
-from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.storage.database import Database, StoreError, store_errors
 from freshet.storage.entries import Outlook
 from freshet.storage.records import Acknowledged

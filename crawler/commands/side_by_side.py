@@ -11,8 +11,15 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Final, TypeAlias
 
 from freshet.crawler.errors import CrawlError
-from freshet.scheduler.counterfactual.comparing import Judge, Judging, Progress, Trial, in_turn
-from freshet.scheduler.counterfactual.verdicts import Bench, Verdict
+from freshet.scheduler.evaluate.verdicts import (
+    Bench,
+    Judge,
+    Judging,
+    Progress,
+    Trial,
+    Verdict,
+    in_turn,
+)
 from freshet.scheduler.policy import PolicyError
 
 #: Asks in all from which on further processes earn back the seconds that it takes to start them.

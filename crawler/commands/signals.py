@@ -16,7 +16,7 @@ from freshet.crawler.commands.display import counted, moment, show_line, show_li
 from freshet.crawler.commands.formats import require_readable
 from freshet.crawler.commands.options import DEFAULT_DB, Db, Json
 from freshet.crawler.commands.recollecting import Learnt, relearnt
-from freshet.scheduler.recrawl.listening import Reputation, Trust
+from freshet.scheduler.estimate.sources_trust import Reputation, Trust
 from freshet.storage.queries import page
 from freshet.storage.tables import claims, hosts
 from freshet.storage.tables.claims import ClaimSource

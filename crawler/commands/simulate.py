@@ -23,9 +23,9 @@ from freshet.crawler.commands.simulating_population import (
     simulate_population,
 )
 from freshet.crawler.commands.simulating_web import WebOrder, simulate_web
-from freshet.scheduler.estimators.by_name import ESTIMATORS
-from freshet.scheduler.simulate.contenders import CONTENDERS
-from freshet.scheduler.simulate.experiment import MEASURED_WHEN_LEARNING
+from freshet.scheduler.estimate import ESTIMATORS
+from freshet.scheduler.evaluate.news import CONTENDERS
+from freshet.scheduler.evaluate.simulate import MEASURED_WHEN_LEARNING
 
 #: What means something for some kinds of simulation only: to those without either of the two
 #: options, to those of items that fade, to those of the daemon.

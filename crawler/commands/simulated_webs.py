@@ -8,7 +8,7 @@ from typing import Final
 from freshet.crawler.synthetic_web import presets
 from freshet.crawler.synthetic_web.presets import WebSpec
 from freshet.crawler.synthetic_web.web import SyntheticWeb
-from freshet.scheduler import options
+from freshet.scheduler import policy
 
 
 def _synthetic(seed: int, days: float) -> Callable[..., SyntheticWeb]:
@@ -71,6 +71,6 @@ def load(specification: str, seed: int, days: float) -> SyntheticWeb:
         raise ValueError(f"web: {name!r} is not known; accepted are {', '.join(sorted(_WEBS))}")
     make = _WEBS[name](seed, days)
     try:
-        return make(**options.given(make, text))
+        return make(**policy.given(make, text))
     except ValueError as error:
         raise ValueError(f"web {name}: {error}") from error

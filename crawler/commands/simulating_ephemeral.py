@@ -12,10 +12,16 @@ from freshet.crawler.commands.bars import progress_bars
 from freshet.crawler.commands.console import fail, print_json
 from freshet.crawler.commands.display import Cell, show_line, show_list
 from freshet.crawler.commands.figures import amount, counted, lasting, percent
-from freshet.scheduler.simulate import contenders
-from freshet.scheduler.simulate.contenders import CONTENDERS
-from freshet.scheduler.simulate.news_sources import ITEMS, PERIODS_A_DAY, news_sources
-from freshet.scheduler.simulate.reaping import Harvest, budget_a_period, reap
+from freshet.scheduler.evaluate import news
+from freshet.scheduler.evaluate.news import (
+    CONTENDERS,
+    ITEMS,
+    PERIODS_A_DAY,
+    Harvest,
+    budget_a_period,
+    news_sources,
+    reap,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,7 @@ def simulate_ephemeral(order: EphemeralOrder, *, json: bool) -> None:
     sources = news_sources(order.sources, start)
     try:
         budget = budget_a_period(sources, order.bandwidth)
-        makers = {name: contenders.load(name) for name in order.policies or CONTENDERS}
+        makers = {name: news.load(name) for name in order.policies or CONTENDERS}
     except ValueError as error:
         fail(f"--{error}", 2)
     with running.told_in_one_line(), progress_bars() as tell:

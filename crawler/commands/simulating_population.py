@@ -12,12 +12,12 @@ from freshet.crawler.commands.bars import progress_bars
 from freshet.crawler.commands.console import fail, print_json
 from freshet.crawler.commands.display import Cell, show_line, show_list
 from freshet.crawler.commands.figures import amount, counted, percent, times
-from freshet.scheduler.estimators.by_name import ESTIMATORS
+from freshet.scheduler.estimate import ESTIMATORS
+from freshet.scheduler.evaluate import changes
+from freshet.scheduler.evaluate.runners import OverBudget
+from freshet.scheduler.evaluate.simulate import MEASURED_WHEN_LEARNING, Comparison, simulate
+from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.policy import PolicyError
-from freshet.scheduler.simulate import changes
-from freshet.scheduler.simulate.experiment import MEASURED_WHEN_LEARNING, Comparison, simulate
-from freshet.scheduler.simulate.populations import surrogate
-from freshet.scheduler.simulate.rate_runner import OverBudget
 
 DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
 

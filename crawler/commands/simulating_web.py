@@ -18,7 +18,7 @@ from freshet.crawler.commands.hindsight import HALF_LIFE_S
 from freshet.crawler.commands.options import read_settings
 from freshet.crawler.commands.rehearsal import Plan, Rehearsal, rehearse
 from freshet.crawler.synthetic_web.web import SyntheticWeb
-from freshet.scheduler.recrawl.freshness import Estimate
+from freshet.scheduler.agenda.audit import Estimate
 
 #: The sites of a simulation have no addresses, and registered no domains.
 _EACH_HOST = {"politeness.key": "host"}

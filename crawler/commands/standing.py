@@ -9,7 +9,7 @@ from typing import Final
 import aiosqlite
 
 from freshet.crawler.commands.spending import Spent, spent
-from freshet.scheduler.recrawl.freshness import Staleness, staleness
+from freshet.scheduler.agenda.audit import Staleness, staleness
 from freshet.storage.database import owner_of
 from freshet.storage.entries import Outlook
 from freshet.storage.queries import page

@@ -16,7 +16,7 @@ from freshet.crawler.commands.display import (
 from freshet.crawler.commands.figures import amount, percent
 from freshet.crawler.commands.spending import Spent
 from freshet.crawler.commands.standing import AUDITED_S, Standing
-from freshet.scheduler.recrawl.freshness import Estimate
+from freshet.scheduler.agenda.audit import Estimate
 from freshet.storage.entries import Discovered, Outlook
 
 _DAY_S = 86_400.0

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.recrawl.hearing import Hearing
-from freshet.scheduler.recrawl.looks import Looks
-from freshet.scheduler.recrawl.refresher import Beliefs, Refresher
+from freshet.scheduler.agenda.ranker import Beliefs, Refresher
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate.observations import Hearing, Looks
 from freshet.scheduler.sources import Rows
 
 
 class Timed:
-    """A :class:`~freshet.scheduler.recrawl.refresher.Refresher` around another.
+    """A :class:`~freshet.scheduler.agenda.ranker.Refresher` around another.
 
     ``told`` is given the name of a piece of work and its seconds, in whatever thread it was done.
     """

@@ -15,14 +15,13 @@ import numpy as np
 from freshet.crawler.commands.refreshing import refresher_of
 from freshet.crawler.commands.revelations import Revelations
 from freshet.scheduler import policy as policy_scheduler
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.agenda.history import News
+from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.rankers import Guarded, Learning
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.estimate.observations import Looks
 from freshet.scheduler.policy import IndexPolicy, Policy, RatePolicy
-from freshet.scheduler.recrawl.guarded import Guarded
-from freshet.scheduler.recrawl.learning import Learning
-from freshet.scheduler.recrawl.looks import Looks
-from freshet.scheduler.recrawl.news import News
-from freshet.scheduler.recrawl.refresher import Refresher
-from freshet.scheduler.recrawl.watchlist import Watchlist
 from freshet.scheduler.sources import Rows
 
 #: Looks of which the price is the median worth, where no outlook tells it.

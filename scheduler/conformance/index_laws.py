@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.conformance.samples import Watched, changed_column, shown, watched
 from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.sources import Rows

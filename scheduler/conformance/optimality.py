@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.conformance.rate_laws import differ
 from freshet.scheduler.conformance.samples import Planned, planned, shown
-from freshet.scheduler.freshness import binary_cost, harmonic_cost
+from freshet.scheduler.costs import binary_cost, harmonic_cost
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
 from freshet.scheduler.sources import SourceTable
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.conformance.samples import Planned, changed_column, extreme, planned, shown
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
 from freshet.scheduler.sources import SourceTable

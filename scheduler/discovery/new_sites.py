@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freshet.scheduler.arguments import Floats, Ints
-from freshet.scheduler.discovery.reveals import Reveals, from_rows, reveals_of
-from freshet.scheduler.discovery.sightings import Sightings
+from freshet.scheduler.arrays import Floats, Ints
+from freshet.scheduler.discovery.reveals import Reveals, Sightings, from_rows, reveals_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,7 @@ from typing import Final
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools, Floats
-from freshet.scheduler.columns import Column
+from freshet.scheduler.arrays import Bools, Column, Floats
 from freshet.scheduler.sources import Rows
 
 #: Pages of a site that are remembered as new, the newest.

@@ -8,14 +8,82 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from freshet.scheduler.arguments import Bools, Floats, Ints
-from freshet.scheduler.discovery.paths import reached
+from freshet.scheduler.arrays import Bools, Floats, Ints
+
+# -- paths -------------------------------------------------------------------
+#
+# What lies behind new pages: paths that lead on through new pages only.
+#
+# New pages that reach one another count as one (strongly connected components); what each of those
+# reaches is found from the ends of the paths back to their beginnings, in one pass.
+
+
+def reached(
+    direct: Sequence[tuple[int, Ints]], sources: Ints, targets: Ints, new: int
+) -> Iterator[tuple[int, Ints]]:
+    """What each old page reveals: the new pages that it links to, and all that lie behind those.
+
+    ``direct`` are old pages and the new ones that they link to; ``sources`` and ``targets`` are
+    links among the ``new`` new ones. Takes at most ``new`` squared bits of memory.
+    """
+    if not sources.size:
+        yield from direct
+        return
+    group_of, groups = _groups(sources, targets, new)
+    behind = _behind(group_of[sources], group_of[targets], groups)
+    pages_of = np.split(np.argsort(group_of, kind="stable"), np.cumsum(np.bincount(group_of))[:-1])
+    known: dict[int, Ints] = {}
+    for page, linked in direct:
+        mask = 0
+        for group in np.unique(group_of[linked]).tolist():
+            mask |= behind[group]
+        if mask not in known:
+            found = [pages_of[group] for group in _bits(mask, groups)]
+            known[mask] = np.sort(np.concatenate(found))
+        yield page, known[mask]
+
+
+def _groups(sources: Ints, targets: Ints, new: int) -> tuple[Ints, int]:
+    """Which new pages reach one another: the group of each, and how many groups there are."""
+    links = coo_array((np.ones(sources.size, np.int8), (sources, targets)), shape=(new, new))
+    groups, group_of = connected_components(links.tocsr(), directed=True, connection="strong")
+    return group_of.astype(np.int64), int(groups)
+
+
+def _behind(sources: Ints, targets: Ints, groups: int) -> list[int]:
+    """The groups that each one reaches, itself among them, as the bits of a number."""
+    between = np.unique(np.column_stack((sources, targets))[sources != targets], axis=0)
+    successors: list[list[int]] = [[] for _ in range(groups)]
+    predecessors: list[list[int]] = [[] for _ in range(groups)]
+    for source, target in between.tolist():
+        successors[source].append(target)
+        predecessors[target].append(source)
+    behind = [1 << group for group in range(groups)]
+    waiting = [len(each) for each in successors]
+    done = [group for group in range(groups) if not waiting[group]]
+    while done:
+        group = done.pop()
+        for successor in successors[group]:
+            behind[group] |= behind[successor]
+        for predecessor in predecessors[group]:
+            waiting[predecessor] -= 1
+            if not waiting[predecessor]:
+                done.append(predecessor)
+    return behind
+
+
+def _bits(mask: int, groups: int) -> list[int]:
+    data = np.frombuffer(mask.to_bytes((groups + 7) // 8, "little"), np.uint8)
+    return [int(bit) for bit in np.flatnonzero(np.unpackbits(data, bitorder="little"))]
+
 
 _NONE = -1
 
@@ -152,3 +220,180 @@ def _ends(name: str, values: ArrayLike, pages: int) -> Ints:
     if column.ndim != 1 or (column.size and not 0 <= column.min() <= column.max() < pages):
         raise ValueError(f"{name} must be one column of pages from 0 to {pages - 1}")
     return column
+
+
+# -- sightings ---------------------------------------------------------------
+#
+# When pages were found and links first seen: the history from which H_t is built.
+#
+# A crawl that looks at some pages only knows of each link when it was first seen, and when the
+# page that has it was looked at before: in between, it appeared.
+
+
+@dataclass(frozen=True, slots=True)
+class Sightings:
+    """The history of a site; times in days, or in any other unit.
+
+    Attributes:
+        found_at: when each page was found, ascending; pages are numbered so. Of shape (pages,).
+        source, target: the pages that a link leads from and to; of shape (links,), as the next.
+        seen_at: when it was first seen.
+        look_page, look_at: which page was looked at when, in order of time; of shape (looks,).
+    """
+
+    found_at: Floats
+    source: Ints
+    target: Ints
+    seen_at: Floats
+    look_page: Ints
+    look_at: Floats
+
+    def __post_init__(self) -> None:
+        if np.any(np.diff(self.found_at) < 0) or np.any(np.diff(self.look_at) < 0):
+            raise ValueError("pages and looks must be in the order of time")
+
+    def looked_before(self, page: Ints, at: Floats) -> Floats:
+        """When each page was last looked at before a time; -inf where it never was."""
+        return looked_before(self.look_page, self.look_at, page, at)
+
+    def between(self, start: float, end: float) -> Reveals:
+        """H_t of the pages that were found after ``start``, up to ``end``.
+
+        A link counts that may have been there at the end: the page that has it had not been looked
+        at in vain. Where all pages were looked at at both times, those are the links that were.
+        """
+        source, target, old, both = self.links_between(start, end)
+        return reveals_of(old, both - old, source, target)
+
+    def links_between(self, start: float, end: float) -> tuple[Ints, Ints, int, int]:
+        """The links to pages found in that time, and how many pages there were before and after."""
+        old = int(np.searchsorted(self.found_at, start, "right"))
+        both = int(np.searchsorted(self.found_at, end, "right"))
+        known = (self.source < both) & (self.target < both) & (self.target >= old)
+        known[known] = self.may_be_there(self.source[known], self.seen_at[known], end)
+        return self.source[known], self.target[known], old, both
+
+    def may_be_there(self, source: Ints, seen_at: Floats, end: float) -> Bools:
+        """Which links on these pages may have been there at the end, by when they were seen."""
+        possible = (seen_at <= end) | (self.looked_before(source, seen_at) < end)
+        return np.asarray(possible, np.bool_)
+
+
+def looked_before(look_page: Ints, look_at: Floats, page: Ints, at: Floats) -> Floats:
+    """When each page was last looked at before a time, by looks in the order of time.
+
+    (m,) like ``page`` and ``at``; -inf where it never was.
+    """
+    moments = look_at.size + 1
+    key = look_page * moments + np.searchsorted(look_at, look_at, "left")
+    order = np.argsort(key, kind="stable")
+    wanted = page * moments + np.searchsorted(look_at, at, "left")
+    last = np.searchsorted(key[order], wanted, "left") - 1
+    found = np.full(page.size, -np.inf)
+    is_one = np.zeros(page.size, np.bool_)
+    is_one[last >= 0] = key[order[last[last >= 0]]] // moments == page[last >= 0]
+    found[is_one] = look_at[order[last[is_one]]]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Yields:
+    """What the looks at each page revealed.
+
+    Attributes:
+        looks: looks behind which another one stands; of shape (pages,), as the next.
+        days: the time between those.
+        chances: the site's new pages that were found in that time.
+        revealed: those of them to which the page linked when it was looked at.
+    """
+
+    looks: Ints
+    days: Floats
+    chances: Ints
+    revealed: Ints
+
+    @property
+    def fractions(self) -> Floats:
+        """p_x as far as the looks tell it: 0 where there was nothing to reveal."""
+        return self.revealed / np.maximum(self.chances, 1)
+
+
+def yields(sightings: Sightings) -> Yields:
+    """What each page revealed, from whatever looks there were.
+
+    A page reveals what was found since it was looked at before, no matter who found it first: of
+    such pairs of looks p_x needs no full recrawl.
+    """
+    pages = sightings.found_at.size
+    page, at = sightings.look_page, sightings.look_at
+    before = sightings.looked_before(page, at)
+    is_again = np.isfinite(before)
+    page, at, before = page[is_again], at[is_again], before[is_again]
+    found = np.searchsorted(sightings.found_at, at, "right")
+    known = np.searchsorted(sightings.found_at, before, "right")
+    seen_before = sightings.looked_before(sightings.source, sightings.seen_at)
+    is_news = np.isfinite(seen_before) & (sightings.found_at[sightings.target] > seen_before)
+    return Yields(
+        np.bincount(page, minlength=pages),
+        np.bincount(page, at - before, minlength=pages).astype(np.float64),
+        np.bincount(page, found - known, minlength=pages).astype(np.int64),
+        np.bincount(sightings.source[is_news], minlength=pages),
+    )
+
+
+# -- link history ------------------------------------------------------------
+#
+# All that ever linked to what on a site, step by step: the truth to judge covers by.
+
+
+@dataclass(frozen=True, slots=True)
+class LinkHistory:
+    """A site that was crawled whole at every step; steps count from 0, the first crawl.
+
+    Attributes:
+        name: what the site is called.
+        steps: how many crawls there were.
+        born: the step at which each page was first there, ascending; of shape (pages,).
+        source, target: the pages that a link leads from and to; of shape (links,), as the next.
+        begin, end: the first step at which the link was there, and the first at which it was not.
+        gone: the first step at which each page was not there any more; None: all stay.
+    """
+
+    name: str
+    steps: int
+    born: Ints
+    source: Ints
+    target: Ints
+    begin: Ints
+    end: Ints
+    gone: Ints | None = None
+
+    def __post_init__(self) -> None:
+        if np.any(np.diff(self.born) < 0):
+            raise ValueError("pages must be in the order of their first steps")
+        if not self.source.shape == self.target.shape == self.begin.shape == self.end.shape:
+            raise ValueError("each link needs a source, a target, a begin and an end")
+        if self.gone is not None and self.gone.shape != self.born.shape:
+            raise ValueError("each page is gone at one step")
+
+    def alive(self, step: int) -> Bools:
+        """Which of the pages that were there by a step still were then; those of H_t+1 are old."""
+        known = int(np.searchsorted(self.born, step, "right"))
+        return np.ones(known, np.bool_) if self.gone is None else self.gone[:known] > step
+
+    def at(self, step: int) -> Reveals:
+        """H_t of one step: the pages that are new since the step before, and who links to them."""
+        old, both = (int(n) for n in np.searchsorted(self.born, (step, step + 1), "left"))
+        is_there = (self.begin <= step) & (step < self.end)
+        known = is_there & (self.source < both) & (self.target < both) & (self.target >= old)
+        return reveals_of(old, both - old, self.source[known], self.target[known])
+
+    def recrawls(self) -> list[Reveals]:
+        """H_t of all steps but the first, at which every page was new."""
+        return [self.at(step) for step in range(1, self.steps)]
+
+    def linked_directly(self) -> int:
+        """New pages to which a page links that is older, at the step at which they are new."""
+        born = self.born[self.target]
+        is_there = (self.begin <= born) & (born < self.end) & (born > 0)
+        return int(np.unique(self.target[is_there & (self.born[self.source] < born)]).size)

@@ -46,7 +46,7 @@ from typing import Final
 
 from scipy.special import betainc
 
-from freshet.scheduler import arguments
+from freshet.scheduler import arrays
 
 #: What is thought of a source of which nothing is known: half an item in a twentieth of a day.
 #: That is ten a day, as a busy feed has, and weighs less than the first item that is seen: rates
@@ -83,8 +83,8 @@ class Arrivals:
     days: float = 0.0
 
     def __post_init__(self) -> None:
-        arguments.amount("items", self.items)
-        arguments.amount("days", self.days)
+        arrays.amount("items", self.items)
+        arrays.amount("days", self.days)
 
     @property
     def rate(self) -> float:
@@ -116,8 +116,8 @@ class Arrivals:
             ValueError: if the count is negative, the elapsed time or the half-life not above 0,
                 or one of them not finite.
         """
-        arguments.amount("count", count)
-        arguments.budget("elapsed", elapsed)
+        arrays.amount("count", count)
+        arrays.budget("elapsed", elapsed)
         faded = self.faded(elapsed, half_life=half_life)
         items, days = _at_least(faded, count, elapsed) if at_least else (count, elapsed)
         weight = _weight(elapsed / half_life)
@@ -130,8 +130,8 @@ class Arrivals:
             ValueError: if the elapsed time is negative, the half-life not above 0, or one of them
                 not finite.
         """
-        arguments.amount("elapsed", elapsed)
-        kept = 0.5 ** (elapsed / arguments.budget("half_life", half_life))
+        arrays.amount("elapsed", elapsed)
+        kept = 0.5 ** (elapsed / arrays.budget("half_life", half_life))
         return Arrivals(self.items * kept, self.days * kept)
 
 

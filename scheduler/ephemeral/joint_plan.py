@@ -32,7 +32,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from scipy.optimize import brentq
 
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.sources import Rows, SourceTable

@@ -58,9 +58,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from freshet.scheduler import arguments
-from freshet.scheduler.arguments import Bools, Floats
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 
 Drive: TypeAlias = Literal["waiting", "crawled"]
 DRIVES: tuple[Drive, ...] = ("waiting", "crawled")
@@ -90,8 +90,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("kappa", "gamma", "step", "regularisation", "start", "scale"):
-            arguments.budget(name, getattr(self, name))
-        arguments.one_of("drive", self.drive, DRIVES)
+            arrays.budget(name, getattr(self, name))
+        arrays.one_of("drive", self.drive, DRIVES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def learn(
     if steps < 1:
         raise ValueError(f"steps: are {steps}; accepted is at least 1")
     for name in ("arrival_rate", "mean_utility", "decay"):
-        arguments.positive(name, getattr(sources, name))
+        arrays.positive(name, getattr(sources, name))
     least, most = sources.fresh / settings.scale, sources.ceiling / settings.scale
     chance = rng.random((steps, len(sources)))
     reward, crawled, held = np.empty(steps), np.empty(chance.shape, np.bool_), np.empty(steps)

@@ -33,8 +33,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freshet.scheduler import arguments
-from freshet.scheduler.arguments import Floats
+from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Floats
 
 #: The last threshold is this near to the largest state that can be reached.
 _REACHABLE = 0.98
@@ -79,12 +79,12 @@ def index_curve(
         ValueError: if an atom is negative or not finite, if all are 0, if ``retention`` is not
             from 0 to below 1, or the cost not above 0.
     """
-    values = arguments.non_negative("utilities", utilities)
+    values = arrays.non_negative("utilities", utilities)
     if not values.size or not values.max() > 0:
         raise ValueError("utilities: are all 0; accepted is a law with a mean above 0")
     if not 0 <= retention < 1:
         raise ValueError(f"retention: is {retention}; accepted is a number from 0 to below 1")
-    price = arguments.budget("cost", cost)
+    price = arrays.budget("cost", cost)
     states = _grid(values, retention, points)
     moves = _Moves.between(states, values, retention)
     indices = [0.0, *(moves.price_at(j) / price for j in range(1, len(states)))]

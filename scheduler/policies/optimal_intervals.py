@@ -4,7 +4,7 @@
     subject to  Σ_{W⁻} 1/T + Σ_{Wᵒ} Δ/k = R,   T > 0,   k = 1, 2, 3, …,
 
 and, where hosts have capacities, the same sum over each host's sources is at most cap_h. The
-costs are those of :mod:`freshet.scheduler.freshness`: sources of incomplete observations (W⁻) are
+costs are those of :mod:`freshet.scheduler.costs`: sources of incomplete observations (W⁻) are
 crawled every T days, those of complete observations (Wᵒ) at every k-th change.
 
     μ    importance             any              (n,)
@@ -24,7 +24,7 @@ policy crawls in the long run: the two are the same optimum, once as rule, once 
 can tell a user that a page is due every 3.2 days.
 
 **Whole numbers.** The rates Δ/k are steps, so in general no price spends R exactly. The k are
-chosen first, at the price of all sources together (:mod:`scheduler.budgeting.every_kth_change`);
+chosen first, at the price of all sources together (:mod:`freshet.scheduler.solve.every_kth`);
 the sources of W⁻ share what is left of R, to 1e-13. Where there are none, less than one source's
 next step is left over; where the capacities, or k = 1, bind everywhere, more.
 
@@ -35,9 +35,9 @@ kept on average only and k may be mixed: by duality its cost is at least
 
 with equality at the optimal prices. :func:`relaxed_bound` is g at the prices of the plan.
 
-Method and cost: :mod:`scheduler.budgeting.allocation`, about 0.2 µs a source and pass; a million
+Method and cost: :mod:`freshet.scheduler.solve.budget`, about 0.2 µs a source and pass; a million
 sources take about 2 s, more with capacities. Numerical form:
-:mod:`scheduler.budgeting.interval_demand`; T is right to 1e-13, relative, at its price. Edge
+:mod:`freshet.scheduler.solve.demand`; T is right to 1e-13, relative, at its price. Edge
 cases: a source with μ = 0 or Δ = 0 is not worth a crawl: its rate is 0, its interval inf.
 
 Reference: ours. The cost is that of Kolobov et al., NeurIPS 2019, Problem 3. Differs from the
@@ -52,13 +52,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freshet.scheduler import arguments
-from freshet.scheduler.arguments import Bools, Floats
-from freshet.scheduler.budgeting.allocation import Allocation, Hosts, allocate
-from freshet.scheduler.budgeting.every_kth_change import Wishes, whole_changes
-from freshet.scheduler.budgeting.interval_demand import IntervalDemand, changes_at
-from freshet.scheduler.freshness import harmonic_costs
+from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.costs import harmonic_costs
 from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.solve.budget import Allocation, Hosts, allocate
+from freshet.scheduler.solve.demand import IntervalDemand, changes_at
+from freshet.scheduler.solve.every_kth import Wishes, whole_changes
 from freshet.scheduler.sources import Rows, SourceTable
 
 #: A sum of rates may miss the budget by rounding only.
@@ -83,7 +83,7 @@ class OptimalIntervals:
         >>> plan.crawl_rate.round(9).tolist(), round(plan.price, 9)
         ([1.0], 1.0)
         """
-        budget = arguments.budget("budget", budget)
+        budget = arrays.budget("budget", budget)
         hosts = Hosts(table.host, table.host_capacity)
         chosen = whole_changes(table, budget, hosts)
         on_signals = table.complete_observations
@@ -125,9 +125,9 @@ def interval_at(importance: ArrayLike, change_rate: ArrayLike, price: float) -> 
     >>> interval_at([np.e, 1.0], [1.0, 0.0], 1.0).round(9).tolist()
     [1.0, inf]
     """
-    mu = arguments.non_negative("importance", importance)
-    delta = arguments.non_negative("change_rate", change_rate, len(mu))
-    price = arguments.budget("price", price)
+    mu = arrays.non_negative("importance", importance)
+    delta = arrays.non_negative("change_rate", change_rate, len(mu))
+    price = arrays.budget("price", price)
     active = (mu > 0) & (delta > 0)
     x = changes_at(np.divide(price * delta, mu, out=np.zeros(len(mu)), where=active))
     interval: Floats = np.divide(x, delta, out=np.full(len(mu), np.inf), where=active)

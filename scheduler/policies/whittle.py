@@ -57,8 +57,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincinv
 
-from freshet.scheduler import arguments
-from freshet.scheduler.arguments import Floats
+from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policies.greedy_index import SMALL, stale_share
 
 #: How near to a whole number of periods is one, as a share: far above what rounding does.
@@ -87,7 +87,7 @@ def index(
     """
     k = _checked("periods_since_crawl", periods_since_crawl, _whole_or_never)
     income, mu, price = _sources(arrival_rate, mean_utility, decay, cost)
-    step = arguments.budget("period", period)
+    step = arrays.budget("period", period)
     k, income, mu, price = _together(k, income, mu, price)
     return _result(income * step * _visited(k, mu * step) / price)
 
@@ -147,7 +147,7 @@ def elapsed_at(
     Raises:
         ValueError: as the module says, or if the price is negative or not finite.
     """
-    arguments.amount("price", price)
+    arrays.amount("price", price)
     income, mu, per_crawl = _sources(arrival_rate, mean_utility, decay, cost)
     income, mu, per_crawl = _together(income, mu, per_crawl)
     earns = (mu > 0) & (income > 0)
@@ -176,9 +176,9 @@ def index_at(
     Raises:
         ValueError: as the module says.
     """
-    x = _checked("state", state, arguments.non_negative)
+    x = _checked("state", state, arrays.non_negative)
     income, mu, price = _sources(arrival_rate, mean_utility, decay, cost)
-    step = arguments.budget("period", period)
+    step = arrays.budget("period", period)
     x, income, mu, price = _together(x, income, mu, price)
     eta = _periods_to_reach(x, income, mu, step)
     inside = (mu > 0) & np.isfinite(eta)
@@ -211,7 +211,7 @@ def utility_after(
     """
     k = _checked("periods", periods, _whole_or_never)
     income, mu, _ = _sources(arrival_rate, mean_utility, decay, 1.0)
-    step = arguments.budget("period", period)
+    step = arrays.budget("period", period)
     k, income, mu = _together(k, income, mu)
     with np.errstate(over="ignore"):
         y = np.where(mu > 0, k, 0.0) * mu * step
@@ -257,10 +257,10 @@ def _periods_to_reach(x: Floats, income: Floats, mu: Floats, step: float) -> Flo
 def _sources(
     arrival_rate: ArrayLike, mean_utility: ArrayLike, decay: ArrayLike, cost: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
-    rate = _checked("arrival_rate", arrival_rate, arguments.non_negative)
-    utility = _checked("mean_utility", mean_utility, arguments.non_negative)
-    mu = _checked("decay", decay, arguments.non_negative)
-    price = _checked("cost", cost, arguments.positive)
+    rate = _checked("arrival_rate", arrival_rate, arrays.non_negative)
+    utility = _checked("mean_utility", mean_utility, arrays.non_negative)
+    mu = _checked("decay", decay, arrays.non_negative)
+    price = _checked("cost", cost, arrays.positive)
     rate, utility = _together(rate, utility)
     return rate * utility, mu, price
 
@@ -268,14 +268,14 @@ def _sources(
 def _whole_or_never(name: str, values: Floats) -> Floats:
     column = np.asarray(values, dtype=np.float64)
     # Above 2⁵³ every float is whole, infinity among them.
-    arguments.counts(name, np.minimum(column, 2.0**53))
+    arrays.counts(name, np.minimum(column, 2.0**53))
     return column
 
 
 def _elapsed(name: str, values: Floats) -> Floats:
     column = np.asarray(values, dtype=np.float64)
     # Never crawled is infinitely long ago.
-    arguments.non_negative(name, np.where(np.isposinf(column), 0.0, column))
+    arrays.non_negative(name, np.where(np.isposinf(column), 0.0, column))
     return column
 
 

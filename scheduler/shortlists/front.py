@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools
+from freshet.scheduler.arrays import Bools
 from freshet.scheduler.shortlists.ranks import NOBODY, Rank
 from freshet.scheduler.shortlists.shortlist import Shortlist
 from freshet.scheduler.shortlists.whole import COLUMNS, WRITTEN, Part, Whole

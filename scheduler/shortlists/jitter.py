@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from freshet.scheduler.arguments import Floats
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.sources import Rows
 
 _MASK = (1 << 64) - 1

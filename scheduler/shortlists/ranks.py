@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.sources import Rows
 
 #: What a source is worth, and its row. The one that is worth more *outranks* the other; of two

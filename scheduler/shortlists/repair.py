@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from freshet.scheduler.arguments import Bools
+from freshet.scheduler.arrays import Bools
 from freshet.scheduler.shortlists.ranks import HeldBack, Rank, outranks
 from freshet.scheduler.shortlists.shortlist import LongList, Shortlist
 from freshet.scheduler.shortlists.whole import Whole

@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.shortlists.ranks import HeldBack, Rank, just_below
 from freshet.scheduler.sources import Rows
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.shortlists.ranks import NOBODY, HeldBack, Rank, just_below
 from freshet.scheduler.shortlists.selection import Selection, select
 from freshet.scheduler.shortlists.whole import WRITTEN, Part, Whole

@@ -10,8 +10,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.policies.greedy_loops import Valuation
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.policies.greedy_index import Valuation
 from freshet.scheduler.shortlists import jitter
 from freshet.scheduler.sources import Rows, SourceTable
 

@@ -11,7 +11,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from freshet.scheduler.arguments import Floats
+from freshet.scheduler.arrays import Floats
 from scripts.reproductions.discovery_measures import OPTIMAL
 from scripts.reproductions.drawing import BLUE, GREEN, GREY, ORANGE, STYLE, VERMILION
 

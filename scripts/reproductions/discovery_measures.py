@@ -10,13 +10,10 @@ from typing import Final
 import numpy as np
 from scipy.sparse import csr_array
 
-from freshet.scheduler.arguments import Floats, Ints
-from freshet.scheduler.discovery.algorithms import ALGORITHMS
-from freshet.scheduler.discovery.bandit import Bandit
-from freshet.scheduler.discovery.greedy import greedy
-from freshet.scheduler.discovery.limits import historical_limit
-from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.arrays import Floats, Ints
+from freshet.scheduler.discovery.covers import Past, greedy, historical_limit
 from freshet.scheduler.discovery.reveals import Reveals
+from freshet.scheduler.discovery.thesis import ALGORITHMS, Bandit
 
 BUDGETS: Final = (1, 10, 100, 1_000, 10_000)
 #: Weeks between full recrawls for OD-WIN and CLIQ-WIN; figures are means over these.

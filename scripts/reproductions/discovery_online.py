@@ -15,10 +15,10 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools, Floats, Ints
-from freshet.scheduler.discovery.algorithms import ALGORITHMS
-from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.discovery.covers import Past
 from freshet.scheduler.discovery.reveals import Reveals
+from freshet.scheduler.discovery.thesis import ALGORITHMS
 from scripts.reproductions.courses import WEEK, Course, Links, judged, snapshots
 from scripts.reproductions.discovery_measures import FIRST, REBUILT
 from scripts.reproductions.discovery_valued import ByWorth, Shown

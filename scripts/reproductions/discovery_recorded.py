@@ -14,8 +14,8 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from freshet.scheduler.arguments import Bools, Floats, Ints
-from freshet.scheduler.discovery.link_history import LinkHistory
+from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.discovery.reveals import LinkHistory
 from scripts.reproductions.courses import Course, snapshots, step
 
 DAY_S: Final = 86_400.0

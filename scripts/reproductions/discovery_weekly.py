@@ -12,13 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools, Ints
-from freshet.scheduler.discovery.algorithms import ALGORITHMS
-from freshet.scheduler.discovery.greedy import greedy
-from freshet.scheduler.discovery.limits import historical_limit
-from freshet.scheduler.discovery.link_history import LinkHistory
-from freshet.scheduler.discovery.past import Past
-from freshet.scheduler.discovery.reveals import Reveals
+from freshet.scheduler.arrays import Bools, Ints
+from freshet.scheduler.discovery.covers import Past, greedy, historical_limit
+from freshet.scheduler.discovery.reveals import LinkHistory, Reveals
+from freshet.scheduler.discovery.thesis import ALGORITHMS
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions.discovery_measures import FIRST, OPTIMAL, Row, Trace
 

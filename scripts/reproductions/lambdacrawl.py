@@ -1,6 +1,6 @@
 """Figures 1 to 3 of the LambdaCrawl paper, and cost against budget.
 
-All on the surrogate population of freshet.scheduler.simulate.populations, NOT on the paper's 18.5
+All on the surrogate population of freshet.scheduler.evaluate.world, NOT on the paper's 18.5
 million URLs, which are not at hand: ratios between policies are comparable, absolute costs
 roughly. Prints a table for each figure, with the paper's numbers in a column of their own,
 and writes each figure as PNG and CSV.
@@ -20,17 +20,14 @@ from typing import Any
 import numpy as np
 
 from freshet.crawler.commands.display import Cell, show_line, show_list
-from freshet.scheduler.freshness import plan_costs
-from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
-from freshet.scheduler.policies.binary_lambda_crawl_floor import BinaryLambdaCrawlFloor
-from freshet.scheduler.policies.change_rate import ChangeRateCrawl
-from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
-from freshet.scheduler.policies.lambda_crawl_approx import LambdaCrawlApprox
+from freshet.scheduler.costs import plan_costs
+from freshet.scheduler.evaluate.simulate import simulate
+from freshet.scheduler.evaluate.world import surrogate
+from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl, BinaryLambdaCrawlFloor
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox
 from freshet.scheduler.policies.optimal_intervals import relaxed_bound
-from freshet.scheduler.policies.uniform import UniformCrawl
+from freshet.scheduler.policies.uniform import ChangeRateCrawl, UniformCrawl
 from freshet.scheduler.policy import RatePolicy
-from freshet.scheduler.simulate.experiment import simulate
-from freshet.scheduler.simulate.populations import surrogate
 from freshet.scheduler.sources import SourceTable
 from scripts.reproductions import drawing, learning
 from tests.benchmarks.command import say

@@ -7,20 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.estimators.poisson_mle import PoissonMle
-from freshet.scheduler.freshness import plan_costs
-from freshet.scheduler.policies.binary_lambda_crawl_floor import BinaryLambdaCrawlFloor
-from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
-from freshet.scheduler.policies.lambda_crawl_approx import LambdaCrawlApprox
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.costs import plan_costs
+from freshet.scheduler.estimate.poisson import PoissonMle
+from freshet.scheduler.evaluate.changes import Poisson
+from freshet.scheduler.evaluate.learning import Learner
+from freshet.scheduler.evaluate.runners import Execution, Start
+from freshet.scheduler.evaluate.world import World, split, surrogate
+from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawlFloor
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
-from freshet.scheduler.simulate.changes import Poisson
-from freshet.scheduler.simulate.days import split
-from freshet.scheduler.simulate.learning import Learner
-from freshet.scheduler.simulate.populations import surrogate
-from freshet.scheduler.simulate.rate_runner import Execution
-from freshet.scheduler.simulate.stationary import Start
-from freshet.scheduler.simulate.world import World
 from freshet.scheduler.sources import SourceTable
 from tests.benchmarks.command import say
 

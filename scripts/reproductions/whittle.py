@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from freshet.crawler.commands.display import Cell, show_line, show_list
-from freshet.scheduler.ephemeral.index_policies import WhittleByAge, WhittleByState
-from freshet.scheduler.ephemeral.periods import run
-from freshet.scheduler.ephemeral.relaxed import descend, dual, relaxed
-from freshet.scheduler.ephemeral.utility_laws import arriving
+from freshet.scheduler.ephemeral.bounds import descend, dual, relaxed
+from freshet.scheduler.ephemeral.policies import WhittleByAge, WhittleByState, run
+from freshet.scheduler.ephemeral.sources import arriving
 from scripts.reproductions import whittle_drawing as drawing
 from scripts.reproductions import whittle_learners
 from scripts.reproductions import whittle_measures as measures

@@ -12,9 +12,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from freshet.scheduler.ephemeral.periods import Outcome
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.ephemeral.policies import Outcome
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 from scripts.reproductions.drawing import BLUE, GREEN, GREY, ORANGE, STYLE, VERMILION, canvas
 
 _COLOURS: Final = (BLUE, VERMILION, GREEN, ORANGE)

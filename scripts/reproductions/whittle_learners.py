@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from freshet.crawler.commands.display import Cell, show_line, show_list
-from freshet.scheduler.ephemeral.baselines import RoundRobin
-from freshet.scheduler.ephemeral.index_policies import WhittleByAge
 from freshet.scheduler.ephemeral.lspe import Settings
+from freshet.scheduler.ephemeral.policies import RoundRobin, WhittleByAge
 from scripts.reproductions import whittle_drawing as drawing
 from scripts.reproductions import whittle_learning as learning
 from scripts.reproductions.whittle_learning import Earned, Lspe

@@ -9,13 +9,11 @@ from itertools import product
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.ephemeral import lspe
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from freshet.scheduler.ephemeral.index_policies import WhittleByAge
-from freshet.scheduler.ephemeral.periods import Outcome, PeriodPolicy, run
-from freshet.scheduler.ephemeral.plug_in import PlugIn
-from freshet.scheduler.ephemeral.simulated_items import Items, Told
+from freshet.scheduler.ephemeral.learning import Items, PlugIn, Told
+from freshet.scheduler.ephemeral.policies import Outcome, PeriodPolicy, WhittleByAge, run
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 from scripts.reproductions.whittle_measures import TABLE_1
 
 #: What our learner is told: whether it sees clicks, and what is configured for it.

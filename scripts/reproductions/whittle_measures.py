@@ -7,21 +7,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.ephemeral.baselines import (
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.ephemeral.bounds import optimum, relaxed
+from freshet.scheduler.ephemeral.observed_index import IndexCurve, atoms, index_curve
+from freshet.scheduler.ephemeral.policies import (
     BestSources,
     GreedyExpected,
     GreedyObserved,
+    Outcome,
+    PeriodPolicy,
     RoundRobin,
+    StaticFrequencies,
+    WhittleByAge,
+    WhittleByCurve,
+    WhittleByState,
+    run,
+    static_frequencies,
 )
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from freshet.scheduler.ephemeral.index_policies import WhittleByAge, WhittleByCurve, WhittleByState
-from freshet.scheduler.ephemeral.observed_index import IndexCurve, atoms, index_curve
-from freshet.scheduler.ephemeral.optimum import optimum
-from freshet.scheduler.ephemeral.periods import Outcome, PeriodPolicy, run
-from freshet.scheduler.ephemeral.relaxed import relaxed
-from freshet.scheduler.ephemeral.static_frequencies import StaticFrequencies, static_frequencies
-from freshet.scheduler.ephemeral.utility_laws import UtilityLaw, arriving
+from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw, arriving
 
 TABLE_1 = EphemeralSources.of(250, [1.0, 0.7, 0.2, 0.08], [0.7, 0.35, 0.7, 0.21])
 #: Whole cycles of 1, 2, 4 and 7 periods.

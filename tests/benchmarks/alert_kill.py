@@ -29,7 +29,7 @@ from random import Random
 from time import monotonic, sleep, time
 from typing import Any, TypeAlias
 
-from freshet.scheduler.recrawl.preparing import prepare
+from freshet.scheduler.agenda.site_clock_ranker import prepare
 from tests.benchmarks import command
 from tests.benchmarks.crawling import freshet
 from tests.benchmarks.living_web import LivingWeb, Load, living

@@ -24,10 +24,10 @@ from freshet.crawler.commands.assembly import Observer
 from freshet.crawler.commands.crawling import Live
 from freshet.crawler.commands.daemon_order import DaemonOrder
 from freshet.crawler.commands.keeping import keep
-from freshet.scheduler.simulate.changes import ChangeTimes, Poisson
-from freshet.scheduler.simulate.experiment import lambda_crawl_optimum
-from freshet.scheduler.simulate.judging import Crawls, expected_costs
-from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.evaluate.changes import ChangeTimes, Poisson
+from freshet.scheduler.evaluate.judging import Crawls, expected_costs
+from freshet.scheduler.evaluate.simulate import lambda_crawl_optimum
+from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.sources import SourceTable
 from freshet.storage.records import Acknowledged
 from tests.benchmarks import command, daemon_learning, daemon_recorded, daemon_sites, daemon_soak

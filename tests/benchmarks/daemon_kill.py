@@ -19,7 +19,7 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-from freshet.scheduler.recrawl.preparing import prepare
+from freshet.scheduler.agenda.site_clock_ranker import prepare
 from tests.benchmarks import command
 from tests.benchmarks.crawling import CrawlProcess, freshet
 from tests.benchmarks.daemon_replay import Differences, replayed

@@ -20,9 +20,9 @@ import numpy as np
 
 from freshet.crawler.commands.refreshing import refresher_of
 from freshet.crawler.commands.sources.areas import Areas
-from freshet.scheduler.arguments import Ints
-from freshet.scheduler.recrawl.agenda import RecrawlAgenda
-from freshet.scheduler.recrawl.terms import Terms, TermsOf
+from freshet.scheduler.agenda.pages import Terms, TermsOf
+from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.arrays import Ints
 from freshet.storage.database import open_store
 from tests.benchmarks import command
 

@@ -10,9 +10,9 @@ from scipy.stats import spearmanr
 
 from freshet.crawler.commands.refreshing import refresher_of
 from freshet.crawler.commands.sources.areas import Areas
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.recrawl import looks as recrawl
-from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate import observations as recrawl
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
 from freshet.storage.queries import columns as columns_queries

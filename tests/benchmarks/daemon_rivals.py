@@ -13,18 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from freshet.crawler.commands.refreshing import refresher_of
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.estimators.estimator import Evidence
-from freshet.scheduler.estimators.poisson_mle import PoissonMle
+from freshet.scheduler.agenda.ranker import Beliefs, Refresher
+from freshet.scheduler.agenda.rankers import ByIndex
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate.evidence import Evidence
+from freshet.scheduler.estimate.observations import Hearing, Looks
+from freshet.scheduler.estimate.poisson import PoissonMle
+from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive, StormCrawlerAdaptive
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
-from freshet.scheduler.policies.nutch_adaptive import NutchAdaptive
-from freshet.scheduler.policies.stormcrawler_adaptive import StormCrawlerAdaptive
 from freshet.scheduler.policy import IntervalPolicy, Pace, Revisit
-from freshet.scheduler.recrawl.by_index import ByIndex
-from freshet.scheduler.recrawl.hearing import Hearing
-from freshet.scheduler.recrawl.looks import Looks
-from freshet.scheduler.recrawl.refresher import Beliefs, Refresher
 from freshet.scheduler.sources import Rows, SourceTable
 
 #: Days from one plan of the published LambdaCrawl to the next.

@@ -23,8 +23,8 @@ import zstandard
 
 from freshet.crawler.commands.refreshing import refresher_of
 from freshet.crawler.commands.sources.areas import Areas
-from freshet.scheduler.recrawl.looks import Looks
-from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.estimate.observations import Looks
 from tests.benchmarks import command
 from tests.benchmarks.daemon_rivals import RIVALS
 

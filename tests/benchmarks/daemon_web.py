@@ -8,7 +8,7 @@ from random import Random
 
 from freshet.crawler.clock import Clock
 from freshet.crawler.network.fetch import Request
-from freshet.scheduler.simulate.changes import ChangeTimes
+from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome
 

@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from freshet.scheduler.recrawl.discovering import Discovering
-from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.agenda.new_pages import Discovering
+from freshet.scheduler.agenda.pages import Watchlist
 from tests.benchmarks import command, discovery_joint
 from tests.benchmarks.daemon_recorded import Stretch
 from tests.benchmarks.discovery_joint import Judged, Variant

@@ -15,8 +15,8 @@ import numpy as np
 from freshet.crawler.commands.counterfactual import Question, ask
 from freshet.crawler.commands.options import read_settings
 from freshet.crawler.commands.sources.past import read_past
-from freshet.scheduler.counterfactual.comparing import compare
-from freshet.scheduler.counterfactual.running import Terms
+from freshet.scheduler.evaluate.counterfactual import Terms
+from freshet.scheduler.evaluate.verdicts import compare
 from freshet.storage.database import open_store
 from tests.benchmarks.command import say, workspace
 

@@ -16,10 +16,9 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from freshet.crawler.commands.sources.areas import Areas
-from freshet.scheduler.counterfactual.captures import GONE, Captures
-from freshet.scheduler.counterfactual.comparing import compare
-from freshet.scheduler.counterfactual.running import Terms
-from freshet.scheduler.counterfactual.verdicts import Bounded
+from freshet.scheduler.evaluate.captures import GONE, Captures
+from freshet.scheduler.evaluate.counterfactual import Terms
+from freshet.scheduler.evaluate.verdicts import Bounded, compare
 from tests.benchmarks.command import say, workspace
 from tests.benchmarks.daemon_sites import Page, load, looks_a_day, recorded
 

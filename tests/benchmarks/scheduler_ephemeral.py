@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.ephemeral.affordable import Rows, affordable
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.ephemeral.policies import Rows, affordable
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 from tests.benchmarks.command import say
 
 GOAL_MS = 20

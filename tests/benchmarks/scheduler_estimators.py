@@ -11,11 +11,11 @@ from statistics import median
 import numpy as np
 from scipy.optimize import brentq
 
-from freshet.scheduler.arguments import Bools, Floats
-from freshet.scheduler.estimators.empirical_bayes import EmpiricalBayes
-from freshet.scheduler.estimators.estimator import Estimator, Evidence
-from freshet.scheduler.estimators.poisson_mle import PoissonMle, estimate_many
-from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.estimate.bayes import EmpiricalBayes
+from freshet.scheduler.estimate.evidence import Estimator, Evidence
+from freshet.scheduler.estimate.poisson import PoissonMle, estimate_many
+from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.sources import Rows
 from tests.benchmarks.command import say
 
@@ -29,8 +29,8 @@ SKETCH = ((5, 0.93, 1.48), (20, 0.58, 0.79), (80, 0.33, 0.41))
 _PEAK = """
 import sys
 import numpy as np
-from freshet.scheduler.estimators.empirical_bayes import EmpiricalBayes
-from freshet.scheduler.estimators.estimator import Evidence
+from freshet.scheduler.estimate.bayes import EmpiricalBayes
+from freshet.scheduler.estimate.evidence import Evidence
 
 n, batch = int(sys.argv[1]), 10_000
 learner = EmpiricalBayes(max(n, 1))

@@ -20,13 +20,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools
+from freshet.scheduler.arrays import Bools
+from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.index_queue import IndexQueue
-from freshet.scheduler.policies import greedy_loops
-from freshet.scheduler.policies.greedy_index import GreedyIndex
-from freshet.scheduler.policies.greedy_loops import valuation
+from freshet.scheduler.policies import greedy_index
+from freshet.scheduler.policies.greedy_index import GreedyIndex, valuation
 from freshet.scheduler.policies.optimal_intervals import OptimalIntervals, interval_at
-from freshet.scheduler.simulate.populations import surrogate
 from freshet.scheduler.sources import SourceTable
 from tests.benchmarks.command import say
 
@@ -228,7 +227,7 @@ def _way(n: int, crawls: int, way: str) -> dict[str, object]:
 def _computed(way: str) -> AbstractContextManager[object]:
     if way == "compiled":
         return nullcontext()
-    return patch.object(greedy_loops, "COMPILED_FROM", sys.maxsize)
+    return patch.object(greedy_index, "COMPILED_FROM", sys.maxsize)
 
 
 def _scan_us(table: SourceTable, now: float, ready: Bools | None = None) -> float:

@@ -13,11 +13,10 @@ from itertools import product
 
 import numpy as np
 
-from freshet.scheduler import signal_levels, signal_paths
-from freshet.scheduler.arguments import Floats, Ints
-from freshet.scheduler.harmonics import noisy_harmonic
-from freshet.scheduler.policies.greedy_index import GreedyIndex
-from freshet.scheduler.policies.greedy_index_binary import GreedyIndexBinary
+from freshet.scheduler.arrays import Floats, Ints
+from freshet.scheduler.costs import noisy_harmonic
+from freshet.scheduler.policies import noisy_signal_index
+from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary
 from freshet.scheduler.policies.noisy_signal_index import NoisySignalIndex
 from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.sources import Rows, SourceTable
@@ -131,9 +130,9 @@ def _evaluation(n: int) -> dict[str, object]:
     s = rng.lognormal(0, 1.3, n)
     k = rng.poisson(r / q * s)
     first = _seconds(NoisySignalIndex(), r[:1], q[:1], s[:1] + 10, k[:1] + 10)
-    fast = signal_levels.worth(r, q, s, k)
+    fast = noisy_signal_index.worth(r, q, s, k)
     started = time.perf_counter()
-    exact = signal_paths.harmonic_worth(r, q, noisy_harmonic((1 - r) * s, k, q))
+    exact = noisy_signal_index.harmonic_worth(r, q, noisy_harmonic((1 - r) * s, k, q))
     exactly = time.perf_counter() - started
     error = np.abs(fast / exact - 1)
     return {

@@ -7,11 +7,11 @@ from statistics import mean, stdev
 
 import numpy as np
 
-from freshet.scheduler.freshness import plan_costs
+from freshet.scheduler.costs import plan_costs
+from freshet.scheduler.evaluate.simulate import MEASURED_WHEN_LEARNING, Comparison, simulate
+from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
 from freshet.scheduler.policies.optimal_intervals import relaxed_bound
-from freshet.scheduler.simulate.experiment import MEASURED_WHEN_LEARNING, Comparison, simulate
-from freshet.scheduler.simulate.populations import surrogate
 from freshet.scheduler.sources import SourceTable
 from tests.benchmarks.command import say
 

@@ -18,20 +18,16 @@ from unittest.mock import patch
 import numpy as np
 from scipy.optimize import brentq
 
-from freshet.scheduler import compiling
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.budgeting.allocation import Hosts
-from freshet.scheduler.budgeting.harmonic_demand import HarmonicDemand
-from freshet.scheduler.budgeting.prices import Spending, clearing_prices
-from freshet.scheduler.freshness import plan_costs
-from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
-from freshet.scheduler.policies.binary_lambda_crawl_floor import BinaryLambdaCrawlFloor
-from freshet.scheduler.policies.change_rate import ChangeRateCrawl
-from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, optimum, solve
-from freshet.scheduler.policies.lambda_crawl_approx import LambdaCrawlApprox
-from freshet.scheduler.policies.uniform import UniformCrawl
+from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.costs import plan_costs
+from freshet.scheduler.evaluate.world import surrogate
+from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl, BinaryLambdaCrawlFloor
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox, optimum, solve
+from freshet.scheduler.policies.uniform import ChangeRateCrawl, UniformCrawl
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
-from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.solve.budget import Hosts, Spending, clearing_prices
+from freshet.scheduler.solve.demand import HarmonicDemand
 from freshet.scheduler.sources import SourceTable, hosts_of
 from tests.benchmarks.command import say
 from tests.scheduler.algorithm_3 import algorithm_3
@@ -64,7 +60,7 @@ import json, sys, time
 from statistics import median
 import numpy as np
 from freshet.scheduler.policies.lambda_crawl import solve
-from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.evaluate.world import surrogate
 from scheduler import compiling
 
 n, compile = int(sys.argv[1]), sys.argv[2] == "compiled"
@@ -94,8 +90,8 @@ print(json.dumps(told))
 _FIRST_CALL = """
 import json, time
 import numpy as np
-from freshet.scheduler.budgeting.harmonic_demand import spending_loop
-from freshet.scheduler.compiling import compiled
+from freshet.scheduler.solve.demand import spending_loop
+from freshet.scheduler.arrays import compiled
 
 began = time.perf_counter()
 loop = compiled(spending_loop)
@@ -169,7 +165,7 @@ def _in_a_process(
 
 def _solved(table: SourceTable, compile_loops: bool) -> CrawlPlan:
     """What ``solve`` does for these columns, validation included, compiled or not at will."""
-    with patch.object(compiling, "worthwhile", return_value=compile_loops):
+    with patch.object(arrays, "worthwhile", return_value=compile_loops):
         return solve(
             table.importance,
             table.change_rate,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
-from freshet.scheduler.arguments import Bools, Floats
-from freshet.scheduler.harmonics import noisy_harmonic
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.costs import noisy_harmonic
 from freshet.scheduler.sources import Rows, SourceTable
 
 #: Crawls between two looks at all sources.

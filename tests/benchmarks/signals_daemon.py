@@ -22,11 +22,11 @@ from freshet.crawler.commands.crawling import Live
 from freshet.crawler.commands.daemon_order import DaemonOrder
 from freshet.crawler.commands.keeping import keep
 from freshet.crawler.commands.serving import Parts, Service
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.recrawl.by_clock import ByClock
-from freshet.scheduler.recrawl.listening import Listening
-from freshet.scheduler.recrawl.refresher import Refresher
-from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.site_clock_ranker import ByClock
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate.sources_trust import Listening
+from freshet.scheduler.evaluate.judging import Crawls
 from freshet.scheduler.sources import Rows
 from freshet.storage.records import Acknowledged
 from tests.benchmarks.daemon_web import DAY_S

@@ -1,6 +1,6 @@
 """What would be paid if it were known which signals are true, but the rates had to be learnt.
 
-The learning is the daemon's (:class:`~scheduler.recrawl.by_clock.ByClock`), host by host, without
+The learning is the daemon's (:class:`~scheduler.agenda.site_clock_ranker.ByClock`), host by host, without
 the daemon: no robots.txt, no polls, no window, and no page waits for its first look.
 """
 
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.recrawl.by_clock import ByClock
-from freshet.scheduler.recrawl.looks import Looks
-from freshet.scheduler.simulate.judging import Crawls
+from freshet.scheduler.agenda.site_clock_ranker import ByClock
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.evaluate.judging import Crawls
 from freshet.scheduler.sources import Rows
 from tests.benchmarks.signals_reference import Stage
 from tests.benchmarks.signals_web import Hosts

@@ -7,12 +7,12 @@ from math import inf
 
 import numpy as np
 
-from freshet.scheduler.arguments import Floats
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.evaluate.changes import ChangeTimes
+from freshet.scheduler.evaluate.judging import Crawls, expected_costs
+from freshet.scheduler.evaluate.world import ticks
 from freshet.scheduler.index_queue import IndexQueue
 from freshet.scheduler.policies.greedy_index import GreedyIndex
-from freshet.scheduler.simulate.changes import ChangeTimes
-from freshet.scheduler.simulate.days import ticks
-from freshet.scheduler.simulate.judging import Crawls, expected_costs
 from freshet.scheduler.sources import Rows, SourceTable
 
 

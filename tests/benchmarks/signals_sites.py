@@ -19,9 +19,8 @@ from statistics import fmean, geometric_mean
 import numpy as np
 
 from freshet.crawler.commands.refreshing import refresher_of
-from freshet.scheduler.recrawl.hearing import Hearing
-from freshet.scheduler.recrawl.looks import Looks
-from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.estimate.observations import Hearing, Looks
 from tests.benchmarks import command
 from tests.benchmarks.daemon_sites import (
     Page,

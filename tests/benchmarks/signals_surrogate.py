@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.simulate.changes import Poisson
-from freshet.scheduler.simulate.experiment import lambda_crawl_optimum
-from freshet.scheduler.simulate.judging import Crawls
-from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.evaluate.changes import Poisson
+from freshet.scheduler.evaluate.judging import Crawls
+from freshet.scheduler.evaluate.simulate import lambda_crawl_optimum
+from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.sources import Rows, SourceTable
 from tests.benchmarks import command
 from tests.benchmarks.signals_daemon import Kept, kept

@@ -12,8 +12,8 @@ import numpy as np
 
 from freshet.crawler.clock import Clock
 from freshet.crawler.network.fetch import Request
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.simulate.changes import ChangeTimes
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.sources import Rows
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from freshet.scheduler.policies.stormcrawler_adaptive import StormCrawlerAdaptive
-from freshet.scheduler.recrawl.refresher import Refresher
+from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.policies.adaptive_intervals import StormCrawlerAdaptive
 from tests.benchmarks.daemon_rivals import RIVALS, ByPace, Published
 from tests.benchmarks.daemon_sites import Page, kept, looks_a_day, uniform
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.scheduler.counterfactual.bounds import BINARY, HARMONIC, Looked, bill
-from freshet.scheduler.counterfactual.timeline import Timeline
-from freshet.scheduler.counterfactual.verdicts import Bounded
+from freshet.scheduler.evaluate.bounds import BINARY, HARMONIC, Looked, bill
+from freshet.scheduler.evaluate.captures import Timeline
+from freshet.scheduler.evaluate.verdicts import Bounded
 from tests.benchmarks.daemon_sites import Page, Run, load, recorded
 from tests.benchmarks.replay_drawing import draw
 from tests.benchmarks.replay_thinned import FIGURES, SHARES, beside, complete, kept, visited

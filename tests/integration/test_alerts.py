@@ -14,7 +14,7 @@ from freshet.crawler.admission.sites import seeds_from_arguments
 from freshet.crawler.commands.alerting.payload import iso
 from freshet.crawler.commands.daemon_order import DaemonOrder
 from freshet.crawler.commands.keeping import keep
-from freshet.scheduler.recrawl.agenda import RecrawlAgenda
+from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from tests.crawler.commands.test_alerts import receiving
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_daemon import DAY_S, Stage

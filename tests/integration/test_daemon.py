@@ -31,7 +31,7 @@ from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.presets import showcase
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
-from freshet.scheduler.recrawl.freshness import staleness
+from freshet.scheduler.agenda.audit import staleness
 from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
 from freshet.storage.tables import observations

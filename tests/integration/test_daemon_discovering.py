@@ -11,10 +11,10 @@ import pytest
 
 from freshet.crawler.commands import keeping
 from freshet.crawler.commands.standing import read_standing
+from freshet.scheduler.agenda.pages import Terms
+from freshet.scheduler.agenda.rankers import ByIndex
+from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.policies.greedy_index import GreedyIndex
-from freshet.scheduler.recrawl.agenda import RecrawlAgenda
-from freshet.scheduler.recrawl.by_index import ByIndex
-from freshet.scheduler.recrawl.terms import Terms
 from freshet.storage.database import reading
 from tests.integration.test_daemon import DAY_S, Stage
 

@@ -19,7 +19,7 @@ from freshet.crawler.commands.daemon_order import DaemonOrder
 from freshet.crawler.commands.keeping import keep
 from freshet.crawler.commands.networking import Network
 from freshet.crawler.network.fetch import Fetcher, Request
-from freshet.scheduler.recrawl.freshness import staleness
+from freshet.scheduler.agenda.audit import staleness
 from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
 from freshet.storage.tables import observations

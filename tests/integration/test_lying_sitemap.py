@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from freshet.scheduler.simulate.changes import Poisson
+from freshet.scheduler.evaluate.changes import Poisson
 from freshet.scheduler.sources import SourceTable
 from tests.benchmarks.signals_daemon import Kept, kept
 from tests.benchmarks.signals_reference import Stage

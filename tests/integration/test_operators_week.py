@@ -30,7 +30,7 @@ from freshet.crawler.commands.main import app
 from freshet.crawler.commands.report import CrawlReport
 from freshet.crawler.commands.serving import Service
 from freshet.crawler.network.fetch import Fetcher, Request
-from freshet.scheduler.recrawl.preparing import prepare
+from freshet.scheduler.agenda.site_clock_ranker import prepare
 from freshet.storage.maintenance import back_up
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome as Fetched

@@ -17,10 +17,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.cover import outcome
-from freshet.scheduler.discovery.greedy import greedy
+from freshet.scheduler.discovery.covers import greedy, outcome
 from freshet.scheduler.discovery.reveals import Reveals
-from freshet.scheduler.simulate.growing_site import growing_sites
+from freshet.scheduler.evaluate.growing_site import growing_sites
 from scripts.reproductions import discovery
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions import discovery_weekly as within

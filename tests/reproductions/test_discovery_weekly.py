@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.scheduler.discovery.link_history import LinkHistory
-from freshet.scheduler.simulate.growing_site import growing_sites
+from freshet.scheduler.discovery.reveals import LinkHistory
+from freshet.scheduler.evaluate.growing_site import growing_sites
 from scripts.reproductions import discovery_weekly as weekly
 from scripts.reproductions.discovery_measures import OPTIMAL
 from scripts.reproductions.discovery_recorded import recorded

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from freshet.scheduler.simulate.populations import surrogate
+from freshet.scheduler.evaluate.world import surrogate
 from scripts.reproductions import lambdacrawl, learning
 
 TINY = (

@@ -11,7 +11,7 @@ from math import sqrt
 
 import numpy as np
 
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.arrays import Bools, Floats
 
 _GOLDEN = (sqrt(5) - 1) / 2
 

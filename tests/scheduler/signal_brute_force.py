@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy.stats import binom, poisson
 
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.arrays import Bools, Floats
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler import agenda as agenda_module
-from freshet.scheduler.agenda import BreadthFirst
+from freshet.scheduler.agenda import breadth_first as agenda_module
+from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage.records import Acknowledged, DueUrl, SeedsSettled, Visit
 from freshet.storage.tables import frontier
 from freshet.storage.words import Kind

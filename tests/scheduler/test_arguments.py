@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler import arguments
+from freshet.scheduler import arrays
 
 FINITE = st.floats(0, allow_nan=False, allow_infinity=False)
 
 
 @given(st.lists(FINITE))
 def test_finite_numbers_of_at_least_zero_pass_unchanged(values: list[float]) -> None:
-    assert arguments.non_negative("rate", values).tolist() == values
+    assert arrays.non_negative("rate", values).tolist() == values
 
 
 @given(st.lists(st.floats(width=64)))
@@ -23,9 +23,9 @@ def test_the_bit_test_for_finite_and_non_negative_agrees_with_its_definition(
     wrong = [row for row, value in enumerate(values) if not 0 <= value < math.inf]
     if wrong:
         with pytest.raises(ValueError, match=rf"^rate: row {wrong[0]} is .*; accepted is"):
-            arguments.non_negative("rate", values)
+            arrays.non_negative("rate", values)
     else:
-        assert len(arguments.non_negative("rate", values)) == len(values)
+        assert len(arrays.non_negative("rate", values)) == len(values)
 
 
 @pytest.mark.parametrize("bad", [math.nan, -1.0, math.inf, -math.inf, -5e-324])
@@ -34,16 +34,16 @@ def test_the_first_bad_row_is_named_even_far_into_a_column(bad: float) -> None:
     column[[70_000, 90_000]] = bad
     message = f"^change_rate: row 70000 is {re.escape(str(bad))}; accepted is a finite number"
     with pytest.raises(ValueError, match=message):
-        arguments.non_negative("change_rate", column)
+        arrays.non_negative("change_rate", column)
 
 
 def test_minus_zero_is_zero() -> None:
-    assert arguments.non_negative("rate", [-0.0, 1.0]).tolist() == [0.0, 1.0]
+    assert arrays.non_negative("rate", [-0.0, 1.0]).tolist() == [0.0, 1.0]
 
 
 def test_a_column_of_floats_is_not_copied() -> None:
     column = np.ones(10)
-    assert arguments.non_negative("rate", column) is column
+    assert arrays.non_negative("rate", column) is column
 
 
 @pytest.mark.parametrize(
@@ -57,53 +57,53 @@ def test_a_column_of_floats_is_not_copied() -> None:
 )
 def test_a_wrong_shape_or_type_is_told(values: list[object], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        arguments.non_negative("rate", values, 2)  # type: ignore[arg-type]
+        arrays.non_negative("rate", values, 2)  # type: ignore[arg-type]
 
 
 def test_no_limit_is_a_capacity_but_none_at_all_is_not() -> None:
-    assert arguments.positive("host_capacity", [1.0, math.inf]).tolist() == [1.0, math.inf]
+    assert arrays.positive("host_capacity", [1.0, math.inf]).tolist() == [1.0, math.inf]
     with pytest.raises(ValueError, match=r"host_capacity: row 1 is 0\.0; accepted is a number abo"):
-        arguments.positive("host_capacity", [1.0, 0.0])
+        arrays.positive("host_capacity", [1.0, 0.0])
 
 
 def test_shares_end_at_one() -> None:
-    assert arguments.share("precision", [0, 0.5, 1]).tolist() == [0, 0.5, 1]
+    assert arrays.share("precision", [0, 0.5, 1]).tolist() == [0, 0.5, 1]
     with pytest.raises(ValueError, match=r"precision: row 0 is 1\.5; accepted is a number from 0"):
-        arguments.share("precision", [1.5])
+        arrays.share("precision", [1.5])
 
 
 def test_counts_are_whole() -> None:
-    assert arguments.counts("pending_signals", [0, 3]).dtype == np.int64
+    assert arrays.counts("pending_signals", [0, 3]).dtype == np.int64
     with pytest.raises(ValueError, match=r"row 1 is 0\.5; accepted is a whole number"):
-        arguments.counts("pending_signals", [0, 0.5])
+        arrays.counts("pending_signals", [0, 0.5])
 
 
 def test_flags_are_truth_values_only() -> None:
-    assert arguments.flags("complete", [True, False], 2).tolist() == [True, False]
-    assert arguments.flags("complete", [], 0).dtype == np.bool_
+    assert arrays.flags("complete", [True, False], 2).tolist() == [True, False]
+    assert arrays.flags("complete", [], 0).dtype == np.bool_
     with pytest.raises(ValueError, match="complete: has dtype int64; accepted are truth values"):
-        arguments.flags("complete", [1, 0], 2)
+        arrays.flags("complete", [1, 0], 2)
 
 
 @pytest.mark.parametrize(("codes", "row"), [([0, 3], 1), ([-1, 0], 0)])
 def test_codes_stay_below_their_limit(codes: list[int], row: int) -> None:
     message = f"host: row {row} is {codes[row]}; accepted is an integer code from 0 to 2"
     with pytest.raises(ValueError, match=message):
-        arguments.codes("host", codes, 2, below=3)
+        arrays.codes("host", codes, 2, below=3)
 
 
 def test_codes_are_integers() -> None:
     with pytest.raises(ValueError, match="host: has dtype float64; accepted are integer codes"):
-        arguments.codes("host", [0.0], 1)
+        arrays.codes("host", [0.0], 1)
 
 
 @pytest.mark.parametrize("value", [0, 0.0, -1.0, math.nan, math.inf, True])
 def test_a_budget_is_finite_and_above_zero(value: float) -> None:
     with pytest.raises(ValueError, match=r"^bandwidth: is .*; accepted is a finite number above 0"):
-        arguments.budget("bandwidth", value)
+        arrays.budget("bandwidth", value)
 
 
 def test_a_word_out_of_several_is_told_them() -> None:
-    assert arguments.one_of("crawling", "poisson", ["poisson", "periodic"]) == "poisson"
+    assert arrays.one_of("crawling", "poisson", ["poisson", "periodic"]) == "poisson"
     with pytest.raises(ValueError, match="crawling: is 'x'; accepted are poisson, periodic"):
-        arguments.one_of("crawling", "x", ["poisson", "periodic"])
+        arrays.one_of("crawling", "x", ["poisson", "periodic"])

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.columns import Column
+from freshet.scheduler.arrays import Column
 
 
 @given(st.lists(st.lists(st.floats(-1e9, 1e9), max_size=40), max_size=8))

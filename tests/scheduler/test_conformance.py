@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from freshet.scheduler import arguments as arguments_scheduler
-from freshet.scheduler import policy
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler import arrays, policy
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.conformance import ConformanceError, Objective, verdicts, verify
-from freshet.scheduler.harmonics import changed_mean
-from freshet.scheduler.policies.stormcrawler_adaptive import StormCrawlerAdaptive
+from freshet.scheduler.costs import changed_mean
+from freshet.scheduler.policies.adaptive_intervals import StormCrawlerAdaptive
 from freshet.scheduler.policy import CrawlPlan, Pace, Revisit
 from freshet.scheduler.sources import SourceTable
 
@@ -56,7 +55,7 @@ class Shares:
 
     weigh: Callable[[SourceTable], Floats] = lambda table: np.ones(len(table))
     alter: Alter = lambda plan, table, budget: plan
-    check: Callable[[str, float], float] = arguments_scheduler.budget
+    check: Callable[[str, float], float] = arrays.budget
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
         self.check("budget", budget)
@@ -123,7 +122,7 @@ class Optimum:
     """The harmonic optimum with capacities, by root finding in ln λ alone."""
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        arguments_scheduler.budget("budget", budget)
+        arrays.budget("budget", budget)
         mu, delta, complete = table.importance, table.change_rate, table.complete_observations
         alive = (mu > 0) & (delta > 0)
         mu, delta = np.where(alive, mu, 0.0), np.where(alive, delta, 1.0)

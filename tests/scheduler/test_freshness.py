@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate
 
-from freshet.scheduler import freshness
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.freshness import (
+from freshet.scheduler import costs as costs_scheduler
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.costs import (
     binary_cost,
     binary_costs,
     binary_marginals,
@@ -72,7 +72,7 @@ def test_the_closed_forms_are_what_a_simulation_of_events_pays(
 
 
 def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(freshness).failed == 0
+    assert doctest.testmod(costs_scheduler).failed == 0
 
 
 @given(EXPONENTS, EXPONENTS)
@@ -230,7 +230,7 @@ def test_a_cost_in_steps_has_no_marginal() -> None:
 @pytest.mark.parametrize("crawling", WAYS)
 def test_many_sources_cost_the_sum_of_each(crawling: Crawling) -> None:
     rng = np.random.default_rng(5)
-    n = 2 * freshness._ROWS + 17
+    n = 2 * costs_scheduler._ROWS + 17
     importance, change_rate = rng.lognormal(size=(2, n))
     complete = rng.random(n) < 0.3
     crawl_rate = np.where(complete, change_rate * rng.random(n), rng.lognormal(size=n))

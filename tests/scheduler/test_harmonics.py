@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import integrate
 from scipy.stats import binom, poisson
 
-from freshet.scheduler import harmonics
-from freshet.scheduler.harmonics import (
+from freshet.scheduler import costs
+from freshet.scheduler.costs import (
     changed_mean,
     ein,
     ein_integral,
@@ -46,7 +46,7 @@ def decimal_means(x: float) -> tuple[Decimal, Decimal]:
 
 
 def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(harmonics).failed == 0
+    assert doctest.testmod(costs).failed == 0
 
 
 @given(EXPONENTS)

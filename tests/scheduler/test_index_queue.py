@@ -11,17 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.scheduler import index_queue
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.evaluate import judging
+from freshet.scheduler.evaluate.changes import ChangeTimes
+from freshet.scheduler.evaluate.judging import Crawls
+from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.index_queue import IndexQueue
-from freshet.scheduler.policies.greedy_index import GreedyIndex
-from freshet.scheduler.policies.greedy_index_binary import GreedyIndexBinary
+from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary
 from freshet.scheduler.policies.optimal_intervals import OptimalIntervals, relaxed_bound
 from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.shortlists import jitter
-from freshet.scheduler.simulate import judging
-from freshet.scheduler.simulate.changes import ChangeTimes
-from freshet.scheduler.simulate.judging import Crawls
-from freshet.scheduler.simulate.populations import surrogate
 from freshet.scheduler.sources import SourceTable
 
 

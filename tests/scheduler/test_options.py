@@ -2,8 +2,8 @@ import doctest
 
 import pytest
 
-from freshet.scheduler import options
-from freshet.scheduler.options import given
+from freshet.scheduler import policy
+from freshet.scheduler.policy import given
 
 
 def make(
@@ -17,7 +17,7 @@ def nothing() -> None:
 
 
 def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(options).failed == 0
+    assert doctest.testmod(policy).failed == 0
 
 
 @pytest.mark.parametrize("text", ["", ","])

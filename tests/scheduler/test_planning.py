@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler import planning
-from freshet.scheduler.freshness import binary_cost, harmonic_cost
+from freshet.scheduler.costs import binary_cost, harmonic_cost
 from freshet.scheduler.planning import HARDLY, Share, Starvation
 from freshet.scheduler.policies.lambda_crawl import solve
 from freshet.scheduler.policy import CrawlPlan, PolicyError

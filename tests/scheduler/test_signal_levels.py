@@ -3,11 +3,10 @@ import doctest
 import numpy as np
 import pytest
 
-from freshet.scheduler import signal_levels
-from freshet.scheduler.arguments import Floats, Ints
-from freshet.scheduler.harmonics import noisy_harmonic
-from freshet.scheduler.signal_levels import worth
-from freshet.scheduler.signal_paths import harmonic_worth
+from freshet.scheduler.arrays import Floats, Ints
+from freshet.scheduler.costs import noisy_harmonic
+from freshet.scheduler.policies import noisy_signal_index
+from freshet.scheduler.policies.noisy_signal_index import harmonic_worth, worth
 
 
 def states(n: int, recall: Floats, seed: int) -> tuple[Floats, Floats, Floats, Ints]:
@@ -25,7 +24,7 @@ def error(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> 
 
 
 def test_the_docstrings_hold() -> None:
-    assert doctest.testmod(signal_levels).failed == 0
+    assert doctest.testmod(noisy_signal_index).failed == 0
 
 
 def test_the_fast_form_is_the_exact_sum_to_a_quarter_of_a_per_cent() -> None:

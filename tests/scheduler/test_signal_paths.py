@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from freshet.scheduler import signal_paths
-from freshet.scheduler.harmonics import ein, harmonic_number
-from freshet.scheduler.signal_paths import binary_worth, ein_inverse, harmonic_worth
+from freshet.scheduler.costs import ein, harmonic_number
+from freshet.scheduler.policies import noisy_signal_index
+from freshet.scheduler.policies.noisy_signal_index import binary_worth, ein_inverse, harmonic_worth
 from tests.scheduler.signal_brute_force import Grid
 
 SHAPES = [(0.3, 0.5), (0.6, 0.9), (0.9, 0.5), (0.97, 0.8), (0.5, 1.0)]
@@ -34,7 +34,7 @@ def last_age(silence: float, signal_rate: float) -> float:
 
 
 def test_the_docstrings_hold() -> None:
-    assert doctest.testmod(signal_paths).failed == 0
+    assert doctest.testmod(noisy_signal_index).failed == 0
 
 
 @given(st.floats(1e-12, 40))
@@ -125,7 +125,7 @@ def test_many_signals_of_little_worth_are_a_fluid(recall: float, precision: floa
 
     exact = quad(uncovered, 0, x / (1 - recall), limit=400, epsabs=1e-8)[0]
     assert binary(recall, precision, x / (1 - recall)) == pytest.approx(exact, rel=1e-4)
-    assert x / jump > signal_paths._FOLLOWED
+    assert x / jump > noisy_signal_index._FOLLOWED
 
 
 @pytest.mark.parametrize(("recall", "precision"), [*SHAPES, (1.0, 1.0), (1.0, 0.5), (0.5, 1e-6)])

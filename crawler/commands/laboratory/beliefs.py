@@ -14,8 +14,7 @@ from freshet.crawler.charts.frame import Axis
 from freshet.crawler.charts.scales import Log
 from freshet.crawler.charts.scatter import Outcome, calibration_chart, wilson
 from freshet.crawler.commands.figures import amount, counted, every, percent
-from freshet.scheduler.counterfactual.comparing import Comparison
-from freshet.scheduler.counterfactual.verdicts import RAREST, RATE_CLASSES, Verdict
+from freshet.scheduler.evaluate.verdicts import RAREST, RATE_CLASSES, Comparison, Verdict
 
 #: Changes a day that have names.
 _NAMED_RATES: Final = {

@@ -16,8 +16,8 @@ from freshet.crawler.charts.intervals import Interval, interval_chart
 from freshet.crawler.charts.lines import Band, Bound, Line, line_chart
 from freshet.crawler.charts.scales import Linear, scale_of_budgets
 from freshet.crawler.commands.figures import amount
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.counterfactual.verdicts import Bounded, Daily, Verdict
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.evaluate.verdicts import Bounded, Daily, Verdict
 
 #: Points of a line over time: more cannot be told apart.
 _POINTS: Final = 120

@@ -15,7 +15,7 @@ from freshet.crawler.charts.legend import bound_sample, line_sample, part_sample
 from freshet.crawler.commands.counterfactual import Answer
 from freshet.crawler.commands.laboratory import beliefs, costs, unknowns, wording
 from freshet.crawler.commands.laboratory.sections import Figure, section_of
-from freshet.scheduler.counterfactual.verdicts import Verdict
+from freshet.scheduler.evaluate.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)

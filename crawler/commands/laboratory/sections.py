@@ -13,7 +13,7 @@ from freshet.crawler.commands.counterfactual import Answer
 from freshet.crawler.commands.counterfactual_view import HEADER, row_of
 from freshet.crawler.commands.figures import amount, counted, percent
 from freshet.crawler.commands.laboratory import beliefs, costs, wording
-from freshet.scheduler.counterfactual.verdicts import Verdict
+from freshet.scheduler.evaluate.verdicts import Verdict
 
 #: Hosts that are named.
 _HOSTS: Final = 12

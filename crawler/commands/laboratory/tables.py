@@ -20,13 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from freshet.crawler.commands.counterfactual import Answer
 from freshet.crawler.commands.sources.columns import UnusableFile
 from freshet.crawler.commands.sources.parquet_files import require_duckdb, write_parquet
-from freshet.scheduler.counterfactual.verdicts import (
-    RAREST,
-    RATE_CLASSES,
-    Bounded,
-    Verdict,
-    class_of,
-)
+from freshet.scheduler.evaluate.verdicts import RAREST, RATE_CLASSES, Bounded, Verdict, class_of
 
 Columns = dict[str, NDArray[Any]]
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final
 
 from freshet.crawler.commands.figures import amount, counted, percent
-from freshet.scheduler.counterfactual.verdicts import Bounded, Verdict
+from freshet.scheduler.evaluate.verdicts import Bounded, Verdict
 
 #: Policies that a sentence names one by one.
 _NAMED: Final = 3

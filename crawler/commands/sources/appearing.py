@@ -14,11 +14,9 @@ from freshet.config.settings import Daemon, Ephemeral
 from freshet.crawler.commands.sources.exchange import exchange_of
 from freshet.crawler.commands.sources.page_rules import terms
 from freshet.crawler.commands.sources.weighing import Weighing
-from freshet.scheduler.arguments import Bools, Floats
-from freshet.scheduler.columns import rows_among
-from freshet.scheduler.recrawl.churning import Churning
-from freshet.scheduler.recrawl.ephemeral import Looked, decays, sources
-from freshet.scheduler.recrawl.recalling import appearing
+from freshet.scheduler.agenda.ephemeral import Looked, decays, sources
+from freshet.scheduler.agenda.new_pages import Churning, appearing
+from freshet.scheduler.arrays import Bools, Floats, rows_among
 from freshet.scheduler.sources import Rows
 from freshet.storage.queries.columns import KeptPages
 from freshet.storage.tables import links as links_tables

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from freshet.scheduler.recrawl.site_clock import AREAS
+from freshet.scheduler.estimate.site_clock import AREAS
 from freshet.scheduler.sources import Rows
 
 _DIGITS = re.compile(r"\d+")

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from freshet.config.settings import Daemon, Ephemeral
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.recrawl.ephemeral import Exchange
+from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.arrays import Floats
 from freshet.storage.entries import Host
 
 _DAY_HOURS: Final = 24.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from freshet.crawler.commands.sources.columns import numbered
 from freshet.crawler.commands.sources.spacing import Spacing
-from freshet.scheduler.arguments import Floats
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import Host
 

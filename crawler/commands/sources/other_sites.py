@@ -12,10 +12,9 @@ import aiosqlite
 import numpy as np
 
 from freshet.crawler.urls import site_key
-from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.discovery.new_sites import SiteSightings
-from freshet.scheduler.discovery.reveals import Reveals
-from freshet.scheduler.discovery.sightings import Sightings
+from freshet.scheduler.discovery.reveals import Reveals, Sightings
 from freshet.storage.queries import link_columns
 from freshet.storage.queries.link_columns import SitePages
 from freshet.storage.tables import hosts

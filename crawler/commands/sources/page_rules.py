@@ -9,8 +9,8 @@ import numpy as np
 
 from freshet.config.settings import PageRule
 from freshet.crawler.commands.sources.patterns import pattern
-from freshet.scheduler.arguments import Bools, Floats
-from freshet.scheduler.recrawl.terms import Terms
+from freshet.scheduler.agenda.pages import Terms
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.sources import Rows
 
 _DAY_HOURS: Final = 24.0

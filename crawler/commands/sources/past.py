@@ -13,8 +13,7 @@ from freshet.config.settings import Daemon
 from freshet.crawler.commands.sources.areas import Areas
 from freshet.crawler.commands.sources.page_rules import terms
 from freshet.crawler.commands.sources.weighing import weigh
-from freshet.scheduler.counterfactual.captures import Captures
-from freshet.scheduler.counterfactual.contents import contents_of
+from freshet.scheduler.evaluate.captures import Captures, contents_of
 from freshet.storage.queries import columns, page
 from freshet.storage.tables import hosts
 

@@ -15,9 +15,8 @@ from freshet.crawler.commands.lookup import spellings
 from freshet.crawler.commands.sources.other_sites import other_sites
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.urls import site_key
-from freshet.scheduler.arguments import Bools, Floats
-from freshet.scheduler.discovery.reveals import Reveals
-from freshet.scheduler.discovery.sightings import Sightings
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.discovery.reveals import Reveals, Sightings
 from freshet.storage.queries import link_columns, page
 from freshet.storage.queries.link_columns import STAYS, SitePages
 from freshet.storage.tables import hosts

@@ -13,8 +13,8 @@ from freshet.crawler.commands.sources.appearing import EphemeralPages, ephemeral
 from freshet.crawler.commands.sources.columns import Sources, numbered
 from freshet.crawler.commands.sources.page_rules import terms
 from freshet.crawler.commands.sources.weighing import Weighing, weigh
-from freshet.scheduler.estimators import by_name
-from freshet.scheduler.estimators.histories import evidence_of
+from freshet.scheduler import estimate
+from freshet.scheduler.estimate.evidence import evidence_of
 from freshet.storage.queries import columns, page
 from freshet.storage.queries.columns import KeptPages, PastObservations
 
@@ -75,7 +75,7 @@ def sources_of(
     host = lane[pages.host]
     observed = stored.observations
     evidence = evidence_of(observed.page, observed.at, observed.kind).evidence
-    learner = by_name.load(estimator, host)
+    learner = estimate.load(estimator, host)
     learner.observe(evidence)
     origins = [place.origin for place in pages.hosts]
     own = stored.weighing.importances(pages.page_id, pages.url, pages.host, origins)

@@ -28,7 +28,7 @@ from freshet.crawler.commands.sources.importance import (
 from freshet.crawler.commands.sources.page_rules import ruling
 from freshet.crawler.commands.sources.pagerank import pagerank
 from freshet.crawler.urls import canonical, site_key
-from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.sources import Rows
 from freshet.storage.queries import link_columns
 from freshet.storage.queries.link_columns import LinkedPages

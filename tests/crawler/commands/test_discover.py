@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from freshet.crawler.commands.main import app
-from freshet.scheduler.discovery.algorithms import ALGORITHMS
+from freshet.scheduler.discovery.thesis import ALGORITHMS
 from tests.storage.small_store import SmallStore, small_store
 
 DAY_S = 86_400.0

@@ -11,13 +11,11 @@ import pytest
 
 from freshet.crawler.commands.side_by_side import judging, side_by_side
 from freshet.crawler.errors import CrawlError
-from freshet.scheduler.counterfactual.captures import Captures
-from freshet.scheduler.counterfactual.comparing import compare, in_turn, rates
-from freshet.scheduler.counterfactual.running import Terms
-from freshet.scheduler.counterfactual.timeline import Timeline
-from freshet.scheduler.counterfactual.verdicts import Bench
+from freshet.scheduler.evaluate.captures import Captures, Timeline
+from freshet.scheduler.evaluate.changes import ChangeTimes
+from freshet.scheduler.evaluate.counterfactual import Terms
+from freshet.scheduler.evaluate.verdicts import Bench, compare, in_turn, rates
 from freshet.scheduler.policy import PolicyError
-from freshet.scheduler.simulate.changes import ChangeTimes
 from tests.scheduler.counterfactual.archives import sampled
 
 DAYS = 40.0

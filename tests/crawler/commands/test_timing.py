@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from freshet.crawler.commands.timing import Timed
-from freshet.scheduler.recrawl.looks import Looks
-from freshet.scheduler.recrawl.refresher import Beliefs, Refresher
+from freshet.scheduler.agenda.ranker import Beliefs, Refresher
+from freshet.scheduler.estimate.observations import Looks
 from freshet.scheduler.sources import Rows
 
 

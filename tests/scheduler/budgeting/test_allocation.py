@@ -6,12 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.budgeting.allocation import Allocation, Demand, Hosts, allocate
-from freshet.scheduler.budgeting.binary_demand import BinaryDemand
-from freshet.scheduler.budgeting.harmonic_demand import HarmonicDemand
-from freshet.scheduler.budgeting.interval_demand import IntervalDemand
-from freshet.scheduler.budgeting.prices import NEIGHBOUR
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.solve.budget import NEIGHBOUR, Allocation, Demand, Hosts, allocate
+from freshet.scheduler.solve.demand import BinaryDemand, HarmonicDemand, IntervalDemand
 
 SEEDS = st.integers(0, 2**32 - 1)
 N = 12

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.budgeting.binary_demand import BinaryDemand
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.solve.demand import BinaryDemand
 
 SEEDS = st.integers(0, 2**32 - 1)
 EXPONENTS = st.floats(-6, 6)

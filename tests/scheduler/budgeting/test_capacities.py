@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.budgeting import capacities
-from freshet.scheduler.budgeting.capacities import in_proportion
+from freshet.scheduler.solve import budget as budget_solve
+from freshet.scheduler.solve.budget import in_proportion
 
 
 def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(capacities).failed == 0
+    assert doctest.testmod(budget_solve).failed == 0
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3))

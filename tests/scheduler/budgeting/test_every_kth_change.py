@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.budgeting.allocation import Hosts
-from freshet.scheduler.budgeting.every_kth_change import whole_changes
+from freshet.scheduler.solve.budget import Hosts
+from freshet.scheduler.solve.every_kth import whole_changes
 from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import host_totals
 

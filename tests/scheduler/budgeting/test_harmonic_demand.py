@@ -6,9 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.budgeting import harmonic_demand
-from freshet.scheduler.budgeting.harmonic_demand import HarmonicDemand, spending_loop
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.solve import demand as demand_solve
+from freshet.scheduler.solve.demand import HarmonicDemand, spending_loop
 
 SEEDS = st.integers(0, 2**32 - 1)
 EXPONENTS = st.floats(-6, 6)
@@ -109,7 +109,7 @@ def test_sources_may_have_a_price_each() -> None:
 def test_pieces_of_a_long_column_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     demand, price = some(6, n=30), np.linspace(0.1, 3.0, 30)
     whole = at(demand, price)
-    monkeypatch.setattr(harmonic_demand, "_CHUNK", 7)
+    monkeypatch.setattr(demand_solve, "_CHUNK", 7)
     np.testing.assert_array_equal(at(demand, price), whole)
     rates = np.empty(30)
     assert demand.spending_at(0.4, rates)[0] == pytest.approx(at(demand, 0.4)[0].sum(), rel=1e-14)

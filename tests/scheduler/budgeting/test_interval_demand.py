@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import lambertw
 
-from freshet.scheduler.budgeting import interval_demand
-from freshet.scheduler.budgeting.interval_demand import IntervalDemand, changes_at
+from freshet.scheduler.solve import demand as demand_solve
+from freshet.scheduler.solve.demand import IntervalDemand, changes_at
 
 
 def left_side(x: float) -> Decimal:
@@ -19,7 +19,7 @@ def left_side(x: float) -> Decimal:
 
 
 def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(interval_demand).failed == 0
+    assert doctest.testmod(demand_solve).failed == 0
 
 
 @given(st.floats(-14, 14))

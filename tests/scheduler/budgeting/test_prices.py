@@ -5,15 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.budgeting import prices
-from freshet.scheduler.budgeting.prices import (
-    Spending,
-    Step,
-    clearing_prices,
-    root_step,
-    smooth_step,
-)
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.solve import budget as budget_solve
+from freshet.scheduler.solve.budget import Spending, Step, clearing_prices, root_step, smooth_step
 
 MAGNITUDES = st.floats(-12, 12).map(lambda exponent: 10.0**exponent)
 
@@ -32,7 +26,7 @@ def kinked(price: Floats) -> Spending:
 
 
 def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(prices).failed == 0
+    assert doctest.testmod(budget_solve).failed == 0
 
 
 @given(MAGNITUDES, MAGNITUDES)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from freshet.scheduler.counterfactual.captures import Captures
-from freshet.scheduler.simulate.changes import ChangeTimes
+from freshet.scheduler.evaluate.captures import Captures
+from freshet.scheduler.evaluate.changes import ChangeTimes
 
 
 def one_page(visits: Mapping[float, int], *, until: Sequence[float] | None = None) -> Captures:

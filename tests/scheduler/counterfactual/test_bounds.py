@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.counterfactual.bounds import AGE, BINARY, COUNTED, HARMONIC, Looked, bill
-from freshet.scheduler.counterfactual.captures import GONE, Captures
-from freshet.scheduler.counterfactual.timeline import Timeline
-from freshet.scheduler.simulate.changes import ChangeTimes
-from freshet.scheduler.simulate.judging import Crawls, realised_costs
+from freshet.scheduler.evaluate.bounds import AGE, BINARY, COUNTED, HARMONIC, Looked, bill
+from freshet.scheduler.evaluate.captures import GONE, Captures, Timeline
+from freshet.scheduler.evaluate.changes import ChangeTimes
+from freshet.scheduler.evaluate.judging import Crawls, realised_costs
 from freshet.scheduler.sources import SourceTable
 from tests.scheduler.counterfactual.archives import complete, one_page
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from freshet.scheduler.counterfactual.captures import FAILED, GONE, Captures
-from freshet.scheduler.counterfactual.timeline import Timeline
+from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures, Timeline
 from tests.scheduler.counterfactual.archives import one_page
 
 

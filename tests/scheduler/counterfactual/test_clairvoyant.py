@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.counterfactual.bounds import Looked, bill
-from freshet.scheduler.counterfactual.captures import Captures
-from freshet.scheduler.counterfactual.clairvoyant import least_cost
-from freshet.scheduler.counterfactual.timeline import Timeline
+from freshet.scheduler.evaluate.bounds import Looked, bill, least_cost
+from freshet.scheduler.evaluate.captures import Captures, Timeline
 
 DAYS = 4
 #: A day's capture, or none, for each of the days.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from freshet.scheduler.counterfactual.comparing import compare
-from freshet.scheduler.counterfactual.running import Terms
+from freshet.scheduler.evaluate.changes import ChangeTimes
+from freshet.scheduler.evaluate.counterfactual import Terms
+from freshet.scheduler.evaluate.verdicts import compare
 from freshet.scheduler.policy import PolicyError
-from freshet.scheduler.simulate.changes import ChangeTimes
 from tests.scheduler.counterfactual.archives import complete, sampled
 
 DAYS = 120.0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from freshet.scheduler.counterfactual.captures import FAILED, GONE
-from freshet.scheduler.counterfactual.contents import contents_of
+from freshet.scheduler.evaluate.captures import FAILED, GONE, contents_of
 from freshet.storage.words import KINDS, Kind
 
 

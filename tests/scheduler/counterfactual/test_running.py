@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.counterfactual import running
-from freshet.scheduler.counterfactual.askers import Asker, asker_of
-from freshet.scheduler.counterfactual.captures import FAILED, GONE, Captures
-from freshet.scheduler.counterfactual.running import Asks, Terms
-from freshet.scheduler.recrawl.looks import Looks
-from freshet.scheduler.recrawl.refresher import Beliefs
-from freshet.scheduler.simulate.changes import ChangeTimes
+from freshet.scheduler.agenda.ranker import Beliefs
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.evaluate import counterfactual
+from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures
+from freshet.scheduler.evaluate.changes import ChangeTimes
+from freshet.scheduler.evaluate.counterfactual import Asker, Asks, Terms, asker_of
 from freshet.scheduler.sources import Rows
 from tests.scheduler.counterfactual.archives import one_page, sampled
 
@@ -49,7 +48,7 @@ class Turn:
 def asked(captures: Captures, asker: Asker, *, budget: float = 1.0, start: float = 0.0,
           end: float = 10.0, step: float | None = 1.0, given: bool = False) -> Asks:  # fmt: skip
     terms = Terms(budget, start, end, step, given)
-    return running.run(captures, asker, terms, lambda _day: None)
+    return counterfactual.run(captures, asker, terms, lambda _day: None)
 
 
 def test_an_ask_shows_the_latest_capture_and_what_it_changed() -> None:

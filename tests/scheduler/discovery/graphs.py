@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.discovery.covers import Past
 from freshet.scheduler.discovery.reveals import Reveals, from_rows
 
 Sets = Sequence[frozenset[int]]

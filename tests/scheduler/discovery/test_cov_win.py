@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.cov import cov
-from freshet.scheduler.discovery.cov_win import cov_win
-from freshet.scheduler.discovery.limits import historical_limit
-from freshet.scheduler.discovery.od_win import od_win
-from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.discovery.covers import Past, historical_limit
+from freshet.scheduler.discovery.thesis import cov, cov_win, od_win
 from tests.scheduler.discovery.graphs import Sets, pasts, reveals
 
 Scenarios = Mapping[tuple[int, int], int]

@@ -11,11 +11,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.cliq import cliq
-from freshet.scheduler.discovery.clusters import clusters, jaccard
-from freshet.scheduler.discovery.cover import Outcome, outcome
-from freshet.scheduler.discovery.greedy import greedy
-from freshet.scheduler.discovery.od import od
+from freshet.scheduler.discovery.covers import Outcome, greedy, outcome
+from freshet.scheduler.discovery.thesis import cliq, clusters, jaccard, od
 from tests.scheduler.discovery.graphs import Sets, best_covered, graphs, reveals
 
 Drawn = tuple[Sets, int]
@@ -135,7 +132,7 @@ def test_where_pairs_are_too_many_hashes_find_those_that_are_alike(
     sets = [frozenset(range(40 * f, 40 * f + 40)) - {40 * f + n} for f in (0, 1) for n in range(10)]
     graph = reveals(sets, 80)
     counted = clusters(graph, 0.3)
-    monkeypatch.setattr("freshet.scheduler.discovery.clusters._MOST_PAIRS", 0)
+    monkeypatch.setattr("freshet.scheduler.discovery.thesis._MOST_PAIRS", 0)
     assert clusters(graph, 0.3).tolist() == counted.tolist()
     assert len(set(counted.tolist())) == 2
 

@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from freshet.scheduler.arguments import Ints
-from freshet.scheduler.discovery.algorithms import ALGORITHMS
-from freshet.scheduler.discovery.bandit import Bandit, told_bandit
-from freshet.scheduler.discovery.cliq_1 import cliq_1
-from freshet.scheduler.discovery.cliq_win import cliq_win
-from freshet.scheduler.discovery.cov import cov
-from freshet.scheduler.discovery.hindsight import judged
-from freshet.scheduler.discovery.limits import historical_limit
-from freshet.scheduler.discovery.od_1 import od_1
-from freshet.scheduler.discovery.od_win import od_win
-from freshet.scheduler.discovery.past import Past
+from freshet.scheduler.arrays import Ints
+from freshet.scheduler.discovery.covers import Past, historical_limit
+from freshet.scheduler.discovery.judging import judged
 from freshet.scheduler.discovery.reveals import Reveals
+from freshet.scheduler.discovery.thesis import (
+    ALGORITHMS,
+    Bandit,
+    cliq_1,
+    cliq_win,
+    cov,
+    od_1,
+    od_win,
+    told_bandit,
+)
 from tests.scheduler.discovery.graphs import Sets, pasts, reveals
 
 

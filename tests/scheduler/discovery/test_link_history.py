@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.link_history import LinkHistory
+from freshet.scheduler.discovery.reveals import LinkHistory
 from tests.scheduler.discovery.graphs import reached
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.discovery.new_sites import SiteSightings
-from freshet.scheduler.discovery.sightings import Sightings
+from freshet.scheduler.discovery.reveals import Sightings
 
 #: Pages and sites of a drawn history; all pages are looked at at times 0, 1 and 2.
 PAGES, SITES = 5, 4

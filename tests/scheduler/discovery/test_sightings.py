@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.sightings import Sightings, yields
+from freshet.scheduler.discovery.reveals import Sightings, yields
 
 INF = float("inf")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 
 #: Table 1 of Avrachenkov and Borkar.
 TABLE_1 = EphemeralSources.of(250, [1.0, 0.7, 0.2, 0.08], [0.7, 0.35, 0.7, 0.21])

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.ephemeral import affordable as module
-from freshet.scheduler.ephemeral.affordable import affordable
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.ephemeral import policies as module
+from freshet.scheduler.ephemeral.policies import affordable
 
 
 def test_the_examples_in_the_documentation_are_right() -> None:

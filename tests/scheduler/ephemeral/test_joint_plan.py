@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from freshet.scheduler.costs import harmonic_cost
 from freshet.scheduler.ephemeral.joint_plan import FadingSources, JointPlan, joint_plan
-from freshet.scheduler.freshness import harmonic_cost
 from freshet.scheduler.planning import rate_plan
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.policy import CrawlPlan

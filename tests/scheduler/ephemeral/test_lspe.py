@@ -4,10 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from freshet.scheduler.arguments import Floats
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.ephemeral import lspe
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
 from freshet.scheduler.ephemeral.lspe import Settings, learn
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 from tests.scheduler.ephemeral.tables import TABLE_1
 
 

@@ -3,13 +3,11 @@ import doctest
 import numpy as np
 import pytest
 
-from freshet.scheduler.arguments import Floats
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.ephemeral import observed_index
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from freshet.scheduler.ephemeral.index_policies import WhittleByCurve, WhittleByState
 from freshet.scheduler.ephemeral.observed_index import atoms, index_curve
-from freshet.scheduler.ephemeral.periods import run
-from freshet.scheduler.ephemeral.utility_laws import UtilityLaw, arriving
+from freshet.scheduler.ephemeral.policies import WhittleByCurve, WhittleByState, run
+from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw, arriving
 from tests.scheduler.ephemeral.tables import TABLE_1
 
 HEAVY = UtilityLaw("lognormal", 1.5, together=True)

@@ -3,11 +3,9 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from freshet.scheduler.ephemeral.index_policies import WhittleByAge
-from freshet.scheduler.ephemeral.optimum import optimum
-from freshet.scheduler.ephemeral.periods import run
-from freshet.scheduler.ephemeral.relaxed import relaxed
+from freshet.scheduler.ephemeral.bounds import optimum, relaxed
+from freshet.scheduler.ephemeral.policies import WhittleByAge, run
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 from tests.scheduler.ephemeral.tables import TABLE_1, random_sources
 
 

@@ -3,17 +3,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.ephemeral.baselines import (
+from freshet.scheduler.ephemeral.bounds import relaxed
+from freshet.scheduler.ephemeral.policies import (
     BestSources,
     GreedyExpected,
     GreedyObserved,
+    PeriodPolicy,
     RoundRobin,
+    StaticFrequencies,
+    WhittleByAge,
+    WhittleByState,
+    run,
+    static_frequencies,
 )
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from freshet.scheduler.ephemeral.index_policies import WhittleByAge, WhittleByState
-from freshet.scheduler.ephemeral.periods import PeriodPolicy, run
-from freshet.scheduler.ephemeral.relaxed import relaxed
-from freshet.scheduler.ephemeral.static_frequencies import StaticFrequencies, static_frequencies
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 from tests.scheduler.ephemeral.tables import TABLE_1, sources
 
 

@@ -3,11 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from freshet.scheduler.ephemeral.index_policies import WhittleByAge
-from freshet.scheduler.ephemeral.periods import Seen, run
-from freshet.scheduler.ephemeral.plug_in import PlugIn
-from freshet.scheduler.ephemeral.simulated_items import Items, Told, Watched
+from freshet.scheduler.ephemeral.learning import Items, PlugIn, Told, Watched
+from freshet.scheduler.ephemeral.policies import Seen, WhittleByAge, run
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 from tests.scheduler.ephemeral.tables import TABLE_1, random_sources
 
 

@@ -4,10 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from freshet.scheduler.ephemeral.index_policies import WhittleByAge
-from freshet.scheduler.ephemeral.periods import run
-from freshet.scheduler.ephemeral.relaxed import crawl_periods, descend, dual, relaxed, spending
+from freshet.scheduler.ephemeral.bounds import crawl_periods, descend, dual, relaxed, spending
+from freshet.scheduler.ephemeral.policies import WhittleByAge, run
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 from tests.scheduler.ephemeral.tables import TABLE_1, random_sources, sources
 
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from freshet.scheduler.ephemeral.periods import Seen, run
-from freshet.scheduler.ephemeral.simulated_items import Items, Told, Watched
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.ephemeral.learning import Items, Told, Watched
+from freshet.scheduler.ephemeral.policies import Seen, run
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 from tests.scheduler.ephemeral.tables import TABLE_1
 
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, minimize
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from freshet.scheduler.ephemeral.static_frequencies import static_frequencies
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.ephemeral.policies import static_frequencies
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 from tests.scheduler.ephemeral.tables import TABLE_1, sources
 
 

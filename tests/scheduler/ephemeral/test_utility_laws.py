@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from freshet.scheduler.ephemeral.utility_laws import UtilityLaw, arriving
+from freshet.scheduler.ephemeral.sources import UtilityLaw, arriving
 from tests.scheduler.ephemeral.tables import TABLE_1
 
 LAWS = [

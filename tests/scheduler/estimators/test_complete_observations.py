@@ -4,15 +4,12 @@ import re
 import numpy as np
 import pytest
 
-from freshet.scheduler.estimators import complete_observations
-from freshet.scheduler.estimators.complete_observations import (
-    estimate_complete,
-    estimate_many_complete,
-)
+from freshet.scheduler.estimate import poisson
+from freshet.scheduler.estimate.poisson import estimate_complete, estimate_many_complete
 
 
 def test_the_example_in_the_text_is_right() -> None:
-    assert doctest.testmod(complete_observations) == (0, 1)
+    assert doctest.testmod(poisson) == (0, 1)
 
 
 def test_a_source_without_a_change_has_a_rate_above_zero() -> None:

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.estimators import empirical_bayes, rate_grid
-from freshet.scheduler.estimators.empirical_bayes import EmpiricalBayes
-from freshet.scheduler.estimators.estimator import Evidence
-from freshet.scheduler.estimators.poisson_mle import PoissonMle
-from freshet.scheduler.estimators.population_prior import BROAD
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate import bayes, rate_posterior
+from freshet.scheduler.estimate.bayes import EmpiricalBayes
+from freshet.scheduler.estimate.evidence import Evidence
+from freshet.scheduler.estimate.poisson import PoissonMle
+from freshet.scheduler.estimate.rate_posterior import BROAD
 
 #: Not enough evidence for a first fit of the prior.
 FEW = Evidence.of(
@@ -53,10 +53,10 @@ def test_the_estimate_is_that_of_bayes_theorem(source: int) -> None:
     density[[0, -1]] *= 2  # their hats are half as wide
 
     def weight(log_rate: float) -> float:
-        prior = np.interp(log_rate, rate_grid.LOG_RATES, density)
+        prior = np.interp(log_rate, rate_posterior.LOG_RATES, density)
         return float(prior * likelihood(source, np.exp(log_rate)))
 
-    ends, knots = (np.log(1e-3), np.log(50)), rate_grid.LOG_RATES[1:-1]
+    ends, knots = (np.log(1e-3), np.log(50)), rate_posterior.LOG_RATES[1:-1]
     mass = quad(weight, *ends, points=knots, limit=200)[0]
     mean = quad(lambda x: x * weight(x), *ends, points=knots, limit=200)[0] / mass
     assert learner.change_rate()[source] == pytest.approx(np.exp(mean), rel=2e-3)
@@ -223,4 +223,4 @@ def test_the_mass_of_an_interval_is_a_share() -> None:
 
 
 def test_the_example_in_the_text_is_right() -> None:
-    assert doctest.testmod(empirical_bayes) == (0, 3)
+    assert doctest.testmod(bayes) == (0, 3)

@@ -4,9 +4,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from freshet.scheduler.estimators.empirical_bayes import EmpiricalBayes
-from freshet.scheduler.estimators.estimator import Estimator, Evidence
-from freshet.scheduler.estimators.poisson_mle import PoissonMle
+from freshet.scheduler.estimate.bayes import EmpiricalBayes
+from freshet.scheduler.estimate.evidence import Estimator, Evidence
+from freshet.scheduler.estimate.poisson import PoissonMle
 
 GOOD: dict[str, Any] = {
     "source": [0, 1, 1],

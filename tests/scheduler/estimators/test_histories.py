@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.estimators.histories import Histories, evidence_of
+from freshet.scheduler.estimate.evidence import Histories, evidence_of
 from freshet.storage.words import KINDS, Kind
 
 DAY = 86_400.0

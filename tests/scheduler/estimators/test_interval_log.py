@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.estimators.interval_log import AT_LEAST_ONE, IntervalLog
+from freshet.scheduler.estimate.poisson import AT_LEAST_ONE, IntervalLog
 
 SOURCES = 4
 ENTRY = st.tuples(

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.estimators import rate_grid
-from freshet.scheduler.estimators.estimator import Evidence
-from freshet.scheduler.estimators.likelihood_sums import CHUNK, LikelihoodSums
+from freshet.scheduler.estimate import rate_posterior
+from freshet.scheduler.estimate.bayes import CHUNK, LikelihoodSums
+from freshet.scheduler.estimate.evidence import Evidence
 
 SOURCES = 3
 PIECE = st.tuples(
@@ -50,7 +50,7 @@ def test_a_likelihood_is_the_product_of_that_of_each_piece_faded_to_the_newest(
 ) -> None:
     sums = LikelihoodSums(SOURCES, half_life)
     sums.add(evidence(pieces))
-    rates = np.exp(rate_grid.FINE)
+    rates = np.exp(rate_posterior.FINE)
     for source in range(SOURCES):
         own = [piece[1:] for piece in pieces if piece[0] == source]
         newest = max((at for at, *_ in own), default=0.0)
@@ -71,7 +71,7 @@ def test_a_batch_may_be_larger_than_what_is_worked_out_together() -> None:
     span = rng.exponential(1.0, m)
     sums = LikelihoodSums(50, np.inf)
     sums.add(Evidence(source, np.zeros(m), span, np.ones(m, np.int64), np.zeros(m, np.bool_)))
-    expected = np.stack([rate_grid.differed(span[source == i]).sum(axis=0) for i in range(50)])
+    expected = np.stack([rate_posterior.differed(span[source == i]).sum(axis=0) for i in range(50)])
     np.testing.assert_allclose(sums._differed, expected, rtol=1e-5)
 
 
@@ -90,9 +90,9 @@ def test_single_precision_is_enough_for_a_long_history() -> None:
     for _ in range(n):
         sums.add(piece)
     sums.add(Evidence.of([0], [0.0], [n * span], [0]))
-    rates = np.exp(rate_grid.FINE)
+    rates = np.exp(rate_posterior.FINE)
     direct = n * (np.log(-np.expm1(-span * rates)) - span * rates)
     # As many changed as unchanged: 1 − e^{−Δ/2} = 1/2.
-    mean = rate_grid.log_mean(sums.likelihood(np.array([0])))[0]
+    mean = rate_posterior.log_mean(sums.likelihood(np.array([0])))[0]
     assert mean == pytest.approx(np.log(2 * np.log(2)), abs=0.036)
     assert sums.likelihood(np.array([0]))[0].argmax() == direct.argmax()

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from freshet.scheduler.arguments import Bools, Floats
-from freshet.scheduler.estimators import complete_observations, poisson_mle
-from freshet.scheduler.estimators.estimator import Evidence
-from freshet.scheduler.estimators.poisson_mle import PoissonMle, estimate, estimate_many
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.estimate import poisson
+from freshet.scheduler.estimate.evidence import Evidence
+from freshet.scheduler.estimate.poisson import PoissonMle, estimate, estimate_many
 from freshet.scheduler.sources import Rows
 
 HISTORY = st.lists(st.tuples(st.floats(1e-4, 1e4), st.booleans()), max_size=12)
@@ -65,7 +65,7 @@ def taken(whole: Evidence, rows: slice | Rows) -> Evidence:
 
 
 def test_the_example_in_the_text_is_right() -> None:
-    assert doctest.testmod(poisson_mle) == (0, 1)
+    assert doctest.testmod(poisson) == (0, 1)
 
 
 @given(HISTORY)
@@ -180,7 +180,7 @@ def test_counted_changes_are_changed_intervals_of_no_length() -> None:
 def test_sources_of_complete_observations_have_the_estimate_of_equation_11() -> None:
     learner = PoissonMle(2, smoothing=0.25)
     learner.observe(Evidence.of([1, 1], [4, 6], [4, 2], [3, 0], counted=[True, True]))
-    expected = complete_observations.estimate_complete(3, 6.0, smoothing=0.25)
+    expected = poisson.estimate_complete(3, 6.0, smoothing=0.25)
     assert learner.change_rate().tolist() == pytest.approx([math.log(2) / 0.25, expected])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from freshet.scheduler.arguments import Floats
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.sources import SourceTable
 
 BUDGETS = st.floats(1e-3, 1e3)

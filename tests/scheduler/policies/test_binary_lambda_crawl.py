@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from scipy.optimize import minimize
 
-from freshet.scheduler.freshness import binary_cost
+from freshet.scheduler.costs import binary_cost
 from freshet.scheduler.policies import binary_lambda_crawl
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
 from freshet.scheduler.sources import SourceTable

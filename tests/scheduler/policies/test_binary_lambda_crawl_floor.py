@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.freshness import plan_costs
-from freshet.scheduler.policies import binary_lambda_crawl_floor
-from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
-from freshet.scheduler.policies.binary_lambda_crawl_floor import BinaryLambdaCrawlFloor
+from freshet.scheduler.costs import plan_costs
+from freshet.scheduler.policies import binary_lambda_crawl
+from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl, BinaryLambdaCrawlFloor
 from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 
@@ -16,7 +15,7 @@ SHARES = st.floats(0.0, 0.95)
 
 
 def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(binary_lambda_crawl_floor).failed == 0
+    assert doctest.testmod(binary_lambda_crawl).failed == 0
 
 
 @given(source_tables(), BUDGETS, SHARES)

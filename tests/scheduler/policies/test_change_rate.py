@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from freshet.scheduler.policies import change_rate
-from freshet.scheduler.policies.change_rate import ChangeRateCrawl
+from freshet.scheduler.policies import uniform
+from freshet.scheduler.policies.uniform import ChangeRateCrawl
 from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 
 
 def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(change_rate).failed == 0
+    assert doctest.testmod(uniform).failed == 0
 
 
 @given(source_tables(), BUDGETS)

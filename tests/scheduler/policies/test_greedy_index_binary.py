@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from freshet.scheduler.policies import greedy_index_binary
-from freshet.scheduler.policies.greedy_index_binary import GreedyIndexBinary, fresh_share
+from freshet.scheduler.policies import greedy_index
+from freshet.scheduler.policies.greedy_index import GreedyIndexBinary, fresh_share
 from freshet.scheduler.sources import SourceTable
 
 
 def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(greedy_index_binary).failed == 0
+    assert doctest.testmod(greedy_index).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 import numpy as np
 import pytest
 
-from freshet.scheduler.policies.greedy_index import GreedyIndex
-from freshet.scheduler.policies.greedy_index_binary import GreedyIndexBinary
-from freshet.scheduler.policies.greedy_loops import binary_loop, harmonic_loop, valuation
+from freshet.scheduler.policies.greedy_index import (
+    GreedyIndex,
+    GreedyIndexBinary,
+    binary_loop,
+    harmonic_loop,
+    valuation,
+)
 from freshet.scheduler.policies.noisy_signal_index import NoisySignalIndex
 from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.sources import SourceTable

@@ -6,13 +6,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from freshet.scheduler.arguments import Bools, Floats
-from freshet.scheduler.budgeting.allocation import Hosts
-from freshet.scheduler.budgeting.harmonic_demand import HarmonicDemand
-from freshet.scheduler.freshness import harmonic_cost, plan_costs
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.costs import harmonic_cost, plan_costs
 from freshet.scheduler.policies import lambda_crawl
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, optimum, solve
 from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.solve.budget import Hosts
+from freshet.scheduler.solve.demand import HarmonicDemand
 from freshet.scheduler.sources import SourceTable, hosts_of
 from tests.scheduler.algorithm_3 import algorithm_1, algorithm_2, algorithm_3
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from freshet.scheduler.freshness import plan_costs
-from freshet.scheduler.policies import lambda_crawl_approx
-from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
-from freshet.scheduler.policies.lambda_crawl_approx import LambdaCrawlApprox
+from freshet.scheduler.costs import plan_costs
+from freshet.scheduler.policies import lambda_crawl
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox
 from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 
 
 def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(lambda_crawl_approx).failed == 0
+    assert doctest.testmod(lambda_crawl).failed == 0
 
 
 @given(source_tables(spread=2.0), BUDGETS)

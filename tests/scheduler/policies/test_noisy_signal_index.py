@@ -6,14 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.arguments import Floats, Ints
+from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.conformance import verify
 from freshet.scheduler.policies import noisy_signal_index
-from freshet.scheduler.policies.greedy_index import GreedyIndex
-from freshet.scheduler.policies.greedy_index_binary import GreedyIndexBinary
-from freshet.scheduler.policies.noisy_signal_index import NoisySignalIndex
+from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary
+from freshet.scheduler.policies.noisy_signal_index import (
+    NoisySignalIndex,
+    binary_worth,
+    harmonic_worth,
+)
 from freshet.scheduler.policy import IndexPolicy
-from freshet.scheduler.signal_paths import binary_worth, harmonic_worth
 from freshet.scheduler.sources import SourceTable
 from tests.benchmarks import scheduler_signals
 from tests.scheduler.signal_brute_force import Grid

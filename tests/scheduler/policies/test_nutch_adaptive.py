@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.policies import nutch_adaptive
-from freshet.scheduler.policies.nutch_adaptive import NutchAdaptive
+from freshet.scheduler.policies import adaptive_intervals
+from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive
 from freshet.scheduler.policy import IntervalPolicy, Pace, Revisit
 
 DAYS = st.floats(1e-3, 1e4)
 
 
 def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(nutch_adaptive).failed == 0
+    assert doctest.testmod(adaptive_intervals).failed == 0
 
 
 def test_it_is_an_interval_policy() -> None:

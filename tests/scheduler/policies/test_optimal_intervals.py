@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from freshet.scheduler.freshness import harmonic_cost, plan_costs
+from freshet.scheduler.costs import harmonic_cost, plan_costs
 from freshet.scheduler.policies import optimal_intervals
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl

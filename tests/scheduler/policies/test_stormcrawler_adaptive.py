@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.policies import stormcrawler_adaptive
-from freshet.scheduler.policies.stormcrawler_adaptive import StormCrawlerAdaptive
+from freshet.scheduler.policies import adaptive_intervals
+from freshet.scheduler.policies.adaptive_intervals import StormCrawlerAdaptive
 from freshet.scheduler.policy import IntervalPolicy, Pace, Revisit
 
 
 def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(stormcrawler_adaptive).failed == 0
+    assert doctest.testmod(adaptive_intervals).failed == 0
 
 
 def test_it_is_an_interval_policy() -> None:

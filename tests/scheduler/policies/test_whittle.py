@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.arguments import Floats
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.policies.whittle import (
     elapsed_at,

@@ -11,12 +11,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from freshet.scheduler.arguments import Ints
+from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.agenda.pages import Terms
+from freshet.scheduler.agenda.rankers import ByIndex
+from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.arrays import Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
-from freshet.scheduler.recrawl.agenda import RecrawlAgenda
-from freshet.scheduler.recrawl.by_index import ByIndex
-from freshet.scheduler.recrawl.ephemeral import Exchange
-from freshet.scheduler.recrawl.terms import Terms
 from freshet.storage.database import reading
 from freshet.storage.records import (
     Acknowledged,

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.harmonics import ein
-from freshet.scheduler.recrawl import by_clock
-from freshet.scheduler.recrawl.by_clock import ByClock
-from freshet.scheduler.recrawl.looks import Looks
-from freshet.scheduler.recrawl.site_state import PAGE
+from freshet.scheduler.agenda import site_clock_ranker
+from freshet.scheduler.agenda.site_clock_ranker import ByClock
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.costs import ein
+from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.site_model import PAGE
 
 #: Page, days since the look before, and what it found.
 LOOKS = st.lists(
@@ -177,7 +177,7 @@ def test_the_compiled_ein_is_ein() -> None:
         page = np.zeros(1, PAGE)
         page["known"] = True
         # So rarely changed that the bound decides: ½ τ Ein(x).
-        by_clock._value(
+        site_clock_ranker._value(
             page, np.array([x]), np.zeros(1), np.array([1e-300]), np.ones(1), 2.0, inf, worth
         )
         assert worth[0] == pytest.approx(ein(float(x)), rel=1e-11)

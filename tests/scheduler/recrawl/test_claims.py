@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.recrawl.by_clock import ByClock
-from freshet.scheduler.recrawl.hearing import UNASKED, Hearing
-from freshet.scheduler.recrawl.listening import Listening
-from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.agenda.site_clock_ranker import ByClock
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate.observations import UNASKED, Hearing, Looks
+from freshet.scheduler.estimate.sources_trust import Listening
 
 _PAGES = 60
 _PER_DAY = 12.0

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freshet.scheduler.agenda import expected
+from freshet.scheduler.agenda.expected import wanted
+from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
-from freshet.scheduler.policies.nutch_adaptive import NutchAdaptive
-from freshet.scheduler.recrawl import demand
-from freshet.scheduler.recrawl.demand import wanted
 from freshet.scheduler.sources import SourceTable
 
 
 def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(demand).failed == 0
+    assert doctest.testmod(expected).failed == 0
 
 
 def a_page_each(importance: list[float], rate: list[float]) -> SourceTable:
@@ -71,7 +71,7 @@ def test_a_sample_of_many_pages_stands_for_all(monkeypatch: pytest.MonkeyPatch) 
     )  # fmt: skip
     none = np.full(4_000, np.nan)
     whole = wanted(GreedyIndex(), table, none, 700.0)
-    monkeypatch.setattr(demand, "_SAMPLE", 1_000)
+    monkeypatch.setattr(expected, "_SAMPLE", 1_000)
     assert wanted(GreedyIndex(), table, none, 700.0) == pytest.approx(whole, rel=0.1)
 
 

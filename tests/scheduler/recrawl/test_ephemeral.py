@@ -8,11 +8,10 @@ from math import exp, inf, log, nan
 import numpy as np
 import pytest
 
-from freshet.scheduler.arguments import Bools, Floats
-from freshet.scheduler.recrawl.churning import Appearing
-from freshet.scheduler.recrawl.discovering import Discovering
-from freshet.scheduler.recrawl.ephemeral import Exchange, fading
-from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.agenda.ephemeral import Exchange, fading
+from freshet.scheduler.agenda.new_pages import Appearing, Discovering
+from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.arrays import Bools, Floats
 
 NOW = 10.0
 #: An item loses half of its worth in a quarter of a day.

@@ -7,10 +7,10 @@ from math import exp, inf
 import numpy as np
 import pytest
 
-from freshet.scheduler.harmonics import ein
-from freshet.scheduler.recrawl.forecast import Census, forecast, price, sources
-from freshet.scheduler.recrawl.refresher import Beliefs
-from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.agenda.expected import Census, forecast, price, sources
+from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.ranker import Beliefs
+from freshet.scheduler.costs import ein
 
 #: Two captured pages, one that is gone, one new, one that failed, and one that was withdrawn.
 PAGES = Watchlist()

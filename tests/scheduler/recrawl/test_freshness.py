@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.harmonics import ein, harmonic_number
-from freshet.scheduler.recrawl import freshness
-from freshet.scheduler.recrawl.freshness import Estimate, staleness
+from freshet.scheduler.agenda import audit
+from freshet.scheduler.agenda.audit import Estimate, staleness
+from freshet.scheduler.costs import ein, harmonic_number
 
 DRAWS = st.lists(
     st.tuples(st.floats(0.01, 100), st.booleans(), st.floats(0, 50)), min_size=1, max_size=40
@@ -19,7 +19,7 @@ DRAWS = st.lists(
 
 
 def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(freshness).failed == 0
+    assert doctest.testmod(audit).failed == 0
 
 
 @given(DRAWS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from freshet.scheduler.recrawl.learning import Learning
-from freshet.scheduler.recrawl.looks import Looks
+from freshet.scheduler.agenda.rankers import Learning
+from freshet.scheduler.estimate.observations import Looks
 
 
 def looks(*, pages: int, days: int) -> Looks:

@@ -11,12 +11,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from freshet.scheduler.arguments import Floats, Ints
-from freshet.scheduler.recrawl.agenda import RecrawlAgenda
-from freshet.scheduler.recrawl.hearing import Hearing
-from freshet.scheduler.recrawl.looks import Looks
-from freshet.scheduler.recrawl.refresher import Beliefs
-from freshet.scheduler.recrawl.terms import Terms
+from freshet.scheduler.agenda.pages import Terms
+from freshet.scheduler.agenda.ranker import Beliefs
+from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.arrays import Floats, Ints
+from freshet.scheduler.estimate.observations import Hearing, Looks
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
 from freshet.storage.records import Acknowledged, Alias, DueUrl, Observation, Visit

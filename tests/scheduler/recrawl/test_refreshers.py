@@ -10,18 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.arguments import Floats
+from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.rankers import ByIndex, ByRate, Guarded, Learning
+from freshet.scheduler.agenda.site_clock_ranker import ByClock
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate.observations import Looks
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.policies.optimal_intervals import OptimalIntervals
 from freshet.scheduler.policy import CrawlPlan
-from freshet.scheduler.recrawl.by_clock import ByClock
-from freshet.scheduler.recrawl.by_index import ByIndex
-from freshet.scheduler.recrawl.by_rate import ByRate
-from freshet.scheduler.recrawl.guarded import Guarded
-from freshet.scheduler.recrawl.learning import Learning
-from freshet.scheduler.recrawl.looks import Looks
-from freshet.scheduler.recrawl.refresher import Refresher
 from freshet.scheduler.sources import SourceTable
 
 LOOKS = st.lists(

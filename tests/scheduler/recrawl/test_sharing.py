@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.recrawl.sharing import NewPages, Sharing
-from freshet.scheduler.recrawl.window import Window
+from freshet.scheduler.agenda.queue import NewPages, Sharing, Window
 from freshet.storage.records import DueUrl
 from freshet.storage.words import Reason
 

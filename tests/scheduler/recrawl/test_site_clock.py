@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.arguments import Floats
-from freshet.scheduler.compiling import compiled
-from freshet.scheduler.recrawl import attribution, site_clock
-from freshet.scheduler.recrawl.site_clock import REWRITTEN, Clock
+from freshet.scheduler.arrays import Floats, compiled
+from freshet.scheduler.estimate import site_clock
+from freshet.scheduler.estimate.site_clock import REWRITTEN, Clock
 
 
 @compiled
@@ -19,9 +18,9 @@ def _look(
 ) -> None:
     while site_clock.crowded(clock, end):
         site_clock.drop_oldest(clock)
-    first = attribution.expose(clock, begin, end, rate, theta, area)
+    first = site_clock.expose(clock, begin, end, rate, theta, area)
     if changed:
-        first = min(first, attribution.ascribe(clock, begin, end, rate, theta, area, 0))
+        first = min(first, site_clock.ascribe(clock, begin, end, rate, theta, area, 0))
     facts = clock.facts[0]
     site_clock.sum_from(clock, first, int((end - facts.at) / facts.width) + 1)
 

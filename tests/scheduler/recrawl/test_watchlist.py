@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from freshet.scheduler.recrawl.watchlist import Watchlist
+from freshet.scheduler.agenda.pages import Watchlist
 from freshet.storage.records import DueUrl, Observation, Visit
 from freshet.storage.words import Kind
 

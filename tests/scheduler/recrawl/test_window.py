@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from freshet.scheduler.recrawl.window import Window
+from freshet.scheduler.agenda.queue import Window
 from freshet.storage.records import DueUrl
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.arguments import Bools, Floats
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.shortlists.front import Front
 from freshet.scheduler.shortlists.ranks import NOBODY, Rank

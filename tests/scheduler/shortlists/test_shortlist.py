@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.arguments import Bools
+from freshet.scheduler.arrays import Bools
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.shortlists.ranks import Rank, outranks
 from freshet.scheduler.shortlists.shortlist import Shortlist

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.simulate import changes
-from freshet.scheduler.simulate.changes import ChangeTimes, Drift, Together
+from freshet.scheduler.evaluate import changes
+from freshet.scheduler.evaluate.changes import ChangeTimes, Drift, Together
 from freshet.scheduler.sources import SourceTable
 
 SPECIFICATIONS = ["poisson", "bursts", "drift", "together", "bursts:mean_size=2,spread_days=0.1"]

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.simulate import days
-from freshet.scheduler.simulate.days import split, ticks
+from freshet.scheduler.evaluate import world
+from freshet.scheduler.evaluate.world import split, ticks
 
 
 def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(days).failed == 0
+    assert doctest.testmod(world).failed == 0
 
 
 @given(st.floats(0.0, 50.0), st.floats(0.1, 50.0), st.floats(0.05, 3.0))

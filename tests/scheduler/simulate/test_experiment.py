@@ -5,16 +5,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from freshet.scheduler.evaluate.changes import Poisson
+from freshet.scheduler.evaluate.runners import OverBudget
+from freshet.scheduler.evaluate.simulate import Experiment, lambda_crawl_optimum, simulate
+from freshet.scheduler.evaluate.world import World, surrogate
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.policies.optimal_intervals import relaxed_bound
 from freshet.scheduler.policies.uniform import UniformCrawl
 from freshet.scheduler.policy import CrawlPlan, PolicyError
-from freshet.scheduler.simulate.changes import Poisson
-from freshet.scheduler.simulate.experiment import Experiment, lambda_crawl_optimum, simulate
-from freshet.scheduler.simulate.populations import surrogate
-from freshet.scheduler.simulate.rate_runner import OverBudget
-from freshet.scheduler.simulate.world import World
 from freshet.scheduler.sources import SourceTable
 
 N, BUDGET = 1_000, 200.0

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from freshet.scheduler.estimators import by_name
+from freshet.scheduler import estimate
+from freshet.scheduler.evaluate import runners
+from freshet.scheduler.evaluate.changes import Poisson
+from freshet.scheduler.evaluate.learning import Learner
+from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.greedy_index import GreedyIndex
-from freshet.scheduler.simulate import index_runner, stationary
-from freshet.scheduler.simulate.changes import Poisson
-from freshet.scheduler.simulate.learning import Learner
-from freshet.scheduler.simulate.world import World
 from freshet.scheduler.sources import SourceTable
 
 
@@ -21,16 +21,16 @@ def drawn(n: int = 120, days: float = 6.0) -> World:
 
 def test_there_is_one_crawl_every_budgeth_of_a_day() -> None:
     world = drawn()
-    start = stationary.round_robin(world, 24.0, np.random.default_rng(2)).table
-    crawls = index_runner.run_index(GreedyIndex(), world, start, 24.0)
+    start = runners.round_robin(world, 24.0, np.random.default_rng(2)).table
+    crawls = runners.run_index(GreedyIndex(), world, start, 24.0)
     np.testing.assert_allclose(np.diff(crawls.at), 1 / 24.0)
     assert len(crawls) == 24 * 6
 
 
 def test_each_crawl_is_of_the_largest_index_with_the_signals_heard_until_then() -> None:
     world = drawn(n=40, days=3.0)
-    start = stationary.round_robin(world, 10.0, np.random.default_rng(2)).table
-    crawls = index_runner.run_index(GreedyIndex(), world, start, 10.0)
+    start = runners.round_robin(world, 10.0, np.random.default_rng(2)).table
+    crawls = runners.run_index(GreedyIndex(), world, start, 10.0)
     last_crawl, told = start.last_crawl.copy(), world.table.complete_observations
     for source, at in zip(crawls.source.tolist(), crawls.at.tolist(), strict=True):
         pending = world.changes.count(np.arange(40), last_crawl, np.full(40, at))
@@ -44,18 +44,18 @@ def test_each_crawl_is_of_the_largest_index_with_the_signals_heard_until_then() 
 
 def test_what_was_given_is_left_as_it_was() -> None:
     world = drawn()
-    start = stationary.round_robin(world, 24.0, np.random.default_rng(2)).table
+    start = runners.round_robin(world, 24.0, np.random.default_rng(2)).table
     before = start.last_crawl.copy()
-    index_runner.run_index(GreedyIndex(), world, start, 24.0)
+    runners.run_index(GreedyIndex(), world, start, 24.0)
     assert start.last_crawl.tolist() == before.tolist()
 
 
 def test_a_learner_sees_crawls_and_signals_only() -> None:
     """The world has no rates to look up: they are NaN."""
     world = drawn(n=200, days=8.0).blind()
-    start = stationary.round_robin(world, 60.0, np.random.default_rng(2)).table
-    learner = Learner(start, by_name.load("empirical_bayes", start.host))
-    crawls = index_runner.run_index(GreedyIndex(), world, start, 60.0, learner)
+    start = runners.round_robin(world, 60.0, np.random.default_rng(2)).table
+    learner = Learner(start, estimate.load("empirical_bayes", start.host))
+    crawls = runners.run_index(GreedyIndex(), world, start, 60.0, learner)
     assert len(crawls) == 60 * 8
     learner.refresh()
     assert np.isfinite(learner.table.change_rate).all()
@@ -64,6 +64,6 @@ def test_a_learner_sees_crawls_and_signals_only() -> None:
 def test_progress_is_told_day_by_day() -> None:
     days: list[float] = []
     world = drawn(days=2.5)
-    start = stationary.round_robin(world, 24.0, np.random.default_rng(2)).table
-    index_runner.run_index(GreedyIndex(), world, start, 24.0, progress=days.append)
+    start = runners.round_robin(world, 24.0, np.random.default_rng(2)).table
+    runners.run_index(GreedyIndex(), world, start, 24.0, progress=days.append)
     assert days == pytest.approx([1.0, 2.0, 2.5])

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.freshness import binary_costs, harmonic_costs
-from freshet.scheduler.harmonics import ein
-from freshet.scheduler.simulate.changes import ChangeTimes, Poisson
-from freshet.scheduler.simulate.judging import Crawls, expected_costs, realised_costs
+from freshet.scheduler.costs import binary_costs, ein, harmonic_costs
+from freshet.scheduler.evaluate.changes import ChangeTimes, Poisson
+from freshet.scheduler.evaluate.judging import Crawls, expected_costs, realised_costs
 from freshet.scheduler.sources import SourceTable
 
 

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from freshet.scheduler.estimators import by_name
-from freshet.scheduler.simulate.changes import ChangeTimes
-from freshet.scheduler.simulate.judging import Crawls
-from freshet.scheduler.simulate.learning import Learner
-from freshet.scheduler.simulate.world import World
+from freshet.scheduler import estimate
+from freshet.scheduler.evaluate.changes import ChangeTimes
+from freshet.scheduler.evaluate.judging import Crawls
+from freshet.scheduler.evaluate.learning import Learner
+from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.sources import SourceTable
 
 
@@ -16,10 +16,10 @@ def two_sources() -> World:
     return World(table, changes, 1.0, 4.0).blind()
 
 
-@pytest.mark.parametrize("name", by_name.ESTIMATORS)
+@pytest.mark.parametrize("name", estimate.ESTIMATORS)
 def test_crawls_teach_of_the_first_and_signals_of_the_second(name: str) -> None:
     world = two_sources()
-    learner = Learner(world.table, by_name.load(name, world.table.host))
+    learner = Learner(world.table, estimate.load(name, world.table.host))
     before = learner.table.change_rate.copy()
     learner.see(world, Crawls(np.array([0, 0]), np.array([1.0, 2.0])), np.array([0.0, 0.0]))
     learner.refresh()
@@ -32,7 +32,7 @@ def test_crawls_teach_of_the_first_and_signals_of_the_second(name: str) -> None:
 
 def test_what_a_crawl_shows_of_a_source_that_tells_is_not_counted_twice() -> None:
     world = two_sources()
-    learner = Learner(world.table, by_name.load("poisson_mle", world.table.host))
+    learner = Learner(world.table, estimate.load("poisson_mle", world.table.host))
     before = learner.table.change_rate.copy()
     learner.see(world, Crawls(np.array([1]), np.array([1.0])), np.array([0.0, 0.0]))
     learner.refresh()
@@ -41,7 +41,7 @@ def test_what_a_crawl_shows_of_a_source_that_tells_is_not_counted_twice() -> Non
 
 def test_news_are_of_the_rows_asked_for() -> None:
     world = two_sources()
-    learner = Learner(world.table, by_name.load("poisson_mle", world.table.host))
+    learner = Learner(world.table, estimate.load("poisson_mle", world.table.host))
     learner.see(world, Crawls(np.array([0]), np.array([1.0])), np.array([0.0, 0.0]))
     rows, rates = learner.news(np.array([0]))
     assert rows.tolist() == [0]

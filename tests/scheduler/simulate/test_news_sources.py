@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from freshet.scheduler.simulate.news_sources import ITEMS, news_sources
+from freshet.scheduler.evaluate.news import ITEMS, news_sources
 
 SOURCES = news_sources(200_000, np.random.default_rng(1))
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from freshet.scheduler.freshness import plan_costs
+from freshet.scheduler.costs import plan_costs
+from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
-from freshet.scheduler.simulate.populations import surrogate
 
 
 def test_the_surrogate_has_the_means_that_the_paper_prints() -> None:

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.simulate.ragged import members, offsets_of, places
+from freshet.scheduler.evaluate.changes import members, offsets_of, places
 
 
 @given(st.lists(st.lists(st.floats(-5, 5), max_size=6), min_size=1, max_size=8), st.floats(-6, 6))

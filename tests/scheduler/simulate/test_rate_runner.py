@@ -3,15 +3,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from freshet.scheduler.evaluate import runners
+from freshet.scheduler.evaluate.changes import Poisson
+from freshet.scheduler.evaluate.judging import Crawls
+from freshet.scheduler.evaluate.runners import OverBudget
+from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.policies.optimal_intervals import OptimalIntervals
 from freshet.scheduler.policies.uniform import UniformCrawl
 from freshet.scheduler.policy import CrawlPlan
-from freshet.scheduler.simulate import rate_runner, stationary
-from freshet.scheduler.simulate.changes import Poisson
-from freshet.scheduler.simulate.judging import Crawls
-from freshet.scheduler.simulate.rate_runner import OverBudget
-from freshet.scheduler.simulate.world import World
 from freshet.scheduler.sources import SourceTable
 
 
@@ -36,8 +36,8 @@ def run(
 ) -> tuple[CrawlPlan, Crawls]:
     rng = np.random.default_rng(2)
     plan = policy.rates(world.table, budget)
-    start = stationary.under_plan(world, plan, rng)
-    return plan, rate_runner.run_rates(policy, world, start, budget, rng)
+    start = runners.under_plan(world, plan, rng)
+    return plan, runners.run_rates(policy, world, start, budget, rng)
 
 
 def test_poisson_crawls_come_at_their_rates_and_at_random() -> None:
@@ -86,4 +86,4 @@ def test_a_plan_over_its_budget_is_caught() -> None:
 def test_a_plan_of_no_numbers_is_caught() -> None:
     plan = UniformCrawl().rates(SourceTable.of([1.0], [1.0]), 1.0)
     with pytest.raises(OverBudget):
-        rate_runner.checked(replace(plan, crawl_rate=np.array([np.nan])), 1.0)
+        runners.checked(replace(plan, crawl_rate=np.array([np.nan])), 1.0)

@@ -3,11 +3,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.ephemeral.ephemeral_sources import EphemeralSources
-from freshet.scheduler.ephemeral.utility_laws import UtilityLaw
-from freshet.scheduler.simulate.contenders import CONTENDERS
-from freshet.scheduler.simulate.news_sources import ITEMS, news_sources
-from freshet.scheduler.simulate.reaping import Harvest, budget_a_period, median_age, reap
+from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
+from freshet.scheduler.evaluate.news import (
+    CONTENDERS,
+    ITEMS,
+    Harvest,
+    budget_a_period,
+    median_age,
+    news_sources,
+    reap,
+)
 from tests.scheduler.ephemeral.tables import TABLE_1
 
 

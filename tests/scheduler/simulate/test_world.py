@@ -1,7 +1,7 @@
 import numpy as np
 
-from freshet.scheduler.simulate.changes import ChangeTimes, Poisson
-from freshet.scheduler.simulate.world import World
+from freshet.scheduler.evaluate.changes import ChangeTimes, Poisson
+from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.sources import SourceTable
 
 

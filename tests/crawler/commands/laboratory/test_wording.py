@@ -9,9 +9,8 @@ import pytest
 
 from freshet.crawler.commands.laboratory import wording
 from freshet.crawler.commands.laboratory.wording import Proof
-from freshet.scheduler.counterfactual.comparing import compare
-from freshet.scheduler.counterfactual.running import Terms
-from freshet.scheduler.counterfactual.verdicts import Bounded, Verdict
+from freshet.scheduler.evaluate.counterfactual import Terms
+from freshet.scheduler.evaluate.verdicts import Bounded, Verdict, compare
 from tests.scheduler.counterfactual.archives import one_page
 
 

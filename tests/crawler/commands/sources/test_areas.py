@@ -1,7 +1,7 @@
 """The areas of a site."""
 
 from freshet.crawler.commands.sources.areas import Areas
-from freshet.scheduler.recrawl.site_clock import AREAS
+from freshet.scheduler.estimate.site_clock import AREAS
 
 ORIGIN = "https://a.example"
 

@@ -6,7 +6,7 @@ import pytest
 
 from freshet.config.loading import ConfigError, load
 from freshet.crawler.commands.sources.exchange import costs_of, exchange_of, relative_delays
-from freshet.scheduler.recrawl.ephemeral import Exchange
+from freshet.scheduler.agenda.ephemeral import Exchange
 from freshet.storage.entries import Host, HostState
 
 

@@ -17,10 +17,9 @@ from freshet.crawler.commands.sources.stored import (
     read_history,
     sources_of,
 )
-from freshet.scheduler.estimators import poisson_mle
-from freshet.scheduler.estimators.by_name import ESTIMATORS
-from freshet.scheduler.estimators.empirical_bayes import EmpiricalBayes
-from freshet.scheduler.estimators.estimator import Evidence
+from freshet.scheduler.estimate import ESTIMATORS, poisson
+from freshet.scheduler.estimate.bayes import EmpiricalBayes
+from freshet.scheduler.estimate.evidence import Evidence
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 DAY_S = 86_400.0
@@ -66,9 +65,9 @@ def test_pages_stand_with_their_lane_their_importance_and_their_rate(store: Smal
     assert sources.importance.tolist() == [3.0, 3.0, 1.0]
     assert sources.change_rate.tolist() == pytest.approx(
         [
-            poisson_mle.estimate([1.0] * 4, [True] * 4),
-            poisson_mle.estimate([1.0] * 4, [False] * 4),
-            poisson_mle.PoissonMle(1).change_rate()[0],
+            poisson.estimate([1.0] * 4, [True] * 4),
+            poisson.estimate([1.0] * 4, [False] * 4),
+            poisson.PoissonMle(1).change_rate()[0],
         ]
     )
     assert told == Learning("poisson_mle", observations=16, intervals=8, without_evidence=1, gone=1)
@@ -105,7 +104,7 @@ def test_what_was_learnt_of_a_page_at_its_old_url_counts_where_it_stands_now(
     sources, told = learned(store, "poisson_mle")
     assert told.intervals == before.intervals + 1
     rate = dict(zip(sources.url, sources.change_rate.tolist(), strict=True))
-    assert rate[f"{HOST}/lively-now"] == pytest.approx(poisson_mle.estimate([1.0] * 5, [True] * 5))
+    assert rate[f"{HOST}/lively-now"] == pytest.approx(poisson.estimate([1.0] * 5, [True] * 5))
     assert f"{HOST}/lively" not in rate
 
 

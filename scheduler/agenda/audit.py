@@ -1,0 +1,187 @@
+"""How fresh a copy is, estimated from pages drawn at random.
+
+Each page is as likely to be drawn as the next, whatever is thought of it; so a mean over the
+draws, weighted with importance μ, estimates that over all pages,
+
+    m = Σ μ y / Σ μ.
+
+*Binary.* y = z, whether a look found the page changed: m is the binary cost as a share of the
+whole importance, whatever the model of changes is worth.
+
+*Harmonic.* A look tells that a page has changed, not how often. What is measured is z; how much it
+counts is taken from the model that the daemon had at the draw,
+
+    y = z · E[H(N) | N ≥ 1] = z · Ein(x)/(1 − e^{−x}),
+
+x the changes expected since the look before. Where changes are Poisson at the rates that the daemon
+has learnt, E y = Ein(x) = E H(N), the harmonic cost, without bias. Otherwise how many pages are
+stale is still measured, and how often each of these has changed is still the model's.
+
+The standard error is that of a ratio of sums (W. Cochran, "Sampling Techniques", 3rd ed. 1977,
+eq. 2.45),
+
+    SE² = k/(k−1) · Σ μ² (y − m)² / (Σ μ)²
+
+The interval is Wilson's for the share p = m/g of draws that all count g = Σμy²/Σμy, and the
+effective number p(1−p)/(SE/g)² of them, so that it neither falls below 0 nor vanishes where all
+draws agree: there (Σμ)²/Σμ² of them count. With y = z it is Wilson's own, and ends at 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import expm1, inf, sqrt
+from random import Random
+from typing import Final
+
+import aiosqlite
+import numpy as np
+from numpy.typing import ArrayLike
+
+from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.queue import Window
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.costs import ein
+from freshet.storage.entries import Audit
+from freshet.storage.queries import columns
+from freshet.storage.records import DueUrl
+from freshet.storage.words import Reason
+
+#: Of the normal distribution 95 % lies within so many standard deviations.
+_Z: Final = 1.959964
+#: Below it E[H(N) | N ≥ 1] is 1.
+_LEAST: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean with its 95 % interval; ``expected`` is what the model took it for at the draws."""
+
+    mean: float
+    lower: float
+    upper: float
+    expected: float
+
+
+@dataclass(frozen=True, slots=True)
+class Staleness:
+    """The estimated costs of staleness per importance, from so many ``draws``.
+
+    ``binary`` is the share of importance whose copy is stale, ``harmonic`` the mean of H(N).
+    """
+
+    binary: Estimate
+    harmonic: Estimate
+    draws: int
+
+
+def staleness(importance: ArrayLike, stale: Sequence[bool], hazard: ArrayLike) -> Staleness | None:
+    """The estimates from k draws; None where there is none, or none of importance.
+
+    ``hazard`` is x, the changes expected since the last look before each draw.
+
+    >>> found = staleness([1.0] * 100, [True] * 10 + [False] * 90, [0.1] * 100)
+    >>> assert found is not None
+    >>> it = found.binary
+    >>> round(it.mean, 2), round(it.lower, 3), round(it.upper, 3), round(it.expected, 3)
+    (0.1, 0.055, 0.175, 0.095)
+    >>> round(found.harmonic.mean, 4)  # 0.1 · Ein(0.1)/(1 − e^{−0.1})
+    0.1025
+    """
+    mu, z = np.asarray(importance, np.float64), np.asarray(stale, np.float64)
+    x = np.maximum(np.asarray(hazard, np.float64), _LEAST)
+    if not mu.sum() > 0:
+        return None
+    expected = -np.expm1(-x)
+    counts = np.asarray(ein(x)) / expected
+    return Staleness(
+        _estimate(mu, z, np.ones(len(mu)), expected),
+        _estimate(mu, z, counts, counts * expected),
+        len(mu),
+    )
+
+
+def _estimate(mu: Floats, z: Floats, counts: Floats, expected: Floats) -> Estimate:
+    """The mean of z · counts, by importance."""
+    total = float(mu.sum())
+    y = z * counts
+    mean = float((mu * y).sum()) / total
+    foreseen = float((mu * expected).sum()) / total
+    # Where no draw is stale, those would count that were the likeliest to be.
+    weight = mu * y if mean > 0 else mu * expected
+    scale = float((weight * counts).sum() / weight.sum()) if weight.any() else 1.0
+    share = min(mean / scale, 1.0)
+    among = total**2 / float((mu**2).sum())
+    spread = float((mu**2 * (y - mean) ** 2).sum()) / total**2
+    if 0 < share < 1 and len(mu) > 1 and spread > 0:
+        spread *= len(mu) / (len(mu) - 1) / scale**2
+        among = min(among, share * (1 - share) / spread)
+    lower, upper = _wilson(share, among)
+    return Estimate(mean, scale * lower, scale * upper, foreseen)
+
+
+def _wilson(share: float, draws: float) -> tuple[float, float]:
+    """E. Wilson, "Probable inference …", JASA 1927."""
+    weight = _Z**2 / draws
+    middle = (share + weight / 2) / (1 + weight)
+    half = _Z / (1 + weight) * sqrt(share * (1 - share) / draws + weight / (4 * draws))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+# -- drawing -----------------------------------------------------------------
+#
+# Drawing captured pages at random: looks at them measure how fresh the copies are.
+
+_DAY_S: Final = 86_400.0
+#: Of a host that is away no more audits pile up than some, which would take the window's room.
+_OF_AWAY_HOST: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Draws from the pages of a watchlist into a window; ``host_ids`` are those of its codes."""
+
+    reader: aiosqlite.Connection
+    rng: Random
+
+    async def draw(
+        self,
+        pages: Watchlist,
+        window: Window,
+        host_ids: Sequence[int],
+        hazard: Floats,
+        now: float,
+    ) -> set[int]:
+        """Draw a captured page, each as likely as the next; its host, which is asked first for it.
+
+        ``hazard`` (n,) are the changes expected since the last look. What is in the window is drawn
+        as well: only a page in flight is passed over.
+        """
+        known = slice(len(hazard))
+        captured = np.flatnonzero(pages["captured"][known] & (pages["gone"][known] == 0))
+        if not len(captured):
+            return set()
+        row = int(captured[self.rng.randrange(len(captured))])
+        host_id = host_ids[int(pages["host"][row])]
+        if window.count(host_id) > _OF_AWAY_HOST:
+            return set()
+        due = await self._drawn(pages, window, host_id, row, now)
+        if due is None:
+            return set()
+        x = float(hazard[row])
+        audit = Audit(
+            float(pages["importance"][row]), float(pages["since"][row]) * _DAY_S, -expm1(-x), x
+        )
+        pages["taken"][row] = True
+        window.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))
+        return {due.host_id}
+
+    async def _drawn(
+        self, pages: Watchlist, window: Window, host_id: int, row: int, now: float
+    ) -> DueUrl | None:
+        """A page out of the window or the store; None while it is in flight."""
+        page_id = int(pages["page_id"][row])
+        if pages["taken"][row]:
+            return window.withdraw(host_id, page_id)
+        return next(iter(await columns.due_urls(self.reader, [page_id], now)), None)

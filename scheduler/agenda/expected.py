@@ -1,0 +1,223 @@
+"""What is expected of all pages that are kept fresh: how stale, how quick, how many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+
+from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.ranker import Beliefs
+from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.costs import ein
+from freshet.scheduler.policy import IndexPolicy, Policy, RatePolicy
+from freshet.scheduler.sources import Rows, SourceTable
+from freshet.storage.entries import RATE_CLASSES
+
+#: Looks that had to be taken, drawn at random or overdue, are worth more than this.
+_FORCED: Final = 1e100
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """The n pages of a watchlist at one moment, as copies of its columns."""
+
+    host: Rows
+    importance: Floats
+    since: Floats
+    captured: Bools
+    gone: Ints
+    not_before: Floats
+
+    @classmethod
+    def of(cls, pages: Watchlist) -> Census:
+        """The pages as they are now."""
+        columns: dict[str, Any] = {each.name: pages[each.name].copy() for each in fields(cls)}
+        return cls(**columns)
+
+    def __len__(self) -> int:
+        return len(self.host)
+
+    @property
+    def held(self) -> Bools:
+        """(n,), of which there is a copy, of a page that is still there."""
+        held: Bools = self.captured & (self.gone == 0)
+        return held
+
+    @property
+    def waiting(self) -> Bools:
+        """(n,), those that were found and have not been asked for."""
+        waiting: Bools = ~self.captured & (self.gone == 0) & np.isneginf(self.not_before)
+        return waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Sums over all pages; the names are those of :class:`~freshet.storage.records.Outlook`."""
+
+    watched: int
+    captured: int
+    waiting: int
+    gone: int
+    stale: float | None
+    harmonic: float | None
+    changing: tuple[int, ...]
+    clocked: float
+
+
+def forecast(pages: Census, beliefs: Beliefs) -> Forecast:
+    """What is expected of these pages; costs are means over the captured, by importance."""
+    held = pages.held
+    importance, hazard = pages.importance[held], beliefs.hazard[held]
+    return Forecast(
+        len(pages), int(held.sum()), int(pages.waiting.sum()), int((pages.gone > 0).sum()),
+        _mean(-np.expm1(-hazard), importance), _mean(np.asarray(ein(hazard)), importance),
+        _classes(beliefs.rate[held]), float(beliefs.clocked[held].mean()) if held.any() else 0.0,
+    )  # fmt: skip
+
+
+def sources(
+    pages: Census, beliefs: Beliefs, lane: Rows, per_day: Floats, now: float
+) -> tuple[SourceTable, Floats]:
+    """The captured and the waiting pages on their lanes, for :func:`~.demand.wanted`.
+
+    ``lane`` is that of each host, as far as known: pages of others are left out. Beside the table
+    there are the days that each has waited, nan for those that are captured.
+    """
+    held = pages.held
+    rows = np.flatnonzero((held | pages.waiting) & (pages.host < len(lane)))
+    table = SourceTable.of(
+        pages.importance[rows],
+        beliefs.rate[rows],
+        host=lane[pages.host[rows]],
+        host_capacity=per_day,
+    )
+    waited = np.maximum(now - pages.since[rows], 0.0)
+    return table, np.where(held[rows], np.nan, waited)
+
+
+def price(paid: Sequence[float]) -> float | None:
+    """The median of what looks were worth, but for those that had to be taken."""
+    free = [worth for worth in paid if worth < _FORCED]
+    return float(np.median(free)) if free else None
+
+
+def _mean(values: Floats, weight: Floats) -> float | None:
+    total = float(weight.sum())
+    return float((values * weight).sum()) / total if total > 0 else None
+
+
+def _classes(rate: Floats) -> tuple[int, ...]:
+    """How many rates lie in each class, the quickest first."""
+    quicker: Bools = rate[:, None] >= np.array(RATE_CLASSES)
+    counts = quicker.sum(axis=0)
+    return tuple(int(count) for count in np.diff(counts, prepend=0))
+
+
+# -- demand ------------------------------------------------------------------
+#
+# How many looks a day each page would get if hosts set no limits.
+#
+# An index policy looks at a page when its index W(τ) reaches the price λ, so once in the days T
+# for which W(T) = λ. The price is that at which all pages together use up the budget R,
+#
+#     Σ_w 1/T_w(λ) + Σ_new [ μ · (waited + 1 day) ≥ λ ] = R,
+#
+# where a new page, worth its importance times the days since it was found, wants one look within
+# a day if it is worth that. W is read off at ages a fifth apart and interpolated between them
+# (log-linear, to a per cent); of many pages every k-th stands for k. A rate policy says itself
+# what it would do.
+#
+#     μ   importance           weight
+#     W   index of the policy  importance · days  by age τ since the last look
+#     R   budget               looks a day        above 0
+
+#: Days since the last look at which indices are read off.
+_AGES: Final[Floats] = np.geomspace(1e-4, 1e4, 97)
+_SAMPLE: Final = 20_000
+_HALVINGS: Final = 40
+_MOMENT: Final = 1e-6
+
+
+def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) -> Floats:
+    """(H,), looks a day that the pages of each host would get without limits.
+
+    ``table`` (n,) holds them with their hosts, and a capacity for each host, which is not kept;
+    ``waited`` (n,) the days since those were found of which there is no copy yet, nan for others.
+
+    >>> from freshet.scheduler.policies.greedy_index import GreedyIndex
+    >>> table = SourceTable.of([1, 1, 2, 2], [1.0] * 4, host=[0, 0, 1, 1], host_capacity=[9, 9])
+    >>> low, high = wanted(GreedyIndex(), table, np.full(4, np.nan), 10.0)
+    >>> round(float(low + high), 3), bool(1.4 < high / low < 1.6)  # early W is μΔτ²/2
+    (10.0, True)
+    """
+    stride = -(-len(table) // _SAMPLE) or 1
+    rows = np.argsort(table.host, kind="stable")[::stride]
+    is_new = ~np.isnan(waited[rows])
+    known, new = rows[~is_new], rows[is_new]
+    hosts = len(table.host_capacity)
+    if isinstance(policy, RatePolicy):
+        fresh = np.full(len(new), min(1.0, budget / stride / max(len(new), 1)))
+        left = budget / stride - fresh.sum()
+        looks = _unlimited(policy, table.take(known), left) if left > 0 else np.zeros(len(known))
+    elif isinstance(policy, IndexPolicy):
+        worth = table.importance[new] * (waited[new] + 1.0)
+        looks, fresh = _at_one_price(policy, table.take(known), worth, budget / stride)
+    else:
+        return np.zeros(hosts)
+    host = np.concatenate([table.host[known], table.host[new]])
+    total = np.bincount(host, np.concatenate([looks, fresh]), minlength=hosts)
+    return np.asarray(stride * total, np.float64)
+
+
+def _unlimited(policy: RatePolicy, table: SourceTable, budget: float) -> Floats:
+    if not len(table):
+        return np.zeros(0)
+    alone = SourceTable.of(table.importance, table.change_rate)
+    return policy.rates(alone, budget).crawl_rate
+
+
+def _at_one_price(
+    policy: IndexPolicy, table: SourceTable, worth: Floats, budget: float
+) -> tuple[Floats, Floats]:
+    """Looks a day at known pages, and at new ones, which are worth so much within a day."""
+    indices = _indices(policy, table)
+    positive = np.concatenate([indices[indices > 0], worth[worth > 0]])
+    if not len(positive):
+        return np.zeros(len(table)), np.zeros(len(worth))
+    # At the higher price there is always room, at the lower one at last for too much.
+    low, high = np.log(positive.min()) - _MOMENT, np.log(positive.max()) + _MOMENT
+    for _ in range(_HALVINGS):
+        price = float(np.exp((low + high) / 2))
+        total = _looks(indices, price).sum() + (worth >= price).sum()
+        low, high = (np.log(price), high) if total > budget else (low, np.log(price))
+    looks, certain = _looks(indices, float(np.exp(high))), worth >= np.exp(high)
+    marginal = (worth >= np.exp(low)) & ~certain
+    room = max(0.0, budget - float(looks.sum() + certain.sum()))
+    share = min(1.0, room / max(int(marginal.sum()), 1))
+    return looks, certain + share * marginal
+
+
+def _indices(policy: IndexPolicy, table: SourceTable) -> Floats:
+    """(ages, n), what a look is worth at each age."""
+    found = np.empty((len(_AGES), len(table)))
+    for row, age in enumerate(_AGES.tolist()):
+        table.last_crawl[:] = -age
+        found[row] = policy.index(table, 0.0)
+    return np.maximum.accumulate(found, axis=0)
+
+
+def _looks(indices: Floats, price: float) -> Floats:
+    """(n,), 1/T where the index reaches the price at age T; 0 where it never does."""
+    below: Rows = (indices < price).sum(axis=0)
+    columns = np.arange(indices.shape[1])
+    last = len(_AGES) - 1
+    early, late = np.clip(below - 1, 0, last), np.minimum(below, last)
+    before, after = indices[early, columns], indices[late, columns]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.log(price / before) / np.log(after / before)
+    part = np.where(np.isfinite(part), np.clip(part, 0.0, 1.0), 1.0)
+    age = _AGES[early] * (_AGES[late] / _AGES[early]) ** part
+    return np.where(below > last, 0.0, 1.0 / age)

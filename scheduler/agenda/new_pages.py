@@ -1,0 +1,346 @@
+"""What looks of a daemon reveal: pages that were not known. Pure; days are Unix days.
+
+A look at a page reveals another one where it shows a link to it that was not there at the look
+before; what a first look reveals is revealed by what led there. Only the newest pages of each site
+are remembered by their URLs (:mod:`freshet.scheduler.discovery.precedents`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import aiosqlite
+import numpy as np
+from numpy.typing import NDArray
+
+from freshet.scheduler.agenda.history import RowsOf
+from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.arrays import Bools, Column, Floats, Ints
+from freshet.scheduler.discovery.precedents import Precedents, Revealing, Standing
+from freshet.scheduler.discovery.reveals import looked_before
+from freshet.scheduler.ephemeral.arrivals import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
+from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.sources import Rows
+from freshet.storage.queries import columns as columns_queries
+from freshet.storage.queries import link_columns
+from freshet.storage.records import Churn
+from freshet.storage.tables import links as links_tables
+
+# -- churning ----------------------------------------------------------------
+#
+# Which pages' links churn, and how fast new ones come: as looks show. Pure; days are Unix days.
+#
+# A *source* is a page that shows links to new pages again and again while old ones drop off: a
+# front page, a list of the newest, a feed. How fast items come there is learnt by
+# :mod:`scheduler.ephemeral.arrivals`; where nothing is left of what appeared there before, more
+# may have come and gone unseen. That a source is *churning* needs
+#
+#     occasions  looks at which something appeared, and something of before stayed     at least 4
+#     items      that appeared at all looks                                            at least 8
+#     dropped    of so many links that appeared one has dropped off at least           2
+#     largest    share of the items that came with one look at most                    1/2
+#     rate       items a day at least                                                  1
+#
+# A page that is rewritten shows much at once, an archive keeps what it has, a list that shows
+# other links at each look keeps none; and neighbours drawn from what is known are not new. All of
+# it fades with the half-life of the arrivals.
+#
+# Reference: ours; thresholds are guesses, of which a wrong one costs little: a churning page is
+# looked at at least as often as any other.
+
+_LEAST_OCCASIONS: Final = 4.0
+_LEAST_ITEMS: Final = 8.0
+_LEAST_DROPPED: Final = 0.5
+_LARGEST: Final = 0.5
+_LEAST_RATE: Final = 1.0
+#: What has faded a little since still counts.
+_ROUNDING: Final = 0.9
+#: Two looks at once are this long apart.
+_MOMENT_DAYS: Final = 1e-6
+
+_SOURCE: Final = np.dtype(
+    [
+        ("row", np.intp),
+        ("at", np.float64),
+        ("items", np.float64),
+        ("days", np.float64),
+        ("occasions", np.float64),
+        ("appeared", np.float64),
+        ("dropped", np.float64),
+        ("largest", np.float64),
+    ]
+)
+_EVIDENCE: Final = ("occasions", "appeared", "dropped", "largest")
+
+
+@dataclass(frozen=True, slots=True)
+class Appearing:
+    """m looks at which something appeared, in the order of time; every column has length m.
+
+    Attributes:
+        row: of the page.
+        at: day of the look.
+        began: day since when the page is looked at.
+        appeared, dropped, stayed: links; see :mod:`freshet.storage.tables.links`.
+    """
+
+    row: Rows
+    at: Floats
+    began: Floats
+    appeared: Ints
+    dropped: Ints
+    stayed: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What is known of k pages at which anything ever appeared; every column has length k.
+
+    Attributes:
+        row: of the page.
+        rate: Λ, new items a day.
+        churning: whether the page's links churn.
+    """
+
+    row: Rows
+    rate: Floats
+    churning: Bools
+
+
+class Churning:
+    """Learns of looks; rows as those of the pages.
+
+    *Law.* What it knows depends on the looks in their order, not on how they were divided into
+    calls.
+    """
+
+    def __init__(self) -> None:
+        self._place: dict[int, int] = {}
+        self._sources = Column[np.void](_SOURCE)
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def learn(self, looks: Appearing) -> None:
+        """Take in looks at which something appeared."""
+        columns = (getattr(looks, name).tolist() for name in Appearing.__slots__)
+        for row, at, began, appeared, dropped, stayed in zip(*columns, strict=True):
+            self._saw(row, at, began, (appeared, dropped, stayed))
+
+    def _saw(self, row: int, at: float, began: float, links: tuple[int, int, int]) -> None:
+        appeared, dropped, stayed = links
+        place = self._place.get(row)
+        is_first = place is None
+        if place is None:
+            place = self._place[row] = len(self._sources)
+            fresh = np.zeros(1, _SOURCE)
+            fresh["row"], fresh["at"] = row, began
+            self._sources.extend(fresh)
+        it = self._sources.rows[place : place + 1]
+        elapsed = max(at - float(it["at"][0]), _MOMENT_DAYS)
+        known = Arrivals(float(it["items"][0]), float(it["days"][0])).after(
+            appeared, elapsed, at_least=stayed == 0 and not is_first
+        )
+        kept = 0.5 ** (elapsed / HALF_LIFE_DAYS)
+        for name in _EVIDENCE:
+            it[name] *= kept
+        it["at"], it["items"], it["days"] = at, known.items, known.days
+        it["occasions"] += is_first or stayed > 0
+        it["appeared"] += appeared
+        it["dropped"] += dropped
+        it["largest"] = np.maximum(it["largest"], appeared)
+
+    def inherit(self, old: int, new: int) -> None:
+        """The page of one row stands at another one now; unless more is known of that already."""
+        place = self._place.get(old)
+        if place is not None and new not in self._place:
+            self._place[new] = self._place.pop(old)
+            self._sources.rows["row"][place] = new
+
+    def rates(self, since: Floats) -> Rates:
+        """What is known when pages were looked at last on the days ``since``, (n,)."""
+        it = self._sources.rows
+        quiet = np.maximum(since[it["row"]] - it["at"], 0.0)
+        kept = 0.5 ** (quiet / HALF_LIFE_DAYS)
+        rate = _rate(it["items"] * kept, it["days"] * kept, quiet)
+        return Rates(it["row"].copy(), rate, _churn(it, rate, kept))
+
+
+def rate_of_silent(watched: Floats) -> Floats:
+    """(n,), Λ of pages at which nothing has appeared in so many days."""
+    return _rate(np.zeros(len(watched)), np.zeros(len(watched)), np.maximum(watched, 0.0))
+
+
+def _rate(items: Floats, days: Floats, quiet: Floats) -> Floats:
+    # As Arrivals has it of a look that finds nothing after so many days.
+    more = -HALF_LIFE_DAYS / np.log(2) * np.expm1(-quiet * (np.log(2) / HALF_LIFE_DAYS))
+    rate: Floats = (PRIOR_ITEMS + items) / (PRIOR_DAYS + days + more)
+    return rate
+
+
+def _churn(it: NDArray[np.void], rate: Floats, kept: Floats) -> Bools:
+    appeared = it["appeared"]
+    found: Bools = it["occasions"] * kept >= _LEAST_OCCASIONS * _ROUNDING
+    found &= appeared * kept >= _LEAST_ITEMS * _ROUNDING
+    found &= it["dropped"] >= _LEAST_DROPPED * appeared
+    found &= it["largest"] <= _LARGEST * appeared
+    found &= rate >= _LEAST_RATE
+    return found
+
+
+_DAY_S: Final = 86_400.0
+
+
+class Discovering:
+    """Learns of all watched pages which of them reveal new ones, and whose links churn.
+
+    Attributes:
+        churning: which pages' links do.
+    """
+
+    def __init__(self) -> None:
+        self._precedents = Precedents()
+        self.churning = Churning()
+        # By the hashes of URLs: a half of the memory, and two of a million pages share one once in
+        # ten million runs.
+        self._row_of: dict[int, int] = {}
+        self._key_of: dict[int, int] = {}
+
+    def watch(self, rows: Rows, site: Rows, urls: Sequence[str], found_at: Floats) -> None:
+        """Pages are found, in the order of their rows."""
+        for row, code, url, at in zip(
+            rows.tolist(), site.tolist(), urls, found_at.tolist(), strict=True
+        ):
+            key = hash(url)
+            self._row_of[key], self._key_of[row] = row, key
+            displaced = self._precedents.admit(row, code, at)
+            if displaced is not None:
+                self._row_of.pop(self._key_of.pop(displaced), None)
+
+    def looked(
+        self,
+        by: int,
+        before: float | None,
+        at: float,
+        urls: Iterable[str],
+        found_at: NDArray[np.generic],
+    ) -> None:
+        """A look at the page of row ``by`` shows links to these URLs.
+
+        ``before`` is when it was looked at before, None for the first time; ``found_at`` (n,) when
+        each page was found.
+        """
+        for url in urls:
+            row = self._row_of.get(hash(url))
+            if row is not None and row != by:
+                self.shown(by, before, at, row, float(found_at[row]))
+
+    def shown(self, by: int, before: float | None, at: float, row: int, found_at: float) -> None:
+        """A look shows a link to the page of a row; ``before`` is when it was looked at before."""
+        if before is None:
+            if found_at == at:
+                for each in self._precedents.revealers(by):
+                    self._precedents.reveal(row, each)
+        elif found_at > before:
+            self._precedents.reveal(row, by)
+
+    def churned(self, pages: Watchlist, seen: Sequence[tuple[int, float, Churn]]) -> list[int]:
+        """Looks at pages (ids), on these days, at which something appeared; the rows."""
+        known = [(row, at, it) for page, at, it in seen if (row := pages.row(page)) is not None]
+        self.churning.learn(
+            Appearing(
+                np.array([row for row, _, _ in known], np.intp),
+                np.array([at for _, at, _ in known], np.float64),
+                np.array([pages["found_at"][row] for row, _, _ in known], np.float64),
+                np.array([it.appeared for _, _, it in known], np.int64),
+                np.array([it.dropped for _, _, it in known], np.int64),
+                np.array([it.stayed for _, _, it in known], np.int64),
+            )
+        )
+        return [row for row, _, _ in known]
+
+    @property
+    def newest(self) -> list[int]:
+        """The rows of the pages that are remembered as new, in the order of their coming."""
+        return sorted(self._key_of)
+
+    def inherit(self, old: int, new: int) -> None:
+        """The page of one row stands at another one now."""
+        self._precedents.move(old, new)
+        self.churning.inherit(old, new)
+
+    def revealing(self, pages: Watchlist, now: float) -> Revealing:
+        """What a look at each page is expected to reveal on this day."""
+        names = ("host", "importance", "found_at", "since", "captured")
+        columns: Any = [pages[name] for name in names]
+        return self._precedents.value(Standing(*columns), now)
+
+
+# -- recalling ---------------------------------------------------------------
+#
+# What the looks of former runs revealed, from the store.
+
+#: Pages that are asked for at once.
+_AT_ONCE: Final = 10_000
+
+
+async def recall(
+    reader: aiosqlite.Connection, discovering: Discovering, pages: Watchlist, looks: Looks
+) -> None:
+    """Learn which of these pages revealed new ones, by all looks at them."""
+    newest = np.array(discovering.newest, np.intp)
+    moved = await columns_queries.moves(reader)
+    found_at: Any = pages["found_at"]
+    discovering.churning.learn(await appearing(reader, pages.rows, found_at))
+    order = np.argsort(looks.at, kind="stable")
+    shown = order[~looks.gone[order]]
+    for first in range(0, len(newest), _AT_ONCE):
+        ids = pages["page_id"][newest[first : first + _AT_ONCE]].tolist()
+        found = await link_columns.leading_to(reader, ids)
+        by, is_watched = pages.rows(columns_queries.where_now(found.source, moved))
+        row, _ = pages.rows(found.target[is_watched])
+        at = found.seen_at[is_watched] / _DAY_S
+        before = looked_before(looks.row[order], looks.at[order], by, at)
+        # A page that was never more than gone was not looked at before.
+        ever = looked_before(looks.row[shown], looks.at[shown], by, at)
+        before[np.isneginf(ever)] = -np.inf
+        _tell(discovering, pages, Sighted(by, row, at, before))
+
+
+async def appearing(reader: aiosqlite.Connection, rows_of: RowsOf, found_at: Floats) -> Appearing:
+    """What the store has of churn, of pages that are found on the days ``found_at`` (n,).
+
+    Those that have moved are the pages where they stand now.
+    """
+    stored, moved = await links_tables.load(reader), await columns_queries.moves(reader)
+    row, known = rows_of(columns_queries.where_now(stored.page_id, moved))
+    return Appearing(
+        row, stored.at[known] / _DAY_S, found_at[row], stored.appeared[known],
+        stored.dropped[known], stored.stayed[known],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sighted:
+    """m looks at the pages of rows ``by`` that first showed a link to those of ``row``.
+
+    Days; ``before`` is that of the look before, -inf where there was none.
+    """
+
+    by: Rows
+    row: Rows
+    at: Floats
+    before: Floats
+
+
+def _tell(discovering: Discovering, pages: Watchlist, it: Sighted) -> None:
+    found_at = pages["found_at"][it.row].astype(np.float64, copy=False)
+    is_first = np.isneginf(it.before)
+    tells = np.where(is_first, found_at == it.at, found_at > it.before) & (it.by != it.row)
+    for k in np.flatnonzero(tells)[np.argsort(it.at[tells], kind="stable")].tolist():
+        before = None if is_first[k] else float(it.before[k])
+        discovering.shown(
+            int(it.by[k]), before, float(it.at[k]), int(it.row[k]), float(found_at[k])
+        )

@@ -1,0 +1,321 @@
+"""The pages that are kept fresh, and which of them may be asked for now. Pure; days are Unix days.
+
+A page is *captured* once there is a copy. Until then it is worth its importance times the days
+since it was found, which is what the index of the harmonic and the binary cost come to for a page
+that has certainly changed since, times the probability that it exists. Else dead links would eat a
+small budget, and where pages come and go, those that have waited long what is there still. Of a
+host of whose URLs c were captured and g were gone when they were first asked for that is p = (c +
+1)/(c + g + 1), and likewise (c + 2p)/(c + g + 2) in an area of it, times e^{−δa}: a is how long
+ago the page was found, δ the rate at which the host's captured pages go; a page of g counts by as
+much as it could have been expected to be there. A sitemap names pages and tells when they changed:
+one that was never read is worth ten pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freshet.scheduler.arrays import Bools, Column, Floats, Ints
+from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.site_clock import AREAS
+from freshet.scheduler.sources import Rows
+from freshet.storage.records import Visit
+from freshet.storage.words import AliasKind, Kind
+
+_DAY_S: Final = 86_400.0
+#: A page that is refused, skipped or leads elsewhere is asked for again after so many days.
+_ELSEWHERE_DAYS: Final = 30.0
+#: One that leads elsewhere for good, at least and at most.
+_LEAST_ALIAS_DAYS: Final = 1.0
+_MOST_ALIAS_DAYS: Final = 365.0
+_TURNED_DAYS: Final = 1.0
+#: The first wait after the tries of a page have failed, and how it grows.
+_FAILED_DAYS: Final = 1 / 24
+_FAILED_FACTOR: Final = 4.0
+#: How often they failed is forgotten at a start; no page waits longer for that.
+_FAILED_MOST_DAYS: Final = 1.0
+#: Each time in a row that a page is gone, a look at it is worth so much less; and one at a URL that
+#: has never been there, which is most often a dead link.
+_GONE_FACTOR: Final = 0.1
+_NEVER_THERE_FACTOR: Final = 0.01
+_MOST_TIMES: Final = 30
+#: Kinds that say nothing of where a URL leads.
+_SILENT: Final = (Kind.FAILED, Kind.REFUSED)
+_MOMENT_DAYS: Final = 1e-6
+_SITEMAP: Final = 10.0
+#: What is known of a host weighs as much in each of its areas as so many pages there.
+_OF_THE_HOST: Final = 2.0
+#: Days that pages are taken to have lived on a host before one went.
+_LIVED_DAYS: Final = 30.0
+#: What a day of an overdue page is worth: more than all else.
+_OVERDUE: Final = 1e200
+
+_ROW: Final = np.dtype(
+    [
+        ("page_id", np.int64),
+        ("host", np.intp),
+        ("area", np.intp),
+        ("found_at", np.float64),
+        ("importance", np.float64),
+        ("since", np.float64),
+        ("asked", np.float64),
+        ("captured", np.bool_),
+        ("away", np.bool_),
+        ("gone", np.int16),
+        ("failures", np.int16),
+        ("not_before", np.float64),
+        ("least", np.float64),
+        ("most", np.float64),
+        ("taken", np.bool_),
+        ("sitemap", np.bool_),
+        ("half_life", np.float64),
+    ]
+)
+
+
+class Watchlist:
+    """Columns that grow, by name: ``watchlist["host"]`` is (n,), to be written into by its owner.
+
+    ``host`` and ``area`` are integer codes; ``since`` is when the copy was last known to be right,
+    or the page found, ``asked`` when it was last asked for; from one look to the next there are at
+    least ``least`` days, and if it can be at most ``most``; ``gone`` and ``failures`` count in a
+    row;
+    ``taken`` pages are being asked for, and nothing is asked for again before ``not_before``. An
+    ``away`` page leads to another one: there is no copy of it. Where it does so for good it is
+    asked again after ``recheck_days``, and then each time when it has done so for as long again.
+    ``half_life`` says whether it is an ephemeral source, as
+    :class:`~freshet.scheduler.agenda.pages.Terms` has it.
+    """
+
+    def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:
+        self._recheck_days = min(max(recheck_days, _LEAST_ALIAS_DAYS), _MOST_ALIAS_DAYS)
+        self._table = Column[np.void](_ROW)
+        self._row_of: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __getitem__(self, name: str) -> NDArray[np.generic]:
+        return self._rows[name]
+
+    @property
+    def _rows(self) -> NDArray[np.void]:
+        return self._table.rows
+
+    def row(self, page_id: int) -> int | None:
+        """The row of a page, if it is watched."""
+        return self._row_of.get(page_id)
+
+    def add(self, page_id: NDArray[np.int64], **columns: NDArray[np.generic]) -> Rows:
+        """Append pages that are not watched yet; the rows, (m,)."""
+        rows = np.arange(len(self), len(self) + len(page_id))
+        self._table.append(len(page_id))
+        added = self._rows[len(self) - len(page_id) :]
+        added["page_id"] = page_id
+        for name, values in columns.items():
+            added[name] = values
+        self._row_of.update(zip(page_id.tolist(), rows.tolist(), strict=True))
+        return rows
+
+    def as_added(self) -> tuple[Rows, Rows, Floats, Floats]:
+        """Host, area, importance and day of discovery, (n,) each, as a refresher takes them."""
+        rows = self._rows
+        return (
+            rows["host"].copy(), rows["area"].copy(), rows["importance"].copy(),
+            rows["found_at"].copy(),
+        )  # fmt: skip
+
+    def recall_gone(self, looks: Looks) -> None:
+        """Count how often in a row each page was gone in the end, by its looks of former runs."""
+        there = ~looks.gone
+        last_there = np.full(len(self), -1)
+        last_there[looks.row[there]] = np.flatnonzero(there)
+        since = looks.gone & (np.arange(len(looks)) > last_there[looks.row])
+        times = np.bincount(looks.row[since], minlength=len(self))
+        gone = self._rows["gone"] > 0
+        self._rows["gone"][gone] = np.clip(times[gone], 1, _MOST_TIMES)
+
+    def may_be_asked(self, now: float) -> Bools:
+        """(n,), whether a page is neither being asked for nor to be left alone."""
+        may: Bools = ~self._rows["taken"]
+        rows = self._rows
+        may &= rows["not_before"] <= now
+        may &= (rows["since"] + rows["least"] <= now) | ~rows["captured"]
+        return may
+
+    def weighted(
+        self, worth: Floats, now: float, turn: float = 0.0, new_page: float = 1.0
+    ) -> Floats:
+        """(n,), what a look is worth: ``worth`` (n,) where captured, less where gone.
+
+        A page that was never captured counts as if it had waited ``turn`` days more, times
+        ``new_page``.
+        """
+        rows = self._rows
+        # What was found this moment is worth more than nothing.
+        waited = np.maximum(now - rows["since"], _MOMENT_DAYS) + turn
+        waited *= new_page * self.existing(now)
+        waited[rows["sitemap"]] *= _SITEMAP
+        found: Floats = np.where(rows["captured"], worth, rows["importance"] * waited)
+        gone = rows["gone"] > 0
+        factor = np.where(rows["captured"][gone], _GONE_FACTOR, _NEVER_THERE_FACTOR)
+        found[gone] *= factor ** rows["gone"][gone]
+        overdue = rows["captured"] & (rows["since"] + rows["most"] <= now)
+        found[overdue] = _OVERDUE * (now - rows["since"][overdue])
+        return found
+
+    def existing(self, now: float) -> Floats:
+        """(n,), the probability that a page exists, if it was not asked for yet."""
+        rows = self._rows
+        captured, host = rows["captured"].astype(np.float64), rows["host"]
+        dying = self._dying()[host]
+        age = np.maximum(np.where(rows["gone"] > 0, rows["since"], now) - rows["found_at"], 0.0)
+        living = np.exp(-dying * age)
+        dead = np.where((captured == 0) & (rows["gone"] > 0), living, 0.0)
+        on_host = _share(captured, dead, host, 1.0, 1.0)
+        found: Floats = living * _share(
+            captured, dead, host * AREAS + rows["area"], _OF_THE_HOST, on_host
+        )
+        return found
+
+    def _dying(self) -> Floats:
+        """(H,), the rate at which pages of each host go, a day."""
+        rows = self._rows
+        captured = rows["captured"]
+        host, hosts = rows["host"][captured], int(rows["host"].max(initial=-1)) + 1
+        gone = np.bincount(host, rows["gone"][captured] > 0, minlength=hosts)
+        lived = np.maximum(rows["since"] - rows["found_at"], 0.0)[captured]
+        days = np.bincount(host, lived, minlength=hosts)
+        found: Floats = gone / (days + _LIVED_DAYS)
+        return found
+
+    def reweigh(self, rows: Rows, importance: Floats, half_life: Floats) -> None:
+        """These pages weigh so much from now on, and are sources or not, (m,) each."""
+        self._rows["importance"][rows], self._rows["half_life"][rows] = importance, half_life
+
+    def rows(self, page_id: Ints) -> tuple[Rows, Bools]:
+        """The rows of those of these pages, (m,), that are watched, and which they are."""
+        found = np.array([self._row_of.get(each, -1) for each in page_id.tolist()], np.intp)
+        known: Bools = found >= 0
+        return found[known], known
+
+    def elsewhere_until(self, asked: Floats, since: Floats, permanent: Bools) -> Floats:
+        """(m,), when pages that lead elsewhere are asked again, by when they were, (m,) each."""
+        as_long = np.clip(asked - since, self._recheck_days, _MOST_ALIAS_DAYS)
+        until: Floats = asked + np.where(permanent, as_long, _ELSEWHERE_DAYS)
+        return until
+
+    def failed_until(self, asked: Floats, since: Floats) -> Floats:
+        """(m,), when pages that failed in a former run are tried again: as long again, or a day."""
+        until: Floats = asked + np.clip(asked - since, _FAILED_DAYS, _FAILED_MOST_DAYS)
+        return until
+
+    def led_to(self, row: int, since: float, at: float) -> None:
+        """Another page leads here for good, the copy of which was right at ``since``.
+
+        Where this one has led away itself that may be over: it is asked, once a day at most.
+        """
+        page = self._rows[row : row + 1]
+        if page["away"] and page["asked"] < at - _TURNED_DAYS:
+            page["not_before"] = -inf
+        elif not page["captured"]:
+            # If there was nothing here, there is now.
+            page["since"], page["gone"] = np.minimum(page["since"], since), 0
+
+    def drop(self, rows: Rows) -> None:
+        """Never ask for these again, unless they are admitted anew."""
+        self._rows["not_before"][rows] = inf
+
+    def admit_again(self, page_ids: Iterable[int]) -> None:
+        """What was dropped of these may be asked for again."""
+        rows = [row for page_id in page_ids if (row := self.row(page_id)) is not None]
+        dropped = np.array(rows, np.intp)
+        dropped = dropped[np.isinf(self._rows["not_before"][dropped])]
+        self._rows["not_before"][dropped] = -inf
+
+    def settle(self, row: int, visit: Visit) -> None:
+        """Take in what a visit of this page says of when it may be asked for again."""
+        found, page = visit.observation, self._rows[row : row + 1]
+        at = found.at / _DAY_S
+        page["taken"], page["asked"] = False, at
+        if page["away"] and found.kind not in _SILENT:
+            page["away"], page["captured"] = False, visit.due.digests is not None
+        match found.kind:
+            case Kind.NEW | Kind.CHANGED | Kind.UNCHANGED:
+                page["captured"], page["since"] = True, at
+                page["gone"] = page["failures"] = 0
+                page["not_before"] = -inf
+            case Kind.GONE:
+                page["gone"] = np.minimum(page["gone"] + 1, _MOST_TIMES)
+                page["since"], page["failures"] = at, 0
+            case Kind.FAILED:
+                # A host that is down is no fault of the page that asked it.
+                if visit.charged or visit.retry_at is None:
+                    page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
+                page["not_before"] = self._tried_again(visit, int(page["failures"][0]))
+            case Kind.REDIRECTED if visit.retry_at is not None:
+                # Another spelling of the same URL: that is asked for instead, a few times at most.
+                page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
+                page["not_before"] = visit.retry_at / _DAY_S
+            case _:
+                alias = visit.alias
+                page["failures"] = 0
+                if alias is not None:
+                    page["away"], page["captured"] = True, False
+                for_good = np.array([alias is not None and alias.kind is AliasKind.PERMANENT])
+                page["not_before"] = self.elsewhere_until(np.array([at]), page["since"], for_good)
+
+    @staticmethod
+    def _tried_again(visit: Visit, failures: int) -> float:
+        if visit.retry_at is not None:
+            return visit.retry_at / _DAY_S
+        wait = min(_FAILED_DAYS * _FAILED_FACTOR ** (failures - 1), _ELSEWHERE_DAYS)
+        return visit.observation.at / _DAY_S + wait
+
+
+def _share(
+    captured: Floats, dead: Floats, group: Rows, prior: float, expected: Floats | float
+) -> Floats:
+    """(n,), the share of the pages of its group that were there, with so many more as expected."""
+    groups = int(group.max(initial=-1)) + 1
+    there = np.bincount(group, captured, minlength=groups)[group]
+    tried = there + np.bincount(group, dead, minlength=groups)[group]
+    found: Floats = (there + prior * expected) / (tried + prior)
+    return found
+
+
+# -- terms -------------------------------------------------------------------
+#
+# On which terms pages are kept fresh.
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for m pages; every column has length m.
+
+    Attributes:
+        area: the part of its site that a page is in, a small integer.
+        importance: μ.
+        never: True for those that are not asked for at all.
+        least_days: days from one look to the next at least.
+        most_days: days after which a look comes before all that are not overdue; inf: none.
+        half_life_days: in which what appears at an ephemeral source loses half of its worth; inf:
+            it is one with the usual half-life, 0: it is none, nan: that is to be found out.
+    """
+
+    area: Rows
+    importance: Floats
+    never: Bools
+    least_days: Floats
+    most_days: Floats
+    half_life_days: Floats
+
+
+#: The terms of pages, by their ids, their URLs and the origins of their hosts.
+TermsOf: TypeAlias = Callable[[Ints, Sequence[str], Sequence[str]], Terms]

@@ -1,0 +1,210 @@
+"""The pages that may be asked for next, a few of each host."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from freshet.scheduler.arrays import Floats, Ints, compiled
+from freshet.scheduler.sources import Rows
+from freshet.storage.records import DueUrl
+from freshet.storage.words import Reason
+
+#: Of the pages taken last it is remembered what they were worth.
+_REMEMBERED: Final = 200
+
+
+class Window:
+    """Due pages by host, each host's worthiest first.
+
+    Attributes:
+        paid: what the pages taken last were worth.
+    """
+
+    def __init__(self) -> None:
+        self.paid: deque[float] = deque(maxlen=_REMEMBERED)
+        self._hosts: dict[int, list[tuple[float, DueUrl]]] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __contains__(self, host_id: int) -> bool:
+        return host_id in self._hosts
+
+    def counts(self) -> Iterator[tuple[int, int]]:
+        """The hosts, and how many pages each has here."""
+        return ((host_id, len(pages)) for host_id, pages in self._hosts.items())
+
+    def count(self, host_id: int) -> int:
+        """How many pages a host has here."""
+        return len(self._hosts.get(host_id, ()))
+
+    def add(self, worth: float, due: DueUrl) -> None:
+        """Put a page in its host's row, behind those that are worth as much."""
+        row = self._hosts.setdefault(due.host_id, [])
+        place = next((i for i, (other, _) in enumerate(row) if other < worth), len(row))
+        row.insert(place, (worth, due))
+        self._size += 1
+
+    def revalue(self, worth: Callable[[DueUrl], float]) -> None:
+        """Put each host's pages in the order of what they are worth by now."""
+        for host_id, row in self._hosts.items():
+            valued = [(worth(due), due) for _, due in row]
+            self._hosts[host_id] = sorted(valued, key=lambda page: -page[0])
+
+    def best(self, ready: Collection[int], *, favoured: bool | None = None) -> DueUrl | None:
+        """Take the worthiest page of the hosts that are ready.
+
+        ``favoured`` says whether pages that are due for discovery come before all others, or after.
+        """
+        candidates = [host_id for host_id in self._hosts if host_id in ready]
+        if not candidates:
+            return None
+        if favoured is None:
+            host_id, place = max(candidates, key=lambda each: self._hosts[each][0][0]), 0
+        else:
+            places = ((each, n) for each in candidates for n in range(len(self._hosts[each])))
+            host_id, place = max(places, key=lambda at: self._favour(*at, favoured=favoured))
+        self.paid.append(self._hosts[host_id][place][0])
+        return self._take(host_id, place)
+
+    def _favour(self, host_id: int, place: int, *, favoured: bool) -> tuple[bool, float]:
+        worth, due = self._hosts[host_id][place]
+        fits = due.reason is Reason.AUDIT or (due.reason is Reason.DISCOVERY) == favoured
+        return fits, worth
+
+    def worthiest(self) -> DueUrl | None:
+        """The page that comes next if its host is ready."""
+        first = max(self._hosts.values(), key=lambda row: row[0][0], default=None)
+        return None if first is None else first[0][1]
+
+    def withdraw(self, host_id: int, page_id: int) -> DueUrl | None:
+        """Take a page back, if it is here."""
+        row = self._hosts.get(host_id, [])
+        place = next((i for i, (_, due) in enumerate(row) if due.page_id == page_id), None)
+        return None if place is None else self._take(host_id, place)
+
+    def clear(self, host_id: int) -> list[DueUrl]:
+        """Take back all pages of a host that were not drawn at random."""
+        row = self._hosts.pop(host_id, [])
+        kept = [each for each in row if each[1].audit]
+        if kept:
+            self._hosts[host_id] = kept
+        self._size -= len(row) - len(kept)
+        return [due for _, due in row if not due.audit]
+
+    def _take(self, host_id: int, place: int) -> DueUrl:
+        _, due = self._hosts[host_id].pop(place)
+        if not self._hosts[host_id]:
+            del self._hosts[host_id]
+        self._size -= 1
+        return due
+
+
+# -- choosing ----------------------------------------------------------------
+#
+# Which pages come into the window: the worthiest, a few of each host.
+
+
+def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:
+    """At most ``room`` rows of the largest ``worth`` (n,) above 0, the worthiest first.
+
+    Of host h, a code in ``host`` (n,), come at most ``free[h]``, which is 0, 1 or 2. Equal ones go
+    by the lowest row. One pass over all rows, and a sort of two a host.
+    """
+    first, second = _two_of_each(worth, host, len(free))
+    rows = np.concatenate([first[free > 0], second[free > 1]])
+    rows = rows[rows >= 0]
+    order = np.lexsort((rows, -worth[rows]))
+    return rows[order[:room]]
+
+
+@compiled
+def _two_of_each(worth: Floats, host: Rows, hosts: int) -> tuple[Rows, Rows]:
+    """The two worthiest rows of each host; -1 where there is none above 0."""
+    first, second = np.full(hosts, -1, np.intp), np.full(hosts, -1, np.intp)
+    for row in range(len(worth)):
+        if worth[row] > 0:
+            h = host[row]
+            if first[h] < 0 or worth[row] > worth[first[h]]:
+                first[h], second[h] = row, first[h]
+            elif second[h] < 0 or worth[row] > worth[second[h]]:
+                second[h] = row
+    return first, second
+
+
+# -- sharing -----------------------------------------------------------------
+#
+# How looks are shared between finding pages and keeping them fresh.
+#
+# The worthiest look comes next, so that the shares are an outcome. Where the user sets a floor or
+# a ceiling, two accounts see to it: each look pays the share in, each look for discovery takes one
+# out.
+
+#: Looks by which an account may run ahead: what was not found for a week is not made up for.
+_MOST: Final = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class NewPages:
+    """What new pages are worth, and the share of the looks that may go to finding them.
+
+    Attributes:
+        worth: what a page costs that is missing, in copies that are stale.
+        least, most: shares of the looks, 0 to 1.
+        come: whether there can be others than those that are known.
+    """
+
+    worth: float = 1.0
+    least: float = 0.0
+    most: float = 1.0
+    come: bool = True
+
+    @property
+    def revealed(self) -> float:
+        """What a page costs that is not known yet."""
+        return self.worth if self.come else 0.0
+
+
+class Sharing:
+    """Keeps the accounts, and counts.
+
+    Attributes:
+        found, revealed: looks for discovery: at pages never captured, and at those that may reveal
+            some.
+        refreshed: all others.
+    """
+
+    def __init__(self, terms: NewPages) -> None:
+        self.terms = terms
+        self.found = self.revealed = self.refreshed = 0
+        self._below_most = self._above_least = 0.0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a floor or a ceiling."""
+        return self.terms.least > 0 or self.terms.most < 1
+
+    @property
+    def favoured(self) -> bool | None:
+        """Whether a look for discovery comes next, or one that is not; None: either."""
+        if self._below_most < 0:
+            return False
+        return True if self._above_least > 0 else None
+
+    def took(self, *, discovers: bool, captured: bool) -> None:
+        """A look was taken."""
+        self.found += discovers and not captured
+        self.revealed += discovers and captured
+        self.refreshed += not discovers
+        self._below_most = self._paid(self._below_most, self.terms.most, discovers)
+        self._above_least = self._paid(self._above_least, self.terms.least, discovers)
+
+    @staticmethod
+    def _paid(account: float, share: float, discovers: bool) -> float:
+        return min(max(account + share - discovers, -_MOST), _MOST)

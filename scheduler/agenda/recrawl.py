@@ -1,0 +1,429 @@
+"""The agenda of a daemon: what is worth most now, over all pages, found and known.
+
+Invariant: a page is in the window or in flight at most once, and what it learns comes from what
+has committed. Consequence: after a crash the same observations lead to the same order.
+
+*The window.* Pages come from one look over all that are watched, the worthiest first, at most two
+of a host, and are read from the store; :meth:`RecrawlAgenda.next` takes the worthiest whose host
+is ready. Where the budget would pay for a look but no host in the window is ready, the window is
+widened: so capacity that hosts refuse goes to the next best pages, and nobody's robots.txt is
+asked for before there is a use for it.
+
+*The appraisal.* Learning from what has come and looking over all pages is one piece of work on
+arrays. Where pages are many it is done in a thread, while fetching goes on from the window; until
+it is through, nothing else touches the pages, and what comes meanwhile waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from math import inf
+from random import Random
+from typing import Final
+
+import aiosqlite
+import numpy as np
+
+from freshet.scheduler.agenda import moved_pages
+from freshet.scheduler.agenda.audit import Drawing
+from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.agenda.history import Unlearnt
+from freshet.scheduler.agenda.new_pages import Discovering, recall
+from freshet.scheduler.agenda.pages import TermsOf, Watchlist
+from freshet.scheduler.agenda.queue import NewPages, Sharing, Window
+from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.valuation import Appraisal, Inquiry, appraise
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.sources import Rows
+from freshet.storage.entries import Host
+from freshet.storage.queries import columns
+from freshet.storage.queries.columns import WatchedPages
+from freshet.storage.records import Acknowledged, Churn, DueUrl, Supply, Visit
+from freshet.storage.tables import hosts as hosts_tables
+from freshet.storage.words import Reason
+
+# -- supplying ---------------------------------------------------------------
+#
+# Bringing chosen pages from the store into the window.
+
+
+async def bring(
+    reader: aiosqlite.Connection,
+    pages: Watchlist,
+    window: Window,
+    rows: Rows,
+    found: Appraisal,
+    now: float,
+) -> set[int]:
+    """Put the pages of these rows into the window, as they were valued; their hosts.
+
+    What may not be fetched any more is watched no longer.
+    """
+    page_ids = pages["page_id"][rows].tolist()
+    pages["taken"][rows] = True
+    by_page = {due.page_id: due for due in await columns.due_urls(reader, page_ids, now)}
+    hosts = set()
+    for row, page_id in zip(rows.tolist(), page_ids, strict=True):
+        due = by_page.get(page_id)
+        if due is None:
+            pages.drop(np.array([row]))
+            continue
+        reason = Reason.DISCOVERY if found.discovers[row] else Reason.REFRESH
+        due = replace(due, attempt=int(pages["failures"][row]), reason=reason)
+        window.add(float(found.worth[row]), due)
+        hosts.add(due.host_id)
+    return hosts
+
+
+log = logging.getLogger(__name__)
+
+_DAY_S: Final = 86_400.0
+#: Pages of a host in the window.
+_OF_A_HOST: Final = 2
+_LEAST: Final = 4
+_MOST: Final = 4_096
+#: One page in so many stands in the window, so that the order in it is that of now.
+_SHARE: Final = 200
+#: Pages read from the store at once.
+_READ: Final = 500
+#: Seconds after which it is looked again where nothing could be asked for: half of the time for
+#: which a request must last, but at least and at most so many.
+_LOOK_AGAIN_S: Final = 60.0
+_LOOK_AGAIN_MOST_S: Final = 900.0
+
+
+class RecrawlAgenda:
+    """An :class:`~freshet.storage.records.Agenda` that never ends.
+
+    Where it works in threads (``many`` pages or more), ``wake`` is called when one has ended.
+    ``away`` says which hosts cannot be asked for long: their pages take no room in the window.
+    """
+
+    def __init__(
+        self,
+        reader: aiosqlite.Connection,
+        refresher: Refresher,
+        terms_of: TermsOf,
+        rng: Random,
+        *,
+        recheck_days: float = 30.0,
+        many: float = inf,
+    ) -> None:
+        self._reader = reader
+        self._refresher = refresher
+        self._terms_of = terms_of
+        self._recheck_days = recheck_days
+        self.pages = Watchlist(recheck_days)
+        self._discovering = Discovering()
+        self.sharing = Sharing(NewPages())
+        self.exchange, self.costs = Exchange(), np.ones(0)
+        self.budget = inf
+        #: New pages thought to be there unknown, and those a day, as of the last look over all.
+        self.unknown_pages = self.new_per_day = 0.0
+        self._host_codes: dict[int, int] = {}
+        self._host_ids: list[int] = []
+        self._origins: dict[int, str] = {}
+        self._new_hosts: list[Host] = []
+        self._window = Window()
+        self._wanted = _LEAST
+        self._settled: list[Visit] = []
+        self._churned: list[tuple[int, float, Churn]] = []
+        self._found: list[int] = []
+        self._withdrawn: list[int] = []
+        self._unlearnt = Unlearnt(reader, self.pages)
+        self._drawing = Drawing(reader, rng)
+        self.audit_share = 0.0
+        self._audits_due = 0.0
+        self._sources: Rows = np.zeros(0, np.intp)
+        self._looked_at = 0.0
+        self._room = 0
+        self._wants_look = True
+        self._many = many
+        self._work: asyncio.Future[Appraisal] | None = None
+        self.wake: Callable[[], None] = lambda: None
+        self.away: Callable[[float], Collection[int]] = lambda _now: ()
+
+    async def forget(self, refresher: Refresher) -> None:
+        """Begin anew with another refresher; nothing may be in flight."""
+        await self.rest()
+        self._refresher = refresher
+        self.pages, self._discovering = Watchlist(self._recheck_days), Discovering()
+        self._host_codes, self._host_ids, self._origins = {}, [], {}
+        # Hosts get other codes, and pages other rows.
+        self.costs, self._sources = np.ones(0), np.zeros(0, np.intp)
+        self._window, self._settled, self._found = Window(), [], []
+        self._withdrawn, self._churned = [], []
+        self._unlearnt = Unlearnt(self._reader, self.pages)
+        self._wants_look = True
+
+    async def at_rest(self) -> None:
+        """Return when what is learnt may be read: nothing learns until the caller awaits."""
+        while self._work is not None and not self._work.done():
+            await asyncio.wait([self._work])
+
+    async def rest(self) -> None:
+        """As :meth:`at_rest`, and take no further notice of what a thread has chosen."""
+        await self.at_rest()
+        work, self._work = self._work, None
+        if work is not None:
+            work.result()
+            self._wants_look = True
+
+    async def open(self) -> None:
+        """Take in all pages of the store, unless they are known."""
+        if len(self.pages):
+            return
+        await self._watch(await columns.pages(self._reader))
+        looks = await self._learn_all()
+        self.pages.recall_gone(looks)
+        await recall(self._reader, self._discovering, self.pages, looks)
+
+    async def relearn(self, refresher: Refresher) -> None:
+        """Let another refresher learn of the same pages from the store, as they are judged now."""
+        await self.rest()
+        self._refresher = refresher
+        refresher.add(*self.pages.as_added())
+        await self._learn_all()
+
+    async def _learn_all(self) -> Looks:
+        """Learn from all looks and claims of the store; the looks."""
+        past = await self._unlearnt.all()
+        if len(past.looks) > self._many:
+            log.info("learning from %s looks", f"{len(past.looks):,}")
+            await asyncio.to_thread(past.teach, self._refresher)
+        else:
+            past.teach(self._refresher)
+        return past.looks
+
+    async def reweigh(self, page_ids: Sequence[int] | None = None) -> None:
+        """Let all pages, or those of these ids, weigh what the terms say of them now."""
+        found = await columns.pages(self._reader, page_ids)
+        rows, known = self.pages.rows(found.page_id)
+        found = found.take(known)
+        origins = [self._origins[host_id] for host_id in found.host_id.tolist()]
+        terms = self._terms_of(found.page_id, found.url, origins)
+        self.pages.reweigh(rows, terms.importance, terms.half_life_days)
+        self._refresher.reweigh(rows, terms.importance)
+
+    async def inherit(self, page_ids: Collection[int]) -> None:
+        """These pages prove to have stood at other URLs before: take over what was learnt there."""
+        learners = (self._refresher, self._discovering)
+        await moved_pages.inherit(self._reader, self.pages, learners, page_ids)
+
+    def next(self, ready: Collection[int], now: float) -> DueUrl | None:
+        """Take the worthiest page of the hosts that are ready."""
+        due = self._window.best(ready, favoured=self.sharing.favoured)
+        if due is None:
+            self._widen()
+            return None
+        self.sharing.took(
+            discovers=due.reason is Reason.DISCOVERY, captured=due.digests is not None
+        )
+        self._wanted = max(_LEAST, self._wanted - 1)
+        self._audits_due += self.audit_share
+        return due
+
+    def _widen(self) -> None:
+        if self._wanted < _MOST and len(self._window) >= self._wanted:
+            self._wanted = min(_MOST, 2 * self._wanted)
+            self._wants_look = True
+
+    def waiting(self, host_id: int) -> bool:
+        """Whether a page of this host is in the window."""
+        return host_id in self._window
+
+    def done(self, acknowledged: Acknowledged) -> None:
+        """Note what has committed; it is learnt with the next look."""
+        if isinstance(acknowledged.entry, Visit):
+            self._settled.append(acknowledged.entry)
+            if acknowledged.churn is not None:
+                it = acknowledged.entry.observation
+                self._churned.append((it.page_id, it.at / _DAY_S, acknowledged.churn))
+        self._found.extend(acknowledged.pages)
+        self._unlearnt.claimed(acknowledged.claims)
+        for _, page_ids in acknowledged.withdrawn:
+            self._withdrawn.extend(page_ids)
+
+    @property
+    def hungry(self) -> bool:
+        """Whether there is news, or a look to be taken."""
+        if self._work is not None:
+            return self._work.done()
+        news = self._settled or self._found or self._withdrawn
+        return bool(news or self._wants_look)
+
+    def wakes_at(self) -> float:
+        """When it is looked again: pages change for ever."""
+        wait = min(max(_LOOK_AGAIN_S, _DAY_S / self.budget / 2), _LOOK_AGAIN_MOST_S)
+        return self._looked_at + wait
+
+    async def replenish(self, now: float) -> Supply:
+        """Learn what has come, and fill the window where it runs low."""
+        if self._work is not None:
+            if not self._work.done():
+                return Supply((), ())
+            found, self._work = self._work.result(), None
+            return Supply((), tuple(await self._fill(found, now)))
+        await self._take_in()
+        if now >= self.wakes_at() or len(self._window) * 2 < self._wanted:
+            self._wants_look = True
+        supplied = await self._look(now) if self._wants_look else set()
+        new_hosts, self._new_hosts = self._new_hosts, []
+        return Supply(tuple(new_hosts), tuple(supplied))
+
+    async def _take_in(self) -> None:
+        """Take in what has come since."""
+        found, self._found = self._found, []
+        if found:
+            new = [page_id for page_id in found if self.pages.row(page_id) is None]
+            self.pages.admit_again(found)
+            await self._watch(await columns.pages(self._reader, new))
+        withdrawn, self._withdrawn = self._withdrawn, []
+        # Those in the window go on their way.
+        rows = [row for page_id in withdrawn if (row := self.pages.row(page_id)) is not None]
+        self.pages.drop(np.array(rows, np.intp))
+        settled, self._settled = self._settled, []
+        for visit in settled:
+            row = self.pages.row(visit.due.page_id)
+            if row is None:
+                continue
+            has_come = moved_pages.has_come(self.pages, visit)
+            if has_come:
+                self._unlearnt.news().teach(self._refresher)
+                await self.inherit([visit.due.page_id])
+            if visit.targets is not None:
+                is_known = has_come or visit.due.digests is not None
+                self._discovering.looked(
+                    row, float(self.pages["since"][row]) if is_known else None,
+                    visit.observation.at / _DAY_S, visit.targets.urls, self.pages["found_at"],
+                )  # fmt: skip
+            self.pages.settle(row, visit)
+            self._unlearnt.seen(row, visit.observation)
+        churned, self._churned = self._churned, []
+        self._make_way(self._discovering.churned(self.pages, churned))
+        await moved_pages.follow(self._reader, self.pages, settled)
+        await self._unlearnt.meet_sources()
+
+    def _make_way(self, rows: Sequence[int]) -> None:
+        """Something appeared at these pages; of an ephemeral source it comes before what waits."""
+        for row in rows:
+            if row in self._sources:
+                self._wants_look = True
+                back = self._window.clear(self._host_ids[self.pages["host"][row]])
+                ids = np.array([due.page_id for due in back], np.int64)
+                self.pages["taken"][self.pages.rows(ids)[0]] = False
+
+    # -- what people want to know ------------------------------------------------
+
+    @property
+    def host_ids(self) -> Sequence[int]:
+        """The hosts, by the codes that pages and refresher know them by."""
+        return tuple(self._host_ids)
+
+    @property
+    def paid(self) -> Sequence[float]:
+        """What the pages asked for last were worth."""
+        return tuple(self._window.paid)
+
+    @property
+    def queued(self) -> int:
+        """Pages that may be asked for next, as soon as their hosts are ready."""
+        return len(self._window)
+
+    def upcoming(self) -> DueUrl | None:
+        """The page that comes next if its host is ready."""
+        return self._window.worthiest()
+
+    # -- learning ----------------------------------------------------------------
+
+    async def _watch(self, found: WatchedPages) -> None:
+        """Append pages, with what the store knows of them."""
+        if not len(found):
+            return
+        unknown = set(found.host_id.tolist()) - self._host_codes.keys()
+        for host in await hosts_tables.load(self._reader, sorted(unknown)):
+            self._host_codes[host.host_id] = len(self._host_codes)
+            self._host_ids.append(host.host_id)
+            self._origins[host.host_id] = host.origin
+            self._new_hosts.append(host)
+        host_ids = found.host_id.tolist()
+        codes = np.array([self._host_codes[host_id] for host_id in host_ids], np.intp)
+        origins = [self._origins[host_id] for host_id in host_ids]
+        terms = self._terms_of(found.page_id, found.url, origins)
+        if terms.never.any():
+            await self._watch(found.take(~terms.never))
+            return
+        rows = self.pages.add(
+            found.page_id, host=codes, importance=terms.importance,
+            least=terms.least_days, most=terms.most_days,
+            since=found.since / _DAY_S, asked=found.asked / _DAY_S, captured=found.captured,
+            away=found.alias, gone=found.gone.astype(np.int16), area=terms.area,
+            found_at=found.found_at / _DAY_S, not_before=self._not_before(found),
+            sitemap=found.sitemap, half_life=terms.half_life_days,
+        )  # fmt: skip
+        self._refresher.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
+        self._discovering.watch(rows, codes, found.url, found.found_at / _DAY_S)
+
+    def _not_before(self, found: WatchedPages) -> Floats:
+        asked, since = found.asked / _DAY_S, found.since / _DAY_S
+        until = self.pages.elsewhere_until(asked, since, found.permanent)
+        failed = self.pages.failed_until(asked, since)
+        return np.where(found.elsewhere, until, np.where(found.failed, failed, -np.inf))
+
+    # -- the window --------------------------------------------------------------
+
+    async def _look(self, now: float) -> set[int]:
+        """Look over all pages; the hosts of those that came into the window."""
+        self._looked_at, self._wants_look = now, False
+        self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
+        asked = self._inquiry(now)
+        to_value = (self.pages, self._refresher, self._discovering, asked)
+        if len(self.pages) < self._many:
+            return await self._fill(appraise(*to_value), now)
+        loop = asyncio.get_running_loop()
+        self._work = loop.run_in_executor(None, appraise, *to_value)
+        self._work.add_done_callback(lambda _: self.wake())
+        return set()
+
+    def _inquiry(self, now: float) -> Inquiry:
+        counts, away = list(self._window.counts()), self.away(now)
+        free = np.full(len(self._host_codes), _OF_A_HOST)
+        for host_id, count in counts:
+            free[self._host_codes[host_id]] -= count
+        taken = sum(count for host_id, count in counts if host_id not in away)
+        self._room = max(0, self._wanted - taken)
+        drawing = self._audits_due >= 1
+        return Inquiry(
+            now / _DAY_S, self._unlearnt.news(), free, self._room, drawing,
+            self.sharing.terms.worth, self.sharing.terms.revealed, self.sharing.favoured,
+            self.budget, self.exchange,
+            np.append(self.costs, np.ones(len(self._host_codes) - len(self.costs))),
+        )  # fmt: skip
+
+    async def _fill(self, found: Appraisal, now: float) -> set[int]:
+        """Bring the chosen pages into the window, and those in it into their order."""
+        self.unknown_pages, self.new_per_day = found.unknown, found.per_day
+        self._sources = found.sources
+        self._window.revalue(lambda due: self._now_worth(due, found.worth))
+        supplied: set[int] = set()
+        for first in range(0, len(found.chosen), _READ):
+            rows = found.chosen[first : first + _READ]
+            supplied |= await bring(self._reader, self.pages, self._window, rows, found, now)
+        if len(found.chosen) < self._room:
+            # There is no more to be had: look again when some of it is used up.
+            self._wanted = max(_LEAST, len(self._window))
+        while len(found.hazard) and self._audits_due >= 1:
+            self._audits_due -= 1
+            supplied |= await self._drawing.draw(
+                self.pages, self._window, self._host_ids, found.hazard, now
+            )
+        return supplied
+
+    def _now_worth(self, due: DueUrl, worth: Floats) -> float:
+        row = self.pages.row(due.page_id)
+        # What was found since a thread began is not in its answer.
+        return inf if due.audit or row is None or row >= len(worth) else float(worth[row])

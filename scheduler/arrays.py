@@ -1,0 +1,312 @@
+"""Checks of numbers that come from outside: one clear error, nothing clipped.
+
+Every message names the argument, the first row that is wrong (counted from 0) with its
+value, and what is accepted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+#: Rows that are looked at together: what is read stays in the processor's cache.
+_CHUNK = 1 << 15
+
+
+def non_negative(name: str, values: ArrayLike, length: int | None = None) -> Floats:
+    """``values`` as one column of finite numbers of at least 0; not copied if it is one already.
+
+    Raises:
+        ValueError: if it is not one-dimensional, not of ``length``, not numbers, or has a
+            row that is NaN, negative or infinite.
+    """
+    column = _column(name, values, length)
+    # The bits of a finite number of at least 0, read as an integer, are below those of
+    # infinity; a sign, an infinity or a NaN lifts them above. One comparison instead of three.
+    _each_row(name, column, _is_finite_and_non_negative, "a finite number of at least 0")
+    return column
+
+
+def positive(name: str, values: ArrayLike, length: int | None = None) -> Floats:
+    """``values`` as one column of numbers above 0; ``inf`` is accepted, as "no limit".
+
+    Raises:
+        ValueError: as for :func:`non_negative`.
+    """
+    column = _column(name, values, length)
+    _each_row(name, column, lambda chunk: chunk > 0, "a number above 0")
+    return column
+
+
+def share(name: str, values: ArrayLike, length: int | None = None) -> Floats:
+    """``values`` as one column of numbers from 0 to 1.
+
+    Raises:
+        ValueError: as for :func:`non_negative`.
+    """
+    column = _column(name, values, length)
+    _each_row(name, column, lambda chunk: (chunk >= 0) & (chunk <= 1), "a number from 0 to 1")
+    return column
+
+
+def finite(name: str, values: ArrayLike, length: int | None = None) -> Floats:
+    """``values`` as one column of finite numbers, negative ones included.
+
+    Raises:
+        ValueError: as for :func:`non_negative`.
+    """
+    column = _column(name, values, length)
+    _each_row(name, column, np.isfinite, "a finite number")
+    return column
+
+
+def counts(name: str, values: ArrayLike, length: int | None = None) -> Ints:
+    """``values`` as one column of whole numbers of at least 0.
+
+    Raises:
+        ValueError: as for :func:`non_negative`.
+    """
+    column = non_negative(name, values, length)
+    _each_row(name, column, lambda chunk: chunk == np.floor(chunk), "a whole number")
+    return column.astype(np.int64)
+
+
+def flags(name: str, values: ArrayLike, length: int) -> Bools:
+    """``values`` as one column of truth values.
+
+    Raises:
+        ValueError: if it is not one-dimensional, not of ``length``, or not bool.
+    """
+    array = np.asarray(values)
+    if array.dtype != np.bool_ and array.size:
+        raise ValueError(f"{name}: has dtype {array.dtype}; accepted are truth values (bool)")
+    _shaped(name, array, length)
+    return array.astype(np.bool_, copy=False)
+
+
+def codes(name: str, values: ArrayLike, length: int, below: int | None = None) -> NDArray[np.intp]:
+    """``values`` as one column of integer codes from 0, all less than ``below``.
+
+    Raises:
+        ValueError: if it is not one-dimensional, not of ``length``, not integers, or has a
+            row out of range.
+    """
+    array = np.asarray(values)
+    if not np.issubdtype(array.dtype, np.integer) and array.size:
+        raise ValueError(f"{name}: has dtype {array.dtype}; accepted are integer codes from 0")
+    _shaped(name, array, length)
+    column = array.astype(np.intp, copy=False)
+    if not column.size:
+        return column
+    if column.min() < 0 or (below is not None and column.max() >= below):
+        good = (column >= 0) & (True if below is None else column < below)
+        limit = "" if below is None else f" to {below - 1}"
+        _refuse(name, column, int(np.argmin(good)), f"an integer code from 0{limit}")
+    return column
+
+
+def budget(name: str, value: float) -> float:
+    """A number of crawls per day, above 0 and finite.
+
+    Raises:
+        ValueError: if it is anything else.
+    """
+    if isinstance(value, bool) or not math.isfinite(value) or value <= 0:
+        raise ValueError(f"{name}: is {value!r}; accepted is a finite number above 0")
+    return float(value)
+
+
+def amount(name: str, value: float) -> float:
+    """One finite number of at least 0.
+
+    Raises:
+        ValueError: if it is anything else.
+    """
+    if isinstance(value, bool) or not math.isfinite(value) or value < 0:
+        raise ValueError(f"{name}: is {value!r}; accepted is a finite number of at least 0")
+    return float(value)
+
+
+def one_of(name: str, value: str, accepted: Sequence[str]) -> str:
+    """A word out of those ``accepted``.
+
+    Raises:
+        ValueError: if it is another.
+    """
+    if value not in accepted:
+        raise ValueError(f"{name}: is {value!r}; accepted are {', '.join(accepted)}")
+    return value
+
+
+def _column(name: str, values: ArrayLike, length: int | None) -> Floats:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: holds something that is no number ({error})") from error
+    _shaped(name, array, length)
+    return np.ascontiguousarray(array)
+
+
+def _shaped(name: str, array: NDArray[np.generic], length: int | None) -> None:
+    if array.ndim != 1:
+        raise ValueError(f"{name}: has {array.ndim} dimensions; accepted is one column")
+    if length is not None and len(array) != length:
+        raise ValueError(f"{name}: has {len(array)} rows; accepted are {length}, one a source")
+
+
+def _is_finite_and_non_negative(chunk: Floats) -> Bools:
+    # Minus zero is zero: it alone fails the comparison of bits without being wrong.
+    bits_of_infinity = np.uint64(0x7FF0_0000_0000_0000)
+    good: Bools = chunk.view(np.uint64) < bits_of_infinity
+    return good if good.all() else good | (chunk == 0)
+
+
+def _each_row(name: str, column: Floats, is_good: Callable[[Floats], Bools], accepted: str) -> None:
+    for start in range(0, len(column), _CHUNK):
+        good = is_good(column[start : start + _CHUNK])
+        if not good.all():
+            _refuse(name, column, start + int(np.argmin(good)), accepted)
+
+
+def _refuse(name: str, column: NDArray[np.generic], row: int, accepted: str) -> None:
+    raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")
+
+
+# -- columns -----------------------------------------------------------------
+#
+# A column of rows that come and never go.
+
+T = TypeVar("T", bound=np.generic)
+
+_FIRST = 16
+
+
+class Column(Generic[T]):
+    """An array of n rows, to which more are appended at a cost that does not grow with n.
+
+    >>> column = Column[np.float64](np.float64)
+    >>> column.extend([1.0, 2.0])
+    >>> column.rows[0] = 3.0
+    >>> column.rows.tolist()
+    [3.0, 2.0]
+    """
+
+    __slots__ = ("_n", "_room")
+
+    def __init__(self, dtype: DTypeLike, *, width: int | None = None) -> None:
+        """``width`` numbers a row; None: one."""
+        shape = (_FIRST,) if width is None else (_FIRST, width)
+        self._room: NDArray[T] = np.zeros(shape, dtype)
+        self._n = 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def rows(self) -> NDArray[T]:
+        """(n,) or (n, width), to be written into; a view that later rows are not in."""
+        return self._room[: self._n]
+
+    def extend(self, values: ArrayLike) -> None:
+        """Append rows with these values."""
+        added = np.asarray(values, self._room.dtype)
+        self.append(len(added))
+        self._room[self._n - len(added) : self._n] = added
+
+    def append(self, count: int) -> None:
+        """Append rows of zeros."""
+        self._n += count
+        if self._n > len(self._room):
+            room = np.zeros(
+                (max(self._n, 2 * len(self._room)), *self._room.shape[1:]), self._room.dtype
+            )
+            room[: len(self._room)] = self._room
+            self._room = room
+
+
+def rows_among(
+    ascending: NDArray[np.integer], wanted: NDArray[np.integer]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where those of ``wanted``, (m,), stand that are among these numbers, and which they are.
+
+    >>> rows, known = rows_among(np.array([2, 5, 9]), np.array([9, 4, 2]))
+    >>> rows.tolist(), known.tolist()
+    ([2, 0], [True, False, True])
+    """
+    place = np.searchsorted(ascending, wanted)
+    known = place < len(ascending)
+    known[known] = ascending[place[known]] == wanted[known]
+    return place[known], known
+
+
+# -- compiling ---------------------------------------------------------------
+#
+# Loops compiled to machine code by numba.
+#
+# Its import takes half a second, and a loop that is not on disk yet some more. Where the same is
+# at hand in numpy, one solve of a million sources saves a fiftieth of that: a single plan never
+# earns it back, so there the number of rows decides, alone: it does not depend on what was
+# imported before, so neither do the last digits of a result. What goes look by look, as the
+# learning of a daemon does, has no form in numpy and is compiled wherever it is used.
+
+P = ParamSpec("P")
+Compiled = TypeVar("Compiled")
+
+#: Rows from which a compiled loop is asked for where numpy does the same.
+WORTHWHILE_ROWS = 500_000
+
+
+def worthwhile(rows: int) -> bool:
+    """Whether so many rows are to go through a compiled loop."""
+    return rows >= WORTHWHILE_ROWS
+
+
+def compiled(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
+    """``loop`` as machine code for one core, compiled when it is first called.
+
+    The code is kept on disk, beside the module or in the user's cache directory; where neither
+    can be written, the next process compiles again. It is made anew when the file of the function
+    changes, not when that of one it calls does: ``scripts/setup`` sees to that.
+
+    It must be a function of a module, written in what numba knows of Python, and calls none but
+    such as are compiled. It holds no lock while it runs. It divides as numpy does (1/0 is inf),
+    and its sums may be regrouped, so that the processor adds several terms at once: their last
+    digits depend on it, and a sum that corrects its own rounding must not be compiled with this.
+    """
+    code: Callable[P, Compiled] = _machine_code(loop, from_python=True)
+    return code
+
+
+def part(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
+    """As :func:`compiled`, for what none but compiled loops call: compiled in half the time."""
+    code: Callable[P, Compiled] = _machine_code(loop, from_python=False)
+    return code
+
+
+@cache
+def _machine_code(loop: Callable[P, Compiled], *, from_python: bool) -> Callable[P, Compiled]:
+    import numba  # noqa: PLC0415 - slow to import
+
+    options: dict[str, Any] = {
+        "nogil": True, "error_model": "numpy", "fastmath": {"reassoc"},
+        "no_cpython_wrapper": not from_python, "no_cfunc_wrapper": True,
+    }  # fmt: skip
+
+    def made(*, cache: bool) -> Callable[P, Compiled]:
+        code: Callable[P, Compiled] = numba.njit(cache=cache, **options)(loop)
+        return code
+
+    try:
+        return made(cache=True)
+    except RuntimeError:
+        # Numba found no directory that it can write to.
+        return made(cache=False)

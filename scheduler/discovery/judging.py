@@ -1,0 +1,61 @@
+"""What algorithms would have found: each chooses by the past, and is judged by what came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import nan
+
+from freshet.scheduler.arrays import Bools, Ints
+from freshet.scheduler.discovery.covers import Outcome, Past, outcome
+from freshet.scheduler.discovery.reveals import Reveals
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An algorithm's outcomes, one for each recrawl of each site (section 3.6.6)."""
+
+    outcomes: Sequence[Outcome]
+
+    @property
+    def coverage(self) -> float:
+        """New pages revealed of all new pages, over all sites and times; NaN if none was new."""
+        new = sum(each.new for each in self.outcomes)
+        return sum(each.found for each in self.outcomes) / new if new else nan
+
+    @property
+    def depth(self) -> float:
+        """The mean size of a cover; NaN without any."""
+        sizes = [each.size for each in self.outcomes]
+        return sum(sizes) / len(sizes) if sizes else nan
+
+    @property
+    def overhead(self) -> float:
+        """All looks for all pages that they revealed; infinite where they revealed none."""
+        return Outcome(
+            sum(each.size for each in self.outcomes), sum(each.found for each in self.outcomes), 0
+        ).overhead
+
+
+def judged(
+    recrawls: Sequence[Reveals],
+    choose: Callable[[Past, Reveals], Ints],
+    alive: Sequence[Bools] | None = None,
+    first: int = 1,
+) -> Record:
+    """Let an algorithm choose before each recrawl from ``first`` on, and see what came.
+
+    ``choose`` is given the past, and the recrawl itself, which only a bound may look at. ``alive``
+    are the old pages that were there when a step began, for each recrawl; without it, all. Steps
+    in which nothing was new are left out: no cover can be judged by them.
+    """
+    outcomes = []
+    for number in range(first, len(recrawls)):
+        now = recrawls[number]
+        if not now.new:
+            continue
+        past = Past(now.old, float(number), list(map(float, range(number))), recrawls[:number])
+        if alive is not None:
+            past = past.of_living(alive[number])
+        outcomes.append(outcome(now, choose(past, now)))
+    return Record(outcomes)

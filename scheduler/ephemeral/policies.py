@@ -1,0 +1,457 @@
+"""Policies over periods: who is crawled at each multiple of T, and what that earns.
+
+Every period a policy names a priority for each source; the largest that the budget pays for are
+crawled (:mod:`scheduler.ephemeral.policies`). A crawl earns the utility that has gathered, and
+the source begins anew. Unless ``since_crawl`` says otherwise, all sources begin as if they had been
+crawled one period before the first.
+
+Deterministic: the utility of a period is its mean, u. Stochastic: it is what ``arriving`` says
+(:mod:`scheduler.ephemeral.sources`); a policy sees the state of the sources that are observed
+and the expected state of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import lambertw
+
+from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.ephemeral.observed_index import IndexCurve
+from freshet.scheduler.ephemeral.sources import EphemeralSources
+
+# -- affordable --------------------------------------------------------------
+#
+# Whom to crawl in a period: the largest indices that a budget pays for, Σ C_i v_i ≤ M.
+#
+# In decreasing order of the index, equal ones by row; a source that the rest of the budget does
+# not pay for is passed over. Where all cost the same, these are the ⌊M/C⌋ largest. Not all are
+# sorted: O(n) and the sorting of those that come into question.
+
+Rows: TypeAlias = NDArray[np.intp]
+
+#: Rounding of a sum of costs is no overspending, as a share of the budget.
+_ROUNDING = 1e-12
+#: Of how many rows one is sampled, and how small a sample suggests nothing.
+_STRIDE = 64
+_SAMPLE = 64
+#: So many rows are sorted in less time than they are divided.
+_SORTED = 2_048
+
+
+def affordable(index: Floats, cost: Floats, budget: float) -> Rows:
+    """The rows to crawl, in increasing order.
+
+    ``index`` (n,) is per unit of ``cost`` (n,), and the budget M of the same unit, at least 0.
+
+    >>> affordable(np.array([1.0, 4.0, 3.0, 2.0]), np.array([1.0, 2.0, 2.0, 1.0]), 3).tolist()
+    [1, 3]
+    """
+    limit = budget * (1 + _ROUNDING)
+    if not len(cost) or limit < cost.min():
+        return np.empty(0, dtype=np.intp)
+    if cost[0] == cost.min() == cost.max():
+        return _in_order(largest(index, int(limit / cost[0])), len(index))
+    return _in_order(_of_unequal_cost(index, cost, limit), len(index))
+
+
+def _in_order(rows: Rows, n: int) -> Rows:
+    if len(rows) * _STRIDE < n:
+        return np.sort(rows)
+    chosen = np.zeros(n, np.bool_)
+    chosen[rows] = True
+    return np.flatnonzero(chosen)
+
+
+def largest(index: Floats, count: int) -> Rows:
+    """The rows of the ``count`` largest, in no order; of equal ones the first.
+
+    >>> sorted(largest(np.array([5.0, 7.0, 5.0, 5.0]), 2).tolist())
+    [0, 1]
+    """
+    if count >= len(index):
+        return np.arange(len(index))
+    if count < 1:
+        return np.empty(0, dtype=np.intp)
+    rows = _likely(index, count)
+    if rows is not None:
+        return rows[largest(index[rows], count)]
+    least = np.partition(index, len(index) - count)[len(index) - count]
+    above = np.flatnonzero(index > least)
+    equal = np.flatnonzero(index == least)
+    return np.concatenate([above, equal[: count - len(above)]])
+
+
+def _likely(index: Floats, count: int) -> Rows | None:
+    """All rows above a level that a sample suggests, if those are few and enough."""
+    sample = index[::_STRIDE]
+    expected = count / _STRIDE
+    rank = len(sample) - int(expected + 4 * expected**0.5 + 8)
+    if len(sample) < _SAMPLE or rank < len(sample) // 4:
+        return None
+    rows = np.flatnonzero(index >= np.partition(sample, rank)[rank])
+    return rows if count <= len(rows) < len(index) else None
+
+
+def _of_unequal_cost(index: Floats, cost: Floats, limit: float) -> Rows:
+    # A sample suggests which are paid for whatever the order, and where the budget ends.
+    high, low = _levels(index, cost, limit)
+    taken, left = [], limit
+    for among in (index > high, (index <= high) & (index > low), index <= low):
+        rows = np.flatnonzero(among & (cost <= left))
+        paid, left = _in_turn(rows, index[rows], cost[rows], left)
+        taken.append(paid)
+    return np.concatenate(taken)
+
+
+def _levels(index: Floats, cost: Floats, limit: float) -> tuple[float, float]:
+    """Indices somewhat above and below the one at which the budget is spent, likely."""
+    order = np.argsort(-index[::_STRIDE])
+    spent = np.cumsum(cost[::_STRIDE][order]) * _STRIDE
+    expected = int(np.searchsorted(spent, limit))
+    margin = int(4 * expected**0.5 + 8)
+    first, last = expected - margin, expected + margin
+    sample = index[::_STRIDE][order]
+    return (
+        float(sample[first]) if first >= 0 else np.inf,
+        float(sample[last]) if last < len(sample) else -np.inf,
+    )
+
+
+def _in_turn(rows: Rows, index: Floats, cost: Floats, left: float) -> tuple[Rows, float]:
+    """Those of ``rows`` that are paid for, largest index first, and what is left over.
+
+    What is paid for as a whole need not be sorted: else the half with the larger indices comes
+    first, then the other one. ``index`` and ``cost`` are those of the rows.
+    """
+    spent = float(cost.sum())
+    if spent <= left:
+        return rows, left - spent
+    middle = np.partition(index, len(rows) // 2)[len(rows) // 2]
+    is_first = index > middle
+    if len(rows) <= _SORTED or not is_first.any():
+        return _one_by_one(rows, index, cost, left)
+    first, left = _in_turn(rows[is_first], index[is_first], cost[is_first], left)
+    second = ~is_first & (cost <= left)
+    more, left = _in_turn(rows[second], index[second], cost[second], left)
+    return np.concatenate([first, more]), left
+
+
+def _one_by_one(rows: Rows, index: Floats, cost: Floats, left: float) -> tuple[Rows, float]:
+    order = np.lexsort((rows, -index))
+    rows, cost = rows[order], cost[order]
+    taken: list[Rows] = []
+    while True:
+        paid = cost <= left
+        rows, cost = rows[paid], cost[paid]
+        if not rows.size:
+            return np.concatenate([*taken, rows]), left
+        spent = np.cumsum(cost)
+        # What fits alone fits as the first, though its sum be rounded.
+        count = max(1, int(np.searchsorted(spent, left, side="right")))
+        taken.append(rows[:count])
+        left -= float(spent[count - 1])
+        rows, cost = rows[count:], cost[count:]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a policy knows when it decides; all (n,) but ``elapsed``.
+
+    Attributes:
+        elapsed: periods before this one.
+        since_crawl: periods since each source's crawl, at least 1.
+        crawls: how often each was crawled.
+        state: its utility where it is observed, else the one expected since its crawl.
+        expected: the utility expected since its crawl.
+    """
+
+    elapsed: int
+    since_crawl: Floats
+    crawls: Floats
+    state: Floats
+    expected: Floats
+
+
+class PeriodPolicy(Protocol):
+    """Says which sources come first."""
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), the larger the sooner, per unit of cost."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What t periods brought after the warm-up.
+
+    Attributes:
+        reward: (t,), utility that was crawled.
+        crawled: (t, n), who was crawled.
+        states: (t, n), the utility before the crawls.
+        spent: (t,), cost.
+    """
+
+    reward: Floats
+    crawled: Bools
+    states: Floats
+    spent: Floats
+
+    @property
+    def mean(self) -> float:
+        """Utility per period."""
+        return float(self.reward.mean())
+
+    @property
+    def shares(self) -> Floats:
+        """(n,), the share of the periods in which each source was crawled."""
+        shares: Floats = self.crawled.mean(axis=0)
+        return shares
+
+
+def run(
+    sources: EphemeralSources,
+    policy: PeriodPolicy,
+    budget: float,
+    periods: int,
+    *,
+    warm_up: int = 0,
+    arriving: Floats | None = None,
+    observed: Bools | bool = True,
+    since_crawl: Floats | None = None,
+) -> Outcome:
+    """The outcome of ``periods`` periods after ``warm_up`` others.
+
+    ``arriving`` is (warm_up + periods, n), what new items are worth at the end of each period;
+    None: their mean. ``observed``, (n,) or one for all, says whose state the policy sees.
+    ``since_crawl``, (n,), at least 1: how long ago each source was crawled in the first period.
+
+    Raises:
+        ValueError: if the budget is not above 0, there is no period, or ``arriving`` has
+            another shape.
+    """
+    arrays.budget("budget", budget)
+    total = warm_up + periods
+    if periods < 1 or warm_up < 0:
+        raise ValueError(f"periods: are {periods} after {warm_up}; accepted is at least 1 after 0")
+    coming = np.broadcast_to(sources.fresh, (total, len(sources))) if arriving is None else arriving
+    if coming.shape != (total, len(sources)):
+        raise ValueError(
+            f"arriving: has shape {coming.shape}; accepted is {(total, len(sources))}, "
+            "a row a period"
+        )
+    known = np.broadcast_to(np.asarray(observed), len(sources))
+    outcome = Outcome(
+        np.empty(total), np.zeros(coming.shape, np.bool_), np.empty(coming.shape), np.empty(total)
+    )
+    start = np.zeros(len(sources)) if since_crawl is None else since_crawl - 1
+    _fill(outcome, sources, policy, budget, coming, known, start)
+    return Outcome(
+        outcome.reward[warm_up:],
+        outcome.crawled[warm_up:],
+        outcome.states[warm_up:],
+        outcome.spent[warm_up:],
+    )
+
+
+def _fill(
+    outcome: Outcome,
+    sources: EphemeralSources,
+    policy: PeriodPolicy,
+    budget: float,
+    coming: Floats,
+    observed: Bools,
+    start: Floats,
+) -> None:
+    retention, fresh = sources.retention, sources.fresh
+    state, ages, crawls = sources.utility_after(start), start.copy(), np.zeros(len(sources))
+    expected = state.copy()
+    for t, arrived in enumerate(coming):
+        state = retention * state + arrived
+        expected = retention * expected + fresh
+        ages += 1
+        known = np.where(observed, state, expected)
+        seen = Seen(t, ages.copy(), crawls.copy(), known, expected.copy())
+        rows = affordable(policy.priority(seen), sources.cost, budget)
+        outcome.states[t] = state
+        outcome.reward[t] = state[rows].sum()
+        outcome.crawled[t, rows] = True
+        outcome.spent[t] = sources.cost[rows].sum()
+        crawls[rows] += 1
+        for column in (state, expected, ages):
+            column[rows] = 0.0
+
+
+# -- index policies ----------------------------------------------------------
+#
+# The Whittle index as a policy over periods: states unknown, known, and known of some.
+
+
+@dataclass(frozen=True, slots=True)
+class WhittleByAge:
+    """The index of the state expected since the crawl, exact; nothing is observed."""
+
+    sources: EphemeralSources
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), the index."""
+        return self.sources.index(seen.since_crawl)
+
+
+@dataclass(frozen=True, slots=True)
+class WhittleByState:
+    """The deterministic index at the state: the one observed, or the one expected.
+
+    With random utilities that are observed it is a heuristic; the papers use it.
+    """
+
+    sources: EphemeralSources
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), the index."""
+        return self.sources.index_at(seen.state)
+
+
+@dataclass(frozen=True, slots=True)
+class WhittleByCurve:
+    """The stochastic index where a source has a curve, the deterministic one where it has None.
+
+    The second is right for a source that is not observed: its expected state, which is all that
+    is known of it, moves as the deterministic model says.
+    """
+
+    sources: EphemeralSources
+    curves: Sequence[IndexCurve | None]
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), the index."""
+        index = self.sources.index_at(seen.state)
+        drawn = (
+            index[row] if curve is None else curve.at(seen.state[row])
+            for row, curve in enumerate(self.curves)
+        )
+        return np.fromiter(drawn, np.float64, len(self.curves))
+
+
+# -- baselines ---------------------------------------------------------------
+#
+# What the Whittle index is compared with (both papers, section "Numerical examples").
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRobin:
+    """All in turn: whoever waited longest."""
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), periods since the crawl."""
+        return seen.since_crawl
+
+
+@dataclass(frozen=True, slots=True)
+class GreedyExpected:
+    """The largest utility expected since the crawl, (Λξ̄/μ)(1 − e^{−μ·age}), per cost."""
+
+    sources: EphemeralSources
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), utility per unit of cost."""
+        return seen.expected / self.sources.cost
+
+
+@dataclass(frozen=True, slots=True)
+class GreedyObserved:
+    """The largest utility that is there, per cost; that expected where it is not observed."""
+
+    sources: EphemeralSources
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), utility per unit of cost."""
+        return seen.state / self.sources.cost
+
+
+@dataclass(frozen=True, slots=True)
+class BestSources:
+    """Always the same: those that earn most if they are crawled each period."""
+
+    sources: EphemeralSources
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), u per unit of cost."""
+        return self.sources.fresh / self.sources.cost
+
+
+# -- static frequencies ------------------------------------------------------
+#
+# Optimal frequencies that never change (Lefortier et al. 2013, as the Whittle papers tell of it).
+#
+# A source that is crawled every I units of time earns (Λξ̄/μ)(1 − e^{−μI})/I. Frequencies f = 1/I
+# are sought
+#
+#     maximise  Σ f (Λξ̄/μ)(1 − e^{−μ/f})    subject to  Σ C f T = M,  f ≤ 1/T
+#
+# Each term is concave in f. At the price λ per unit of cost, with y = μI and u* = Λξ̄/μ,
+#
+#     u* [ 1 − (1 + y) e^{−y} ] = λC,   so   1 + y = −W₋₁(−(1 − λC/u*)/e)   (Lambert W)
+#
+# and a source with u* ≤ λC is never crawled. λ is found by bisection.
+
+
+def static_frequencies(sources: EphemeralSources, budget: float) -> Floats:
+    """(n,), crawls per period, at most 1 each; Σ C f is the budget, or less where all are at 1.
+
+    A source without decay earns the same however seldom it is crawled, and gets 0.
+    """
+    fading = (sources.decay > 0) & (sources.arrival_rate * sources.mean_utility > 0)
+    frequencies = np.zeros(len(sources))
+    if not fading.any():
+        return frequencies
+    worth = np.where(fading, sources.ceiling, 0.0)
+    top = float((worth / sources.cost).max())
+
+    def at(price: float) -> Floats:
+        wanted = np.zeros(len(sources))
+        rows = fading & (worth > price * sources.cost)
+        share = price * sources.cost[rows] / worth[rows]
+        # At the branch point, where y is 0, scipy has no value.
+        y = np.nan_to_num(-lambertw(-(1 - share) / np.e, -1).real - 1)
+        step = sources.decay[rows] * sources.period
+        wanted[rows] = step / np.maximum(y, step)
+        return wanted
+
+    few, many = _around(at, sources.cost, budget, top)
+    # A frequency falls to 0 so late that floats see a jump: the rest of the budget goes there.
+    short, long = budget - float(sources.cost @ few), float(sources.cost @ (many - few))
+    return few + min(1.0, short / long) * (many - few) if long > 0 else few
+
+
+def _around(
+    at: Callable[[float], Floats], cost: Floats, budget: float, top: float
+) -> tuple[Floats, Floats]:
+    """Frequencies at two prices next to each other, of which one spends too much."""
+    low, high = 0.0, top
+    while low < (middle := (low + high) / 2) < high:
+        if float(cost @ at(middle)) > budget:
+            low = middle
+        else:
+            high = middle
+    return at(high), at(low)
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFrequencies:
+    """Crawls each source at a fixed frequency: whoever is furthest behind its own comes first.
+
+    ``frequencies`` are crawls per period, (n,).
+    """
+
+    frequencies: Floats
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), crawls that are owed."""
+        owed: Floats = self.frequencies * (seen.elapsed + 1) - seen.crawls
+        return owed

@@ -1,0 +1,29 @@
+"""Estimators by the names that a user gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freshet.scheduler import arrays
+from freshet.scheduler.estimate.bayes import EmpiricalBayes
+from freshet.scheduler.estimate.evidence import Estimator
+from freshet.scheduler.estimate.poisson import PoissonMle
+
+#: From the hosts of n sources, (n,), to an estimator of their rates.
+ESTIMATORS: Final[dict[str, Callable[[NDArray[np.intp]], Estimator]]] = {
+    "empirical_bayes": lambda host: EmpiricalBayes(len(host), group=host),
+    "poisson_mle": lambda host: PoissonMle(len(host)),
+}
+
+
+def load(name: str, host: NDArray[np.intp]) -> Estimator:
+    """An estimator for sources on these hosts, (n,); those of one host may be taken to be alike.
+
+    Raises:
+        ValueError: if there is none of this name.
+    """
+    return ESTIMATORS[arrays.one_of("estimator", name, tuple(ESTIMATORS))](host)

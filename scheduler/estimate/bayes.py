@@ -1,0 +1,322 @@
+"""Change rates from few observations: each source's posterior under a prior learnt from all.
+
+A source of which little is known is most likely like the others. Its posterior over the
+logarithm of the change rate Δ is
+
+    p(ln Δ | evidence) ∝ w(ln Δ) · Π_{differed} (1 − e^{−aΔ}) · Π_{equal} e^{−aΔ} · Δ^u e^{−dΔ},
+
+and its estimate exp(E[ln Δ | evidence]), which minimises the expected squared error of ln Δ.
+
+Where
+    a   days between two crawls that were compared;
+    u   changes counted in d days (complete observations);
+    w   the prior density, fitted to the whole population (population_prior), and for each
+        group of sources, a site for instance, to the group, shrunk to the population's.
+
+Method: the logarithm of the product is kept as running sums, 40 on a grid in ln Δ and two exact
+ones (rate_grid); no history is. With a half-life h the sums fade by 2^{−t/h} over the t days from
+a source's last evidence to its next, so that a rate that drifts is followed; the prior does not
+fade. The prior is fitted anew whenever the evidence has grown by half: from the same start each
+time, so that it depends on the sums alone and not on earlier fits.
+
+Cost: about 5 µs to observe and 12 µs to estimate one source, at most 1 µs each in a batch; 184
+bytes a source, 8 more with a half-life. Edge cases: without evidence the estimate is the
+prior's; rates beyond the grid's range are taken for its ends. Numerical form: the 40 sums in
+float32, the rest in float64; the error in ln Δ is that of a grid spaced 0.07, at most 0.04 however
+much evidence there is, and below 0.003 up to a thousand changes.
+
+On sources crawled at Poisson times once a day (the surrogate population) the root mean square
+error of ln Δ after 5, 20, 80 crawls is 0.92, 0.58, 0.32; that of eq. 10 is 1.48, 0.79, 0.42.
+
+Reference: Robbins, "An empirical Bayes approach to statistics", 1956. It stands in for eq. 10
+and 11 in Algorithm 4 of Kolobov et al., NeurIPS 2019, whose section on the number of parameters
+asks for sharing change rates between sources.
+
+>>> learner = EmpiricalBayes(1)
+>>> learner.observe(Evidence.of([0], [100.0], [100.0], [1000], counted=[True]))
+>>> round(float(learner.change_rate()[0]), 1)  # a thousand changes in a hundred days
+10.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Column, Floats
+from freshet.scheduler.estimate import rate_posterior
+from freshet.scheduler.estimate.evidence import Evidence
+from freshet.scheduler.sources import Rows
+
+# -- likelihood sums ---------------------------------------------------------
+#
+# All that is known of the change rates of n sources, as running sums.
+#
+# Invariant: the sums of a source are those of its evidence, each piece weighted by 2^{−t/h}, t the
+# days from it to the source's newest piece and h the half-life. Consequence: neither the order in
+# which evidence comes nor how it is divided into batches matters.
+
+#: Rows whose likelihoods are worked out together: 157 numbers each.
+CHUNK = 2048
+
+
+class LikelihoodSums:
+    """The sums of ``rate_grid`` for n sources; ``half_life`` in days, infinite: no fading.
+
+    Memory: 176 bytes a source, and 8 more with a half-life.
+    """
+
+    def __init__(self, n: int, half_life: float) -> None:
+        self._half_life = half_life
+        self._differed_rows = Column[np.float32](np.float32, width=rate_posterior.POINTS)
+        self._exact_rows = Column[np.float64](np.float64, width=2)
+        self._latest_rows = Column[np.float64](np.float64)
+        self.extend(n)
+
+    def __len__(self) -> int:
+        return len(self._exact_rows)
+
+    def extend(self, n: int) -> None:
+        """Append n sources without evidence."""
+        self._differed_rows.append(n)
+        self._exact_rows.append(n)
+        if self._fades:
+            self._latest_rows.extend(np.full(n, -np.inf))
+
+    @property
+    def _differed(self) -> NDArray[np.float32]:
+        return self._differed_rows.rows
+
+    @property
+    def _exact(self) -> Floats:
+        return self._exact_rows.rows
+
+    @property
+    def _latest(self) -> Floats:
+        return self._latest_rows.rows
+
+    def add(self, evidence: Evidence) -> None:
+        """Take this evidence in."""
+        if len(evidence) == 1:
+            self._add_one(evidence)
+        elif len(evidence):
+            self._add_many(evidence)
+
+    def inherit(self, old: int, new: int) -> None:
+        """Add the sums of a source to those of another one, as they are."""
+        self._differed[new] += self._differed[old]
+        self._exact[new] += self._exact[old]
+        if self._fades:
+            self._latest[new] = max(self._latest[new], self._latest[old])
+
+    def likelihood(self, rows: Rows) -> Floats:
+        """(m, 157), on the fine grid, each row relative to its largest value."""
+        return rate_posterior.likelihood(self._differed[rows], self._exact[rows])
+
+    def known(self) -> Rows:
+        """The rows of the sources that there is evidence of."""
+        # An interval at whose end the source differed weighs on the lowest rate of all.
+        return np.flatnonzero(self._exact.any(axis=1) | (self._differed[:, 0] != 0))
+
+    @property
+    def _fades(self) -> bool:
+        return self._half_life < np.inf
+
+    def _add_one(self, evidence: Evidence) -> None:
+        """What :meth:`_add_many` does, for a simulation that goes crawl by crawl."""
+        source, span = int(evidence.source[0]), float(evidence.span[0])
+        changes = int(evidence.changes[0])
+        weight = self._fade_one(source, float(evidence.at[0])) if self._fades else 1.0
+        if changes and not evidence.counted[0]:
+            differed = self._differed[source]
+            differed += weight * rate_posterior.differed(span)
+        else:
+            exact = self._exact[source]
+            exact += (weight * changes, weight * span)
+
+    def _add_many(self, evidence: Evidence) -> None:
+        source, span = evidence.source, evidence.span
+        weight = self._fade(source, evidence.at) if self._fades else np.ones(len(evidence))
+        differed = (evidence.changes > 0) & ~evidence.counted
+        rest = ~differed
+        np.add.at(self._exact[:, 0], source[rest], (weight * evidence.changes)[rest])
+        np.add.at(self._exact[:, 1], source[rest], (weight * span)[rest])
+        rows = np.flatnonzero(differed)
+        rows = rows[np.argsort(source[rows], kind="stable")]
+        for first in range(0, len(rows), CHUNK):
+            part = rows[first : first + CHUNK]
+            self._add_differed(source[part], span[part], weight[part])
+
+    def _add_differed(self, source: Rows, span: Floats, weight: Floats) -> None:
+        """Add intervals at whose end sources differed; ``source`` ascends."""
+        log_probability = rate_posterior.differed(span)
+        log_probability *= weight[:, None]
+        starts = np.flatnonzero(np.diff(source, prepend=-1))
+        self._differed[source[starts]] += np.add.reduceat(log_probability, starts, axis=0)
+
+    def _fade_one(self, source: int, at: float) -> float:
+        """Age the sums of a source to its newest evidence; the weight of evidence of day ``at``."""
+        before = self._latest[source]
+        if at <= before:
+            return float(np.exp2((at - before) / self._half_life))
+        self._latest[source] = at
+        faded = np.exp2((before - at) / self._half_life)
+        self._differed[source] *= faded
+        self._exact[source] *= faded
+        return 1.0
+
+    def _fade(self, source: Rows, at: Floats) -> Floats:
+        """:meth:`_fade_one` for many: (m,), the weights."""
+        rows = np.unique(source)
+        before = self._latest[rows]
+        np.maximum.at(self._latest, source, at)
+        faded = np.exp2((before - self._latest[rows]) / self._half_life)
+        self._differed[rows] *= faded[:, None].astype(np.float32)
+        self._exact[rows] *= faded[:, None]
+        weights: Floats = np.exp2((at - self._latest[source]) / self._half_life)
+        return weights
+
+
+#: The first fit, in rows of evidence, and by how much they grow from one to the next.
+_FIRST_FIT = 32
+_GROWTH = 1.5
+#: Sources that a prior is fitted on, at most; its 40 weights need no more.
+_SAMPLE = 1 << 15
+#: What the broad prior weighs in the population's, and the population's in a group's.
+_STRENGTH = 10.0
+_STEPS = 30
+_GROUP_STEPS = 10
+
+
+class EmpiricalBayes:
+    """An :class:`~freshet.scheduler.estimate.evidence.Estimator` by running sums.
+
+    Args:
+        n: the number of sources.
+        group: (n,), integer codes of groups whose sources are alike; None: one group.
+        half_life_days: how old evidence is when it weighs half; None: it never fades.
+        growth: by how much evidence grows from one fit of the prior to the next, above 1.
+
+    Raises:
+        ValueError: naming the argument and the row.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        group: ArrayLike | None = None,
+        half_life_days: float | None = None,
+        growth: float = _GROWTH,
+    ) -> None:
+        half_life = (
+            np.inf if half_life_days is None else arrays.budget("half_life_days", half_life_days)
+        )
+        self._sums = LikelihoodSums(n, half_life)
+        self._group = Column[np.intp](np.intp)
+        codes = np.zeros(n, np.intp) if group is None else arrays.codes("group", group, n)
+        self._group.extend(codes)
+        self._groups = int(codes.max(initial=0)) + 1
+        self._population = rate_posterior.BROAD @ rate_posterior.HATS
+        self._prior = np.tile(self._population, (self._groups, 1))
+        self._rows_seen = 0
+        self._growth = growth
+        self._fit_at = _FIRST_FIT
+        self._fits = 0
+
+    def extend(self, group: ArrayLike) -> None:
+        """Append sources of these groups; of a new group nothing is known but the population.
+
+        Raises:
+            ValueError: if a code is negative.
+        """
+        codes = arrays.codes("group", group, len(np.asarray(group)))
+        self._group.extend(codes)
+        self._sums.extend(len(codes))
+        new = int(codes.max(initial=0)) + 1 - self._groups
+        if new > 0:
+            self._prior = np.concatenate([self._prior, np.tile(self._population, (new, 1))])
+            self._groups += new
+
+    def observe(self, evidence: Evidence) -> None:
+        """Add the evidence to the sums."""
+        self._rows_seen += len(evidence)
+        self._sums.add(evidence)
+
+    def inherit(self, old: int, new: int) -> None:
+        """Let a source have the evidence of another one, too."""
+        self._sums.inherit(old, new)
+
+    def change_rate(self, rows: Rows | None = None) -> Floats:
+        """(m,), exp(E[ln Δ]) of these rows, or of all sources; fits the prior if that is due."""
+        parts = [np.exp(rate_posterior.log_mean(posterior)) for posterior in self._posteriors(rows)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def credible_interval(
+        self, rows: Rows | None = None, mass: float = 0.9
+    ) -> tuple[Floats, Floats]:
+        """Lower and upper ends, (m,) each, between which Δ lies with probability ``mass``.
+
+        As much is left out below as above.
+
+        Raises:
+            ValueError: if ``mass`` is not from 0 to 1.
+        """
+        tail = (1.0 - float(arrays.share("mass", [mass])[0])) / 2
+        ends = [
+            (
+                rate_posterior.quantile(posterior, tail),
+                rate_posterior.quantile(posterior, 1.0 - tail),
+            )
+            for posterior in self._posteriors(rows)
+        ]
+        lower, upper = zip(*ends, strict=True)
+        return np.concatenate(lower), np.concatenate(upper)
+
+    @property
+    def revision(self) -> int:
+        """How often the prior has been fitted; a fit moves the estimates of all sources."""
+        return self._fits
+
+    @property
+    def fit_is_due(self) -> bool:
+        """Whether the next estimate fits the prior."""
+        return self._rows_seen >= self._fit_at
+
+    def _posteriors(self, rows: Rows | None) -> Iterator[Floats]:
+        """(m, 157), not summing to 1, in chunks of rows; at least one, which may be empty."""
+        if self.fit_is_due:
+            self._fit()
+        asked = np.arange(len(self._group)) if rows is None else rows
+        for first in range(0, max(1, len(asked)), CHUNK):
+            part = asked[first : first + CHUNK]
+            posterior = self._sums.likelihood(part)
+            posterior *= self._prior[self._group.rows[part]]
+            yield posterior
+
+    def _fit(self) -> None:
+        """Fit the prior of the population, then those of the groups that something is known of."""
+        self._fit_at = int(self._growth * self._rows_seen) + 1
+        self._fits += 1
+        known = self._sums.known()
+        if not len(known):
+            return
+        population = self._fitted(known, rate_posterior.BROAD, _STEPS)
+        self._population = population @ rate_posterior.HATS
+        weights = np.tile(population, (self._groups, 1))
+        if self._groups > 1:
+            for code, places in rate_posterior.members(self._group.rows[known]):
+                weights[code] = self._fitted(known[places], population, _GROUP_STEPS)
+        self._prior = weights @ rate_posterior.HATS
+
+    def _fitted(self, rows: Rows, parent: Floats, steps: int) -> Floats:
+        """(40,), the weights of the prior that these sources have in common."""
+        sample = rate_posterior.thinned(rows, _SAMPLE)
+        parts = [sample[first : first + CHUNK] for first in range(0, len(sample), CHUNK)]
+        likelihood = np.concatenate(
+            [self._sums.likelihood(part) @ rate_posterior.HATS.T for part in parts]
+        )
+        return rate_posterior.fit(likelihood, parent, _STRENGTH, steps)

@@ -1,0 +1,190 @@
+"""What an estimator of change rates is told, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.sources import Rows
+from freshet.storage.words import KINDS, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What stretches of time told of the changes of sources; every column has length m.
+
+    A source may stand in any number of rows, in any order. The constructor trusts its caller,
+    because a simulation makes one of these for each crawl; :meth:`of` checks.
+
+    Attributes:
+        source: row of the source in its table.
+        at: day on which it was learnt, the end of the stretch.
+        span: days covered; above 0, or 0 where ``counted``.
+        changes: where ``counted`` the exact number of changes in the span (complete
+            observations); elsewhere 1 if the source changed at least once, 0 if it did not.
+        counted: True where all changes were seen, False where two crawls were compared.
+    """
+
+    source: Rows
+    at: Floats
+    span: Floats
+    changes: Ints
+    counted: Bools
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @classmethod
+    def of(
+        cls,
+        source: ArrayLike,
+        at: ArrayLike,
+        span: ArrayLike,
+        changes: ArrayLike,
+        *,
+        counted: ArrayLike | None = None,
+        sources: int | None = None,
+    ) -> Evidence:
+        """Checked evidence; without ``counted`` all of it compares two crawls.
+
+        ``sources`` is the number of sources of the table, where it is known.
+
+        Raises:
+            ValueError: naming the argument, the row and what is accepted.
+        """
+        days = arrays.finite("at", at)
+        m = len(days)
+        rows = arrays.codes("source", source, m, sources)
+        spans = arrays.non_negative("span", span, m)
+        number = arrays.counts("changes", changes, m)
+        exact = np.zeros(m, np.bool_) if counted is None else arrays.flags("counted", counted, m)
+        _refuse_first(~exact & (spans == 0), "span", spans, "above 0 where it is not counted")
+        _refuse_first(~exact & (number > 1), "changes", number, "0 or 1 where it is not counted")
+        return cls(rows, days, spans, number, exact)
+
+
+@runtime_checkable
+class Estimator(Protocol):
+    """Learns change rates from evidence, and from nothing else."""
+
+    def observe(self, evidence: Evidence) -> None:
+        """Take this evidence in; it is trusted (see :meth:`Evidence.of`)."""
+        ...
+
+    def change_rate(self, rows: Rows | None = None) -> Floats:
+        """Estimated changes per day of these rows, or of all sources; finite and above 0."""
+        ...
+
+    @property
+    def revision(self) -> int:
+        """Grows when estimates of rows without new evidence have moved: ask for all again."""
+        ...
+
+
+def _refuse_first(bad: Bools, name: str, column: Floats | Ints, accepted: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")
+
+
+# -- histories ---------------------------------------------------------------
+#
+# What the stored observations of pages tell of their change rates.
+#
+# Two captures of a page that follow one another are an interval with or without change. What lies
+# between them decides whether they do follow one another:
+#
+# ======================
+# ========================================================================== new
+# the first capture: a history starts unchanged, changed      an interval from the capture before;
+# a history starts if there is none failed, refused,        nothing was learnt: the interval runs
+# on over them skipped gone, redirected        the page was not there: the next capture starts a
+# new history ======================
+# ==========================================================================
+#
+# An interval must have a length. Where the clock was set back, or two captures bear the same
+# instant, the later capture starts a new history: a change in no time would be an infinite rate.
+
+_DAY_S: Final = 86_400.0
+
+
+def _codes_of(*kinds: Kind) -> list[int]:
+    return [KINDS.index(kind) for kind in kinds]
+
+
+_CAPTURE = np.isin(np.arange(len(KINDS)), _codes_of(Kind.NEW, Kind.UNCHANGED, Kind.CHANGED))
+_COMPARED = np.isin(np.arange(len(KINDS)), _codes_of(Kind.UNCHANGED, Kind.CHANGED))
+_BREAK = np.isin(np.arange(len(KINDS)), _codes_of(Kind.GONE, Kind.REDIRECTED))
+
+
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """What observations told, and how many of them told nothing.
+
+    Attributes:
+        evidence: one row for each interval; days, on the clock of Unix time / 86,400.
+        starts: captures that follow no other, with which a history starts.
+        breaks: observations that the page was gone or led elsewhere.
+        passed_over: observations without an answer to compare (failed, refused, skipped).
+        without_length: captures at the instant of the one before them, or earlier.
+    """
+
+    evidence: Evidence
+    starts: int
+    breaks: int
+    passed_over: int
+    without_length: int
+
+
+def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Histories:
+    """What m observations tell; every one of them is counted in one place of the result.
+
+    Args:
+        page: (m,), row of the page, ascending.
+        at: (m,), Unix seconds; in the order of time within a page, but for a clock set back.
+        kind: (m,), place of the observation's kind in :data:`freshet.storage.records.KINDS`.
+
+    Cost: O(m), some ten columns of memory.
+
+    Raises:
+        ValueError: naming the argument, the row and what is accepted.
+    """
+    seconds = arrays.finite("at", at)
+    rows = arrays.codes("page", page, len(seconds))
+    codes = arrays.codes("kind", kind, len(seconds), len(KINDS))
+    _refuse_unsorted(rows)
+    capture = _CAPTURE[codes]
+    passed_over = ~capture & ~_BREAK[codes]
+    kept = ~passed_over
+    rows, seconds, codes, capture = rows[kept], seconds[kept], codes[kept], capture[kept]
+
+    follows = np.zeros(len(rows), np.bool_)
+    follows[1:] = (rows[1:] == rows[:-1]) & capture[:-1] & _COMPARED[codes[1:]]
+    span = np.diff(seconds, prepend=0.0) / _DAY_S
+    interval = np.flatnonzero(follows & (span > 0))
+    evidence = Evidence(
+        rows[interval],
+        seconds[interval] / _DAY_S,
+        span[interval],
+        (codes[interval] == KINDS.index(Kind.CHANGED)).astype(np.int64),
+        np.zeros(len(interval), np.bool_),
+    )
+    return Histories(
+        evidence,
+        starts=int((capture & ~follows).sum()),
+        breaks=int((~capture).sum()),
+        passed_over=int(passed_over.sum()),
+        without_length=int(follows.sum()) - len(interval),
+    )
+
+
+def _refuse_unsorted(rows: Rows) -> None:
+    fallen = np.diff(rows) < 0
+    if fallen.any():
+        row = int(np.argmax(fallen)) + 1
+        raise ValueError(f"page: row {row} is {rows[row]}; accepted is {rows[row - 1]} or more")

@@ -1,0 +1,447 @@
+"""What the looks at a site's pages tell of their change rates, by its clock and by the days.
+
+Two posteriors of each rate are kept, over the days and over the site's time, and both foretell
+the outcome of every look. The clock of a site is *proven* while its decayed log loss is the
+smaller one: on a site whose pages know nothing of each other it would see bursts where there are
+none. A page's last interval is *pending*: it is taken in for good one look later, when the clock
+there has settled.
+
+*Law.* What is known is a function of the looks in their order, however they are divided into
+batches. So only pages that were looked at count: as many as were there by then.
+
+A site of fewer than five pages has no clock. One that has grown or shrunk to a quarter of its
+looks, or four times as many, begins another one with bins to match.
+
+The functions are compiled.
+"""
+
+from __future__ import annotations
+
+from math import exp, log
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freshet.scheduler.arrays import Floats, compiled, part
+from freshet.scheduler.estimate import site_clock
+from freshet.scheduler.estimate.grid import (
+    POINTS,
+    add_interval,
+    drift,
+    even,
+    fit,
+    log_loss,
+    mean_rate,
+    unfitted_rate,
+)
+from freshet.scheduler.estimate.site_clock import AREAS, BINS_A_TURN, REWRITTEN, SHARED, Clock
+from freshet.scheduler.sources import Rows
+
+# -- site state --------------------------------------------------------------
+#
+# What is known of pages and of a site, as arrays that compiled functions write into.
+
+#: Looks before the priors are fitted for the first time.
+FIRST_FIT: Final = 32
+PAGE: Final = np.dtype(
+    [
+        ("known", np.bool_),
+        ("alive", np.bool_),
+        ("pending", np.bool_),
+        ("changed", np.bool_),
+        ("area", np.int16),
+        # The number of the pending interval in the ring of its clock; -1: it is not there.
+        ("number", np.int64),
+        ("last", np.float64),
+        ("begin", np.float64),
+        ("end", np.float64),
+        ("rate", np.float64),
+        ("plain_rate", np.float64),
+        # Where the clock stood at the last look, if that is before all of its bins.
+        ("shared", np.float64),
+        ("cold", np.float64),
+    ],
+    align=True,
+)
+LOOK: Final = np.dtype(
+    [
+        ("row", np.int64),
+        ("at", np.float64),
+        ("compared", np.bool_),
+        ("changed", np.bool_),
+        ("gone", np.bool_),
+        # Whether its bytes were others, changed or not.
+        ("moved", np.bool_),
+        # The mean days from one look at a page to the next, were all looked at in turn.
+        ("turn", np.float64),
+        # Filled in: the day of the look before, −inf if there was none, and the changes expected.
+        ("begin", np.float64),
+        ("hazard", np.float64),
+    ],
+    align=True,
+)
+_FACTS: Final = np.dtype(
+    [
+        ("known", np.int64),
+        ("alive", np.int64),
+        ("looks", np.int64),
+        # How many there are when the priors are fitted again.
+        ("fit_at", np.int64),
+        ("clocked", np.bool_),
+        # Decayed log loss of the clock, less that of the days.
+        ("loss", np.float64),
+        # The geometric mean of the rates.
+        ("mean_rate", np.float64),
+    ],
+    align=True,
+)
+
+
+class Pages(NamedTuple):
+    """All pages of all sites: (n,) records, and (n, 48) log-likelihoods by either time."""
+
+    page: NDArray[np.void]
+    likelihood: NDArray[np.float32]
+    plain_likelihood: NDArray[np.float32]
+
+
+class Site(NamedTuple):
+    """A site: its facts, the priors by either time, and the rows of its pages as they came.
+
+    A prior is (areas + 1, 48): that of each area, and in the last row that of the whole site.
+    """
+
+    facts: NDArray[np.void]
+    prior: Floats
+    plain_prior: Floats
+    rows: Rows
+
+
+def unknown_site() -> Site:
+    """A site at which nobody has looked."""
+    facts = np.zeros(1, _FACTS)
+    facts["mean_rate"] = unfitted_rate()
+    facts["fit_at"] = FIRST_FIT
+    prior = np.tile(even(), (AREAS + 1, 1))
+    return Site(facts, prior, prior.copy(), np.empty(0, np.intp))
+
+
+#: One record of an array; numba reads its fields by their names.
+Record: TypeAlias = Any
+
+_PAGES_OF_A_CLOCK: Final = 5
+#: Looks from one fit of the priors to the next: a quarter of the pages, and at least so many, but
+#: after the first ones a half of those so far.
+_FIT_EVERY: Final = 200
+_STEPS: Final = 30
+_STEPS_OF_AREAS: Final = 10
+_MEMORY: Final = 500.0
+#: Where the mean time between looks has changed by so much, bins of another width are begun.
+_ANOTHER_WIDTH: Final = 4.0
+
+
+class Learner:
+    """The learning of one site; ``pages`` may be another, larger table at each call."""
+
+    def __init__(self) -> None:
+        self.site = unknown_site()
+        self.clock = site_clock.stopped()
+
+    @property
+    def proven(self) -> bool:
+        """Whether the clock foretells better than the days."""
+        facts = self.site.facts[0]
+        return bool(facts["clocked"] and facts["loss"] < 0)
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of its pages, as they were looked at first."""
+        return self.site.rows[: int(self.site.facts[0]["known"])]
+
+    @property
+    def alive(self) -> int:
+        """How many pages there are, as far as they were looked at."""
+        return int(self.site.facts[0]["alive"])
+
+    def learn(self, pages: Pages, looks: NDArray[np.void]) -> None:
+        """Take in these looks at pages of the site, in their order."""
+        self._make_room(int(self.site.facts[0]["known"]) + len(looks))
+        done = 0
+        while (done := int(learn(pages, self.site, self.clock, looks, done))) < len(looks):
+            self._grow(pages, looks[done])
+
+    def _make_room(self, pages: int) -> None:
+        if pages > len(self.site.rows):
+            rows = np.empty(max(pages, 2 * len(self.site.rows)), np.intp)
+            rows[: len(self.site.rows)] = self.site.rows
+            self.site = self.site._replace(rows=rows)
+
+    def _grow(self, pages: Pages, look: np.void) -> None:
+        """Allocate what the next look asks for."""
+        areas = int(pages.page["area"][look["row"]]) + 1
+        if not self.site.facts[0]["clocked"]:
+            known = self.site.rows[: self.site.facts[0]["known"]]
+            areas = max(areas, int(pages.page["area"][known].max()) + 1)
+            self.clock = site_clock.started(look["at"], look["turn"] / BINS_A_TURN, areas)
+            self.site.facts[0]["clocked"] = True
+            mark_all(pages, self.site, self.clock)
+        elif areas > self.clock.cold.shape[1]:
+            most = min(site_clock.AREAS, max(areas, 2 * self.clock.cold.shape[1]))
+            self.clock = site_clock.with_areas(self.clock, most)
+        else:
+            self.clock = site_clock.with_larger_ring(self.clock)
+
+
+@compiled
+def learn(pages: Pages, site: Site, clock: Clock, looks: NDArray[np.void], first: int) -> int:
+    """Take in looks from the so-manieth on; how many there are, or the one that needs room."""
+    for k in range(first, len(looks)):
+        look = looks[k]
+        if _needs_room(pages, site, clock, look):
+            return k
+        page = pages.page[look.row]
+        tells = look.compared and page.known and look.at > page.last
+        look.begin = page.last if page.known else -np.inf
+        _meet(pages, site, look.row, look.gone)
+        if tells:
+            _learn_one(pages, site, clock, look)
+        else:
+            _commit(pages, site, clock, look.row)
+            page.last = max(page.last, look.at)
+            _mark(pages, clock, site, look.row)
+    return len(looks)
+
+
+@part
+def _needs_room(pages: Pages, site: Site, clock: Clock, look: Record) -> bool:
+    """Whether something must be allocated before this look can be taken in."""
+    if not site.facts[0].clocked:
+        return look.compared and site.facts[0].alive >= _PAGES_OF_A_CLOCK
+    if pages.page[look.row].area >= clock.cold.shape[1]:
+        return True
+    return look.changed and site_clock.ring_can_grow(clock) and site_clock.ring_is_full(clock)
+
+
+@part
+def _meet(pages: Pages, site: Site, row: int, gone: bool) -> None:
+    """Count a page that is looked at for the first time, is gone, or there again."""
+    facts, page = site.facts[0], pages.page[row]
+    if not page.known:
+        page.known = True
+        page.last = -np.inf
+        site.rows[facts.known] = row
+        facts.known += 1
+        page.rate = mean_rate(pages.likelihood[row], site.prior[page.area])
+        page.plain_rate = mean_rate(pages.plain_likelihood[row], site.plain_prior[page.area])
+    if page.alive == gone:
+        page.alive = not gone
+        facts.alive += -1 if gone else 1
+
+
+@part
+def _learn_one(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
+    """Learn from a look that could be compared with one before."""
+    facts, row = site.facts[0], look.row
+    page = pages.page[row]
+    last, at = page.last, look.at
+    look.hazard = page.plain_rate * (at - last)
+    if facts.clocked:
+        _keep_up(pages, site, clock, look)
+        _judge(pages, site, clock, look)
+    plain, plain_prior = pages.plain_likelihood[row], site.plain_prior[page.area]
+    drift(plain, plain_prior, at - last)
+    add_interval(plain, at - last, 0.0, look.changed)
+    page.plain_rate = mean_rate(plain, plain_prior)
+    _commit(pages, site, clock, row)
+    page.pending, page.begin, page.end, page.changed = True, last, at, look.changed
+    page.number = -1
+    page.last = at
+    if facts.clocked:
+        _tell_clock(pages, site, clock, row)
+    page.rate = _estimate(pages, site, clock, row)
+    facts.looks += 1
+    if facts.looks >= facts.fit_at:
+        _fit(pages, site, clock)
+        facts.fit_at += max(FIRST_FIT, min(facts.looks // 2, max(_FIT_EVERY, facts.alive // 4)))
+
+
+@part
+def _keep_up(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
+    """Go on to the day of a look: with bins of another width, or without the oldest ones."""
+    width = look.turn / BINS_A_TURN
+    if not 1 / _ANOTHER_WIDTH < width / clock.facts[0].width < _ANOTHER_WIDTH:
+        for j in range(site.facts[0].known):
+            _commit(pages, site, clock, site.rows[j])
+        site_clock.restart(clock, look.at, width)
+        mark_all(pages, site, clock)
+    while site_clock.crowded(clock, look.at):
+        before = site_clock.dropped_before(clock)
+        for j in range(site.facts[0].known):
+            page = pages.page[site.rows[j]]
+            if page.pending and page.begin < before:
+                _commit(pages, site, clock, site.rows[j])
+            if clock.facts[0].at <= page.last < before:
+                page.shared = site_clock.shared_at(clock, page.last)
+                page.cold = site_clock.cold_at(clock, page.last, page.area)
+        site_clock.drop_oldest(clock)
+
+
+@compiled
+def mark_all(pages: Pages, site: Site, clock: Clock) -> None:
+    """Note where a clock that begins stood at the last looks: as if it had gone evenly."""
+    at = clock.facts[0].at
+    for j in range(site.facts[0].known):
+        page = pages.page[site.rows[j]]
+        page.shared = page.last - at
+        page.cold = (page.last - at) * REWRITTEN
+
+
+@part
+def _mark(pages: Pages, clock: Clock, site: Site, row: int) -> None:
+    """Note where the clock stands at a look on a day before it, or before it has begun."""
+    page = pages.page[row]
+    if site.facts[0].clocked and page.last < clock.facts[0].at:
+        page.shared = clock.shared[0] + page.last - clock.facts[0].at
+        page.cold = clock.cold[0, page.area] + (page.last - clock.facts[0].at) * REWRITTEN
+
+
+@part
+def passed(pages: Pages, clock: Clock, row: int, day: float) -> tuple[float, float]:
+    """What the shared and the cold clock have gone since a page was looked at."""
+    page = pages.page[row]
+    if page.last >= clock.facts[0].at:
+        shared = site_clock.shared_at(clock, page.last)
+        cold = site_clock.cold_at(clock, page.last, page.area)
+    else:
+        shared, cold = page.shared, page.cold
+    cold = site_clock.cold_at(clock, day, page.area) - cold
+    return site_clock.shared_at(clock, day) - shared, cold
+
+
+@part
+def _judge(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
+    """Let both times foretell the outcome; the better one so far decides."""
+    facts, page = site.facts[0], pages.page[look.row]
+    days = look.at - page.last
+    shared, cold = passed(pages, clock, look.row, look.at)
+    own = (1 - SHARED) * days + SHARED * shared
+    clocked = page.rate * own + coldness(site, page.rate) * cold
+    if facts.loss < 0:
+        look.hazard = clocked
+    facts.loss *= 1 - 1 / max(_MEMORY, 2.0 * facts.alive)
+    facts.loss += log_loss(clocked, look.changed)
+    facts.loss -= log_loss(page.plain_rate * days, look.changed)
+
+
+@part
+def coldness(site: Site, rate: float) -> float:
+    """θ: near 1 for a page that changes more rarely than others of its site, else near 0."""
+    return (site.facts[0].mean_rate / (site.facts[0].mean_rate + rate)) ** 2
+
+
+@part
+def _tell_clock(pages: Pages, site: Site, clock: Clock, row: int) -> None:
+    """Let the clock take in the pending interval of a page."""
+    page = pages.page[row]
+    if page.end <= clock.facts[0].at:
+        return
+    theta = coldness(site, page.rate)
+    first = site_clock.expose(clock, page.begin, page.end, page.rate, theta, page.area)
+    if page.changed:
+        if site_clock.ring_is_full(clock):
+            _commit_oldest(pages, site, clock)
+        touched = site_clock.ascribe(clock, page.begin, page.end, page.rate, theta, page.area, row)
+        first = min(first, touched)
+        page.number = clock.facts[0].next - 1
+    stop = int((page.end - clock.facts[0].at) / clock.facts[0].width) + 1
+    site_clock.sum_from(clock, first, stop)
+
+
+@part
+def _commit_oldest(pages: Pages, site: Site, clock: Clock) -> None:
+    """Take in for good what the oldest interval of the ring tells, if that is pending."""
+    number = clock.facts[0].oldest
+    row = clock.ring[number % len(clock.ring)].owner
+    if pages.page[row].number == number:
+        _commit(pages, site, clock, row)
+
+
+@part
+def _commit(pages: Pages, site: Site, clock: Clock, row: int) -> None:
+    """Take the pending interval of a page in for good."""
+    if pages.page[row].pending:
+        _add_pending(pages, site, clock, row, pages.likelihood[row])
+        pages.page[row].pending = False
+
+
+@part
+def _add_pending(
+    pages: Pages, site: Site, clock: Clock, row: int, sums: NDArray[np.floating]
+) -> None:
+    """Add the pending interval of a page, as the clock sees it now."""
+    page = pages.page[row]
+    days = page.end - page.begin
+    drift(sums, site.prior[page.area], days)
+    if not site.facts[0].clocked or page.begin < clock.facts[0].at:
+        # It is older than the clock.
+        add_interval(sums, days, 0.0, page.changed)
+        return
+    shared = site_clock.shared_at(clock, page.end) - site_clock.shared_at(clock, page.begin)
+    own = (1 - SHARED) * days + SHARED * shared * site_clock.pace_before(clock, page.end)
+    cold = 0.0 if page.number < 0 else site_clock.suspected(clock, page.number)
+    add_interval(sums, max(own, 1e-9), cold, page.changed)
+
+
+@part
+def _estimate(pages: Pages, site: Site, clock: Clock, row: int) -> float:
+    """A page's rate with its pending interval as the clock sees it now."""
+    if not pages.page[row].pending:
+        return mean_rate(pages.likelihood[row], site.prior[pages.page[row].area])
+    sums = np.empty(POINTS)
+    for k in range(POINTS):
+        sums[k] = pages.likelihood[row, k]
+    _add_pending(pages, site, clock, row, sums)
+    return mean_rate(sums, site.prior[pages.page[row].area])
+
+
+@part
+def _fit(pages: Pages, site: Site, clock: Clock) -> None:
+    """Fit the priors to all pages that were ever there, and estimate all under these."""
+    facts = site.facts[0]
+    rows = np.empty(facts.known, np.intp)
+    for j in range(facts.known):
+        rows[j] = site.rows[j]
+    _fit_areas(pages, pages.likelihood, rows, site.prior)
+    _fit_areas(pages, pages.plain_likelihood, rows, site.plain_prior)
+    total = 0.0
+    for j in range(facts.known):
+        row = rows[j]
+        page = pages.page[row]
+        page.plain_rate = mean_rate(pages.plain_likelihood[row], site.plain_prior[page.area])
+        page.rate = _estimate(pages, site, clock, row)
+        if page.alive:
+            total += log(page.rate)
+    facts.mean_rate = exp(total / max(facts.alive, 1))
+
+
+@part
+def _fit_areas(pages: Pages, sums: NDArray[np.float32], rows: Rows, prior: Floats) -> None:
+    """Fit the prior of a site, and near to it those of its areas."""
+    even_prior = np.full(POINTS, 1 / POINTS)
+    fit(sums, rows, prior[AREAS], even_prior, _STEPS)
+    counts = np.zeros(AREAS, np.intp)
+    for j in range(len(rows)):
+        counts[pages.page[rows[j]].area] += 1
+    for area in range(AREAS):
+        mine = np.empty(counts[area], np.intp)
+        count = 0
+        for j in range(len(rows)):
+            if pages.page[rows[j]].area == area:
+                mine[count] = rows[j]
+                count += 1
+        if count == 0:
+            for k in range(POINTS):
+                prior[area, k] = prior[AREAS, k]
+        else:
+            fit(sums, mine, prior[area], prior[AREAS], _STEPS_OF_AREAS)

@@ -1,0 +1,325 @@
+"""Listening to the sources of claims, site by site. Pure; days are Unix days."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from math import exp, expm1
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freshet.scheduler.arrays import Column, Floats, compiled
+from freshet.scheduler.estimate import claims as claims_estimate
+from freshet.scheduler.estimate.claims import (
+    CLAIM,
+    SOURCES,
+    Told,
+    nothing_told,
+    shares,
+    unclaimed,
+    with_events,
+    with_pages,
+    with_source,
+)
+from freshet.scheduler.estimate.observations import Hearing
+from freshet.scheduler.sources import Rows
+
+# -- claim worth -------------------------------------------------------------
+#
+# What looks are worth where claims are listened to: at pages, and at those who claim.
+#
+# Where signals of mean precision q come at rate ν, each says that a page has changed with that
+# probability, and the n-th unanswered one makes the cost rate C(n), a look at the n-th is worth
+# (n C(n) − Σ_{k<n} C(k))/ν (:mod:`scheduler.policies.noisy_signal_index`). By the expected changes
+# y, and with what comes without claims, that is
+#
+#     W = μ (y − 1 + e^{−y} + ½ q (1 − e^{−s})) / (q (ν + κ/T) + ω D),
+#
+# where s is the part of y that was claimed: what comes without a claim comes at no moment of its
+# own.
+#
+# T is the days from one look to the next at a page, were all looked at in turn: after an event
+# that changes a whole site a look gains no more than the days until the page's turn would come, so
+# a signal counts for T/κ days at most.
+#
+# The functions are compiled.
+
+_QUEUE: Final = 1.0
+#: So many moves at the rate of the site stand beside a page's own, to tell their rate.
+_MOVES_BEFORE: Final = 1.0
+_LEAST: Final = 1e-6
+#: Claims count where they foretell better by so much of the log loss.
+_LEAST_GAIN: Final = 0.12
+#: Who is not believed is asked now and then.
+_NOW_AND_THEN: Final = 0.001
+#: Part of what a source tells that comes of hearing it: some of its pages would have been looked at
+#: anyway, or wait for their turn. By trial on recorded sites, where 0.1 to 1 are much alike.
+_POLL: Final = 0.3
+#: How much more asking a source is worth after a surprise: a change that it had not claimed.
+_NEWS: Final = 20.0
+
+
+@compiled
+def against(told: Told) -> float:
+    """The evidence (nats) against the claims, negative where it speaks for them."""
+    facts = told.facts[0]
+    return float(facts.loss - (1 - _LEAST_GAIN) * facts.loss_without)
+
+
+@compiled
+def proven(told: Told) -> bool:
+    """Whether claims foretell better than nothing."""
+    return against(told) < 0
+
+
+@compiled
+def value(
+    told: Told, pages: NDArray[np.void], now: float, turn: float, hazard: Floats, rate: Floats,
+    jump: Floats, per: Floats,
+) -> None:  # fmt: skip
+    """Write what claims say of pages: y, changes a day, what is added to W, what divides it."""
+    facts = told.facts[0]
+    moves, days = 0.0, 1.0
+    for slot in range(facts.pages):
+        page = told.page[slot]
+        if pages[page.row].alive:
+            moves += page.moves
+            days += max(now - page.since, 0.0)
+    mean = facts.share_sum / facts.shares
+    for slot in range(facts.pages):
+        page = told.page[slot]
+        row = page.row
+        own = max(now - page.since, 0.0)
+        signals = (page.moves + _MOVES_BEFORE) / (own + _MOVES_BEFORE * days / max(moves, 1.0))
+        other = unclaimed(told, pages[row].last, now)
+        q = -expm1(-page.weight * mean)
+        claimed = page.weight * shares(told, slot)
+        hazard[row] = max(claimed + other * hazard[row], _LEAST)
+        # Only what is claimed is a signal; jump > 0 says that there may be some.
+        jump[row] = max(q * expm1(-claimed) / expm1(-hazard[row]), _LEAST)
+        per[row] = max(q * (signals + _QUEUE / turn) + other * rate[row], _LEAST)
+        rate[row] = q * signals + other * rate[row]
+
+
+@compiled
+def value_polls(told: Told, now: float, worth: Floats) -> None:
+    """Let asking a source be worth what it tells, as far as it is believed, where that is more."""
+    part_of = _POLL * min(max(exp(-against(told)), _NOW_AND_THEN), 1.0)
+    if told.facts[0].news:
+        part_of *= 1 + _NEWS
+    for j in range(told.facts[0].sources):
+        source = told.source[j]
+        if source.asked >= 0:
+            since = max(now - source.heard, 0.0)
+            found = part_of * source.told / source.days * since * since / 2
+            worth[source.asked] = max(worth[source.asked], found)
+
+
+#: What an event means for a page of which nothing is known.
+_FIRST_WEIGHT: Final = 1.0
+#: Events are remembered for the time in which all pages can be looked at so often.
+_TURNS_KEPT: Final = 3.0
+_MOST_TOLD: Final = 2.0
+#: Nats of evidence from which on there is a judgement.
+_JUDGED: Final = 3.0
+#: Shares of right claims, and of changes claimed, of a complete source.
+_COMPLETE: Final = 0.9
+
+
+#: By the number of a site: its pages, and (n,) the changes expected of them without claims.
+SiteOf: TypeAlias = Callable[[int], tuple[int, Floats]]
+
+
+class Trust(StrEnum):
+    """How far a source is believed.
+
+    It tells of nearly all changes and of little else, or of some with errors, or of nothing that
+    helps; or there were too few looks to say.
+    """
+
+    COMPLETE = "complete"
+    NOISY = "noisy"
+    WORTHLESS = "worthless"
+    UNJUDGED = "unjudged"
+
+
+@dataclass(frozen=True, slots=True)
+class Reputation:
+    """What is thought of a source at one site, by its last fifty claims and changes.
+
+    Attributes:
+        source: its number.
+        trust: how far it is believed.
+        precision: the share of its claims that a look found true; None: no look yet.
+        recall: the share of the changes found at its pages that it had claimed, as far as it was
+            asked in time; None: no change yet.
+        late_days: days from a change to the hearing of it; None: it was heard of none.
+        pages: of how many pages of the site it has claimed something.
+        claims: how many claims it made.
+    """
+
+    source: int
+    trust: Trust
+    precision: float | None
+    recall: float | None
+    late_days: float | None
+    pages: int
+    claims: int
+
+
+class Around(NamedTuple):
+    """How things are when something is heard.
+
+    Attributes:
+        page: (n,), of :data:`~freshet.scheduler.estimate.site_model.PAGE`.
+        importance: (n,).
+        turn: the days in which all pages could be looked at once.
+    """
+
+    page: NDArray[np.void]
+    importance: Floats
+    turn: float
+
+
+class Listening:
+    """What is claimed of the pages of one site, and how far that is believed."""
+
+    def __init__(self) -> None:
+        self.told = nothing_told()
+        self._places: dict[int, int] = {}
+
+    @property
+    def proven(self) -> bool:
+        """Whether claims foretell better than nothing."""
+        return bool(proven(self.told))
+
+    def reputations(self) -> list[Reputation]:
+        """What is thought of each source, in the order in which they were heard first."""
+        by = self.told.page["by"][: int(self.told.facts[0]["pages"])]
+        return [
+            self._reputation(it, int((by >> place & 1).sum()) if place < SOURCES else 0)
+            for place, it in enumerate(self.told.source)
+        ]
+
+    def _reputation(self, it: np.void, pages: int) -> Reputation:
+        precision, recall = _share(it["found"], it["looked"]), _share(it["claimed"], it["changes"])
+        if self.proven:
+            whole = min(precision or 0.0, recall or 0.0) >= _COMPLETE
+            trust = Trust.COMPLETE if whole else Trust.NOISY
+        else:
+            judged = against(self.told) > _JUDGED
+            trust = Trust.WORTHLESS if judged else Trust.UNJUDGED
+        return Reputation(
+            int(it["number"]), trust, precision, recall, _share(it["late"], it["timed"]), pages,
+            int(it["claims"]),
+        )  # fmt: skip
+
+    def speaks_of(self, row: int) -> bool:
+        """Whether something was ever claimed of this page."""
+        return bool((self.told.page["row"][: int(self.told.facts[0]["pages"])] == row).any())
+
+    def knows(self, source: int) -> bool:
+        """Whether this source has claimed something of the site."""
+        return source in self._places
+
+    def hear(
+        self, said: Hearing, claims: NDArray[np.void], alive: int, around: Around, expected: Floats
+    ) -> None:
+        """Take in what is said, as ``claims`` in the order of the events.
+
+        ``expected`` (n,) are the changes expected without claims. A hearing is not taken to tell
+        of more than two pages: of an event that changes the site as much can be looked at.
+        """
+        if said.source not in self._places:
+            self._places[said.source] = len(self._places)
+            self.told = with_source(self.told, said.source, said.asked, said.at)
+        count = int(claims["number"][-1]) + 1 if len(claims) else 0
+        self.told = with_events(self.told, count, said.at - _TURNS_KEPT * around.turn)
+        place = self._places[said.source]
+        before = claims_estimate.stale(self.told, around.page, expected, said.at)
+        claims_estimate.hear(self.told, place, said.at, claims, alive)
+        after = claims_estimate.stale(self.told, around.page, expected, said.at)
+        weight = around.importance[self.told.page["row"][: len(after)]]
+        news = float((np.abs(after - before) * weight).sum()) / 2
+        mean = float(weight.mean()) if len(weight) else 0.0
+        claims_estimate.credit(self.told, place, min(news, mean * _MOST_TOLD))
+
+    def meet(self, rows: Rows, at: float) -> Rows:
+        """Slots for pages of which something is claimed for the first time."""
+        first = int(self.told.facts[0]["pages"])
+        self.told = with_pages(self.told, len(rows))
+        slots = np.arange(first, first + len(rows))
+        page = self.told.page[first : first + len(rows)]
+        page["row"], page["since"], page["weight"] = rows, at, _FIRST_WEIGHT
+        self.told.facts[0]["pages"] += len(rows)
+        return slots
+
+    def learn(self, looks: NDArray[np.void], slots: Rows, alive: int) -> None:
+        """Take in looks that a site's learner has seen."""
+        claims_estimate.learn(self.told, looks, slots, alive)
+
+
+def _share(part_of: float, whole: float) -> float | None:
+    return float(part_of / whole) if whole > 0 else None
+
+
+class Listeners:
+    """The listening at all sites; rows as those of the pages."""
+
+    def __init__(self) -> None:
+        self._slot = Column[np.int32](np.int32)
+        self._sites: dict[int, Listening] = {}
+
+    def add(self, count: int) -> None:
+        """Append rows."""
+        self._slot.append(count)
+
+    def of(self, site: int) -> Listening | None:
+        """The listening at a site; None where nothing was ever claimed."""
+        return self._sites.get(site)
+
+    def hear(self, said: Hearing, site_of: Rows, around: Around, site: SiteOf) -> None:
+        """Take in what a source says; ``site`` tells how things are at one of a number."""
+        sites = site_of[said.row]
+        concerned = {s for s, it in self._sites.items() if it.knows(said.source)}
+        for s in sorted(concerned | set(sites.tolist())):
+            it = self._sites.setdefault(s, Listening())
+            mine = said.take(np.flatnonzero(sites == s))
+            new = mine.row[self._slot.rows[mine.row] == 0]
+            self._slot.rows[new] = it.meet(new, said.at) + 1
+            alive, expected = site(s)
+            it.hear(mine, self._claims(mine, around), alive, around, expected)
+
+    def _claims(self, said: Hearing, around: Around) -> NDArray[np.void]:
+        order, numbers = said.events()
+        row = said.row[order]
+        claims = np.empty(len(row), CLAIM)
+        claims["slot"] = self._slot.rows[row].astype(np.intp) - 1
+        claims["until"], claims["number"] = said.until[order], numbers
+        page = around.page[row]
+        claims["last"] = np.where(page["known"], page["last"], -np.inf)
+        return claims
+
+    def learn(self, site: int, looks: NDArray[np.void], alive: int) -> None:
+        """Take in looks at pages of a site, with what its learner expected."""
+        it = self._sites.get(site)
+        if it is not None:
+            it.learn(looks, self._slot.rows[looks["row"]].astype(np.intp) - 1, alive)
+
+    def value(
+        self, page: NDArray[np.void], now: float, turn: float, hazard: Floats, rate: Floats
+    ) -> tuple[Floats, Floats]:
+        """Write what is believed of claims; (n,) each: q, 0 without claims, and what divides."""
+        jump, per = np.zeros(len(hazard)), rate.copy()
+        for it in self._sites.values():
+            if it.proven:
+                value(it.told, page, now, turn, hazard, rate, jump, per)
+        return jump, per
+
+    def value_polls(self, now: float, worth: Floats) -> None:
+        """Let asking the sources be worth what they tell."""
+        for it in self._sites.values():
+            value_polls(it.told, now, worth)

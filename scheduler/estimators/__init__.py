@@ -1,1 +1,0 @@
-"""Estimators of change rates: one method a file, pure."""

@@ -1,0 +1,1 @@
+"""Simulators and counterfactuals: policies before a known history."""

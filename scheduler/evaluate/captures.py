@@ -1,0 +1,270 @@
+"""What an archive shows of pages, as columns.
+
+A capture is what one visit found: a content, that the page was gone, or a failure. Contents of a
+page have equal numbers where they are equal, by the significance with which they were compared.
+An archive knows a page at the moments of its captures; a complete history knows each content
+``until`` it went. What happened between two captures is not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.evaluate.changes import offsets_of, places
+from freshet.scheduler.sources import Rows
+from freshet.storage.words import KINDS, Kind
+
+#: In place of a content's number: the page was gone; the visit failed.
+GONE: Final = -1
+FAILED: Final = -2
+
+
+@dataclass(frozen=True, slots=True)
+class Captures:
+    """The m captures of n pages, those of a page together and in the order of time.
+
+    Make one with :meth:`of`, which checks.
+
+    Attributes:
+        offsets: (n + 1,), where the captures of each page begin, and where the last ones end.
+        at: (m,), day.
+        until: (m,), the day until which nothing changed since, as far as that is known; ``at``
+            where it was one visit.
+        content: (m,), number of the content, from 0; :data:`GONE` or :data:`FAILED`.
+        found: (n,), ascending; the day on which the archive first shows that there is the page:
+            by a link, or by its first capture.
+        importance: (n,), μ, at least 0.
+        host: (n,), code of the page's host.
+        area: (n,), code of its area within the host.
+    """
+
+    offsets: Ints
+    at: Floats
+    until: Floats
+    content: Ints
+    found: Floats
+    importance: Floats
+    host: Rows
+    area: Rows
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @classmethod
+    def of(
+        cls,
+        page: ArrayLike,
+        at: ArrayLike,
+        content: ArrayLike,
+        *,
+        until: ArrayLike | None = None,
+        found: ArrayLike | None = None,
+        importance: ArrayLike,
+        host: ArrayLike | None = None,
+        area: ArrayLike | None = None,
+    ) -> Captures:
+        """Checked captures in any order; of several of a page at one moment the last one counts.
+
+        Args:
+            page: (m,), row of the page.
+            at: (m,), as in the attributes; so are those that follow.
+            content: (m,).
+            until: (m,); left out: all are single visits.
+            found: (n,), ascending; left out, or where it is later, the page's first capture.
+            importance: (n,).
+            host: (n,); left out: there is one.
+            area: (n,); left out: there is one.
+
+        Raises:
+            ValueError: naming the argument, the row and what is accepted; also where a page
+                is known until after its next capture.
+        """
+        day = arrays.finite("at", at)
+        mu = arrays.non_negative("importance", importance)
+        m, n = len(day), len(mu)
+        row = arrays.codes("page", page, m, n)
+        number = np.asarray(content, np.int64)
+        _refuse(number < FAILED, "content", number, "a number from 0, GONE or FAILED")
+        stood = day if until is None else arrays.finite("until", until, m)
+        _refuse(stood < day, "until", stood, "its capture's day or later")
+        order = np.lexsort((day, row))
+        row, day, number, stood = row[order], day[order], number[order], stood[order]
+        again = (row[:-1] == row[1:]) & (day[:-1] == day[1:])
+        kept = np.append(~again, np.ones(min(m, 1), np.bool_))
+        row, day, number, stood = row[kept], day[kept], number[kept], stood[kept]
+        overlong = np.append((row[:-1] == row[1:]) & (stood[:-1] > day[1:]), False)[: len(row)]
+        _refuse(overlong, "until", stood, "at most the day of the page's next capture")
+        offsets = offsets_of(np.bincount(row, minlength=n))
+        known = _found(found, offsets, day, n)
+        none = np.zeros(n, np.intp)
+        return cls(
+            offsets, day, stood, number, known, mu,
+            none if host is None else arrays.codes("host", host, n),
+            none if area is None else arrays.codes("area", area, n),
+        )  # fmt: skip
+
+    @property
+    def page(self) -> Rows:
+        """(m,), row of the page."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def latest(self, rows: Rows, days: Floats) -> Rows:
+        """(k,), the last capture of each page at or before each day; −1 where there is none."""
+        begin = self.offsets[rows]
+        place = places(self.at, begin, self.offsets[rows + 1], days) - 1
+        return np.where(place >= begin, place, -1)
+
+    def thinned(self, kept: Bools) -> Captures:
+        """Those of the captures (m,), as visits: nothing is known between them.
+
+        Pages keep their rows and the day on which they were found.
+        """
+        number = np.bincount(self.page[kept], minlength=len(self))
+        return Captures(
+            offsets_of(number), self.at[kept], self.at[kept], self.content[kept],
+            self.found, self.importance, self.host, self.area,
+        )  # fmt: skip
+
+
+def _found(found: ArrayLike | None, offsets: Ints, at: Floats, n: int) -> Floats:
+    first = np.full(n, np.inf)
+    some = offsets[:-1] < offsets[1:]
+    first[some] = at[offsets[:-1][some]]
+    known = first if found is None else np.minimum(np.asarray(found, np.float64), first)
+    _refuse(~np.isfinite(known), "found", known, "a day, or a page that has captures")
+    fallen = np.append(False, np.diff(known) < 0)[:n]
+    _refuse(fallen, "found", known, "the day of the page before, or later")
+    return known
+
+
+def _refuse(bad: Bools, name: str, column: Floats | Ints, accepted: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")
+
+
+# -- contents ----------------------------------------------------------------
+#
+# Which content each visit of a page showed, by what was observed of it.
+#
+# A visit that found a page new or changed shows another content than the one before, one that
+# found it unchanged the same. Where it changed back to what it was before, by the digest of that,
+# it is that content again. One that led elsewhere found it gone.
+
+_GONE: Final = [KINDS.index(Kind.GONE), KINDS.index(Kind.REDIRECTED)]
+_UNCHANGED: Final = KINDS.index(Kind.UNCHANGED)
+_ANOTHER: Final = [KINDS.index(Kind.NEW), KINDS.index(Kind.CHANGED)]
+
+
+def contents_of(page: Rows, kind: NDArray[np.int8], digest: NDArray[np.uint64]) -> Ints:
+    """(m,), the numbers of :attr:`~freshet.scheduler.evaluate.captures.Captures.content`.
+
+    Args:
+        page: (m,), row of the page, ascending.
+        kind: (m,), place in :data:`storage.records.KINDS`, in the order of visits within a page.
+        digest: (m,), of the content that a visit showed for the first time; 0: not known.
+    """
+    another = np.isin(kind, _ANOTHER)
+    content = another | (kind == _UNCHANGED)
+    number = np.where(np.isin(kind, _GONE), GONE, FAILED).astype(np.int64)
+    page_of, begins = page[content], another[content]
+    # The first content of a page is another one, whatever it was compared with.
+    begins = begins | (np.diff(page_of, prepend=-1) != 0)
+    codes = _codes(page_of[begins], digest[content][begins])
+    number[content] = codes[np.cumsum(begins) - 1]
+    return number
+
+
+def _codes(page: Rows, digest: NDArray[np.uint64]) -> Ints:
+    """(k,), equal for equal contents of a page, but never for two that follow one another."""
+    if not len(page):
+        return np.empty(0, np.int64)
+    keys = np.rec.fromarrays([page, digest])
+    _, codes = np.unique(keys, return_inverse=True)
+    follows: Bools = np.append(False, np.diff(page) == 0)
+    alone = (digest == 0) | (follows & (np.diff(codes, prepend=-1) == 0))
+    fresh = np.where(alone, len(page) + np.arange(len(page)), codes)
+    return np.asarray(fresh, np.int64)
+
+
+# -- timeline ----------------------------------------------------------------
+#
+# What is known of pages from capture to capture, without the visits that failed.
+#
+# Each capture is preceded by a *gap*, from the day until which the capture before it stood. A gap
+# *holds a change* where the contents before and after it differ: it came somewhere in the gap,
+# once as far as anybody knows. Gaps between equal contents are *open*: whether the page was
+# another one meanwhile is not known. Time counts while there is content at both ends: not while a
+# page was gone, not before its first capture, not after its last.
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The k captures of n pages that did not fail; see the module's text.
+
+    Attributes:
+        offsets: (n + 1,), where those of each page begin, and where the last ones end.
+        since: (k,), the day on which the gap before the capture begins; ``at`` where there is none.
+        at: (k,), the day of the capture, and ``until`` (k,) how long it stood.
+        appears: (k,), whether it is the first content of its page.
+        changed: (k,), whether the gap holds a change.
+        counts: (k,), whether its time counts: it is content. The gap's, if ``gap_counts`` (k,).
+    """
+
+    offsets: Ints
+    since: Floats
+    at: Floats
+    until: Floats
+    appears: Bools
+    changed: Bools
+    counts: Bools
+    gap_counts: Bools
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def first_content(self) -> Floats:
+        """(n,), the day of each page's first content; inf where it has none."""
+        day = np.full(len(self), np.inf)
+        page = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        day[page[self.appears]] = self.at[self.appears]
+        return day
+
+    @classmethod
+    def of(cls, captures: Captures) -> Timeline:
+        """The timeline of an archive."""
+        told = captures.content != FAILED
+        page, at = captures.page[told], captures.at[told]
+        until, content = captures.until[told], captures.content[told]
+        offsets = offsets_of(np.bincount(page, minlength=len(captures)))
+        follows = np.zeros(len(page), np.bool_)
+        follows[1:] = page[1:] == page[:-1]
+        since = at.copy()
+        since[1:][follows[1:]] = until[:-1][follows[1:]]
+        counts = content >= 0
+        before = content_before(page, content)
+        gap_counts = counts & follows
+        gap_counts[1:] &= counts[:-1]
+        return cls(
+            offsets, since, at, until,
+            appears=counts & (before < 0),
+            changed=counts & (before >= 0) & (before != content),
+            counts=counts,
+            gap_counts=gap_counts,
+        )  # fmt: skip
+
+
+def content_before(page: Ints, content: Ints) -> Ints:
+    """(k,), the last content of the page before each capture; −1: there was none."""
+    place = np.where(content >= 0, np.arange(len(page)), -1)
+    last = np.append(-1, np.maximum.accumulate(place)[:-1]) if len(page) else place
+    found = last >= 0
+    found[found] = page[last[found]] == page[found]
+    return np.where(found, content[last], -1) if len(page) else last

@@ -1,0 +1,321 @@
+"""When sources change: the times, and the laws that they are drawn from. Pure, seeded.
+
+Every process keeps each source's mean rate Δ at every moment, so that policies meet the sources
+that they were told of; only how the changes lie in time differs. Let N be the number of changes
+of a source within T days, N' that of another one of its group:
+
+    poisson    independent of each other and of all else         Var N = ΔT
+    bursts     in clusters: some within hours, then none         more, as in clusters of 2m − 1
+    drift      at a rate that wanders: busy weeks, then quiet    more, growing with T²
+    together   at moments common to a group, with a share f      ΔT, but Cov(N, N') = fΔT
+
+All policies assume the first; the others are there to test claims where that is wrong. Times
+are rounded by 2e-16 · n · days: a millisecond for a million sources and two months.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+
+from freshet.scheduler import arrays, policy
+from freshet.scheduler.arrays import Floats, Ints
+from freshet.scheduler.sources import Rows, SourceTable
+
+# -- ragged ------------------------------------------------------------------
+#
+# Columns of different lengths, one behind the other, and the search in them.
+
+
+def places(at: Floats, begin: Ints, end: Ints, value: Floats) -> Ints:
+    """(m,), the first place in the ascending stretch ``at[begin:end]`` that is behind ``value``.
+
+    That is ``end`` where none is. A binary search in all m stretches at once: as many rounds as
+    the longest of them has binary digits.
+
+    >>> at = np.array([1.0, 2.0, 2.0, 0.5])  # stretches [1, 2, 2] and [0.5]
+    >>> places(at, np.array([0, 0, 3]), np.array([3, 3, 4]), np.array([0.0, 2.0, 0.25])).tolist()
+    [0, 3, 3]
+    """
+    low, high = begin.astype(np.int64), end.astype(np.int64)
+    while True:
+        open_ = np.flatnonzero(low < high)
+        if not len(open_):
+            return low
+        middle = (low[open_] + high[open_]) // 2
+        behind = at[middle] > value[open_]
+        high[open_[behind]] = middle[behind]
+        low[open_[~behind]] = middle[~behind] + 1
+
+
+def members(first: Ints, number: Ints) -> Ints:
+    """The places of m stretches, ``number`` (m,) from each ``first`` (m,) on, one by one.
+
+    >>> members(np.array([7, 0]), np.array([2, 3])).tolist()
+    [7, 8, 0, 1, 2]
+    """
+    begin = offsets_of(number)
+    return np.arange(int(begin[-1])) + np.repeat(first - begin[:-1], number)
+
+
+def offsets_of(number: Ints | Rows) -> Ints:
+    """(m + 1,), where each of m stretches begins, and where the last one ends.
+
+    >>> offsets_of(np.array([2, 0, 3])).tolist()
+    [0, 2, 2, 5]
+    """
+    offsets = np.zeros(len(number) + 1, np.int64)
+    np.cumsum(number, out=offsets[1:])
+    return offsets
+
+
+#: Source and day of every change, in any order.
+_Points: TypeAlias = tuple[Rows, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTimes:
+    """Every change of n sources.
+
+    Attributes:
+        offsets: (n + 1,); the changes of source w are ``at[offsets[w]:offsets[w + 1]]``.
+        at: days, ascending for each source.
+    """
+
+    offsets: Ints
+    at: Floats
+    # What :meth:`between` reads single numbers from, faster than from the arrays.
+    _offsets: memoryview = field(init=False, repr=False, compare=False)
+    _at: memoryview = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_offsets", self.offsets.data)
+        object.__setattr__(self, "_at", self.at.data)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def count(self, source: Rows, after: Floats, until: Floats) -> Ints:
+        """(m,), the changes of each source in (after, until]."""
+        first, last = self.stretches(source, after, until)
+        return last - first
+
+    def stretches(self, source: Rows, after: Floats, until: Floats) -> tuple[Ints, Ints]:
+        """Where they are: the changes of source[i] in (after[i], until[i]] are at[first:last]."""
+        end = self.offsets[source + 1]
+        first = places(self.at, self.offsets[source], end, after)
+        return first, places(self.at, first, end, until)
+
+    def between(self, source: int, after: float, until: float) -> int:
+        """The changes of one source in (after, until]; for loops that go crawl by crawl."""
+        end = self._offsets[source + 1]
+        first = bisect_right(self._at, after, self._offsets[source], end)
+        return bisect_right(self._at, until, first, end) - first
+
+
+class ChangeProcess(Protocol):
+    """A law of changes."""
+
+    def draw(self, table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
+        """All changes of the sources in (0, days].
+
+        Raises:
+            ValueError: if ``days`` is not a finite number above 0.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """Changes at rate Δ that know nothing of each other."""
+
+    def draw(self, table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
+        """See :class:`ChangeProcess`."""
+        days = arrays.budget("days", days)
+        return _ordered(len(table), days, _points(table.change_rate, days, rng))
+
+
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """A Neyman–Scott process: bursts begin at rate Δ/m, each of a geometric number of changes.
+
+    Each change of a burst follows its beginning with an exponential delay of its own, so two of
+    them are s days apart on average.
+
+    Attributes:
+        mean_size: m, changes in a burst, on average; at least 1.
+        spread_days: s, mean delay of a change behind the beginning of its burst.
+
+    Raises:
+        ValueError: if one of them is out of its range.
+
+    Reference: Neyman and Scott, "Statistical Approach to Problems of Cosmology", Journal of the
+    Royal Statistical Society B 20 (1958), in one dimension.
+    """
+
+    mean_size: float = 5.0
+    spread_days: float = 0.5
+
+    def __post_init__(self) -> None:
+        arrays.budget("spread_days", self.spread_days)
+        if not 1 <= self.mean_size < np.inf:
+            raise ValueError(
+                f"mean_size: is {self.mean_size}; accepted is a finite number of at least 1"
+            )
+
+    def draw(self, table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
+        """See :class:`ChangeProcess`."""
+        days = arrays.budget("days", days)
+        # Bursts that began before day 0 still have changes to come; e^{−30} of them are left out.
+        lead = 30 * self.spread_days
+        source, begin = _points(table.change_rate / self.mean_size, lead + days, rng)
+        size = rng.geometric(1 / self.mean_size, len(source))
+        delay = rng.exponential(self.spread_days, int(size.sum()))
+        at = np.repeat(begin - lead, size) + delay
+        within = (at > 0) & (at <= days)
+        return _ordered(len(table), days, (np.repeat(source, size)[within], at[within]))
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A rate Δ·e^{σx − σ²/2}, whose x wanders about 0 as a stationary Ornstein–Uhlenbeck process.
+
+    The rate moves from day to day and rests within one. The exponent makes its mean Δ: that of
+    e^{σx} is e^{σ²/2}, for x is standard normal. Rates τ whole days apart have the covariance
+    Δ²(e^{σ²r} − 1), r = 2^{−τ/h}; the variance of N has it summed over all pairs of days.
+
+    Attributes:
+        sigma: σ, the standard deviation of the logarithm of the rate.
+        half_life_days: h, after which half of a deviation of x is forgotten.
+
+    Raises:
+        ValueError: if one of them is out of its range.
+    """
+
+    sigma: float = 1.0
+    half_life_days: float = 30.0
+
+    def __post_init__(self) -> None:
+        arrays.budget("half_life_days", self.half_life_days)
+        if not 0 <= self.sigma < np.inf:
+            raise ValueError(f"sigma: is {self.sigma}; accepted is a finite number of at least 0")
+
+    def draw(self, table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
+        """See :class:`ChangeProcess`."""
+        days = arrays.budget("days", days)
+        n = len(table)
+        kept = 0.5 ** (1 / self.half_life_days)
+        x = rng.standard_normal(n)
+        drawn = []
+        for day in range(int(np.ceil(days))):
+            rate = table.change_rate * np.exp(self.sigma * x - self.sigma**2 / 2)
+            source, at = _points(rate, min(1.0, days - day), rng)
+            drawn.append((source, day + at))
+            x = kept * x + np.sqrt(1 - kept**2) * rng.standard_normal(n)
+        return _ordered(n, days, _joined(drawn))
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Groups of sources of similar rates that change at the events of their group.
+
+    A group has events at rate f·Δ of its busiest source. A source takes part in each with the
+    probability Δ/(Δ of the busiest), so that a share f of its changes are common ones; the
+    others are its own. Each source by itself is a Poisson process; two of a group are not
+    independent.
+
+    Attributes:
+        share: f, of a source's changes, 0 to 1.
+        size: sources in a group; the last group has what is left.
+
+    Raises:
+        ValueError: if one of them is out of its range.
+    """
+
+    share: float = 0.5
+    size: int = 20
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise ValueError(f"share: is {self.share}; accepted is a number from 0 to 1")
+        if self.size < 1:
+            raise ValueError(f"size: is {self.size}; accepted is a number of at least 1")
+
+    def draw(self, table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
+        """See :class:`ChangeProcess`."""
+        days = arrays.budget("days", days)
+        own = _points((1 - self.share) * table.change_rate, days, rng)
+        common = self._common(table.change_rate, days, rng)
+        return _ordered(len(table), days, _joined([own, common]))
+
+    def _common(self, rate: Floats, days: float, rng: np.random.Generator) -> _Points:
+        n = len(rate)
+        group = np.empty(n, np.intp)
+        group[np.argsort(rate, kind="stable")] = np.arange(n) // self.size
+        busiest = np.zeros(-(-n // self.size))
+        np.maximum.at(busiest, group, rate)
+        of_group, at = _points(self.share * busiest, days, rng)
+        events = np.bincount(of_group, minlength=len(busiest))
+        # Every event of its group is put to every source.
+        source = np.repeat(np.arange(n), events[group])
+        event = members(offsets_of(events)[group], events[group])
+        takes_part = rng.random(len(source)) * busiest[group[source]] < rate[source]
+        return source[takes_part], at[event[takes_part]]
+
+
+PROCESSES: Final[dict[str, Callable[..., ChangeProcess]]] = {
+    "poisson": Poisson,
+    "bursts": Bursts,
+    "drift": Drift,
+    "together": Together,
+}
+
+
+class ProcessError(ValueError):
+    """A process's name, an option's name or its value is not accepted."""
+
+
+def load(specification: str) -> ChangeProcess:
+    """A process by ``NAME`` or ``NAME:OPTION=VALUE,…``.
+
+    Raises:
+        ProcessError: naming what is not accepted.
+
+    >>> load("bursts:mean_size=3")
+    Bursts(mean_size=3.0, spread_days=0.5)
+    """
+    name, _, text = specification.partition(":")
+    if name not in PROCESSES:
+        raise ProcessError(f"process: is {name!r}; accepted are {', '.join(PROCESSES)}")
+    try:
+        return PROCESSES[name](**policy.given(PROCESSES[name], text))
+    except ValueError as error:
+        raise ProcessError(f"process {name}: {error}") from error
+
+
+def _points(rate: Floats, days: float, rng: np.random.Generator) -> _Points:
+    """The points of independent Poisson processes in (0, days], row after row."""
+    source = np.repeat(np.arange(len(rate)), rng.poisson(rate * days))
+    # random() may give 0 and never gives 1.
+    return source, days * (1 - rng.random(len(source)))
+
+
+def _joined(drawn: list[_Points]) -> _Points:
+    return np.concatenate([source for source, _ in drawn]), np.concatenate([at for _, at in drawn])
+
+
+def _ordered(n: int, days: float, points: _Points) -> ChangeTimes:
+    """The changes of all sources, put in order."""
+    source, at = points
+    # One sort of numbers: before the point stands the source, behind it the time. It takes a
+    # tenth of the time of a sort by two keys.
+    key = source + at / days
+    key.sort()
+    number = np.bincount(source, minlength=n)
+    key -= np.repeat(np.arange(n), number)
+    key *= days
+    return ChangeTimes(offsets_of(number), key)

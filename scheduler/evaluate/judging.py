@@ -1,0 +1,201 @@
+"""What crawls cost, given when they happened.
+
+A source's crawls cut time into gaps. In a gap N, the number of its changes since the crawl that
+began the gap, starts from 0 and only grows. Over the measured days, (start, end], a source costs
+
+    harmonic  μ/(end − start) · Σ over its gaps ∫ H(N(t)) dt
+    binary    μ/(end − start) · Σ over its gaps ∫ 1{N(t) > 0} dt
+
+or the expectation of these, where the crawler hears nothing of a source between its crawls and
+its changes are Poisson. Then N is Poisson(Δa) at the age a of the copy, and a gap costs, from
+age a to age b,
+
+    harmonic  ∫ Ein(Δa) da = b·Ēin(Δb) − a·Ēin(Δa),   Ēin(x) the mean of Ein over (0, x)
+    binary    ∫ 1 − e^{−Δa} da                        likewise
+
+Sums of these expectations have the mean of what comes about even where the crawler learns from
+its crawls: how long a gap lasts is decided by what was known at its beginning, and by other
+sources. They lack the noise of the changes: a day tells what a month of changes would.
+
+Every function takes
+    table: importance μ (n,); change_rate Δ (n,), the true ones; last_crawl (n,), the day of each
+        source's last crawl before ``crawls``, at most ``start``.
+    crawls: any number for each source, in any order. Those before ``start`` only make the copy
+        younger, those after ``end`` do not count.
+    start, end: the measured days.
+    changes: all changes from each source's last_crawl on.
+
+and raises ValueError, naming the argument and the row. All costs are finite: a source that is
+never crawled has aged since its last crawl. Relative error 1e-15, times age/(end − start) where
+the copy is older than the measured days. One sort of the m crawls, O((n + m) log m) in all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import TypeAlias
+
+import numpy as np
+
+from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.costs import Costs, changed_mean, ein_mean
+from freshet.scheduler.evaluate.changes import ChangeTimes, members
+from freshet.scheduler.sources import Rows, SourceTable
+
+#: ∫ H(N) dt and ∫ 1{N > 0} dt of every gap, in days.
+_Integrals: TypeAlias = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Crawls:
+    """m crawls: row of the source, and day."""
+
+    source: Rows
+    at: Floats
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def within(self, start: float, end: float) -> int:
+        """How many happened in (start, end]."""
+        return int(((self.at > start) & (self.at <= end)).sum())
+
+
+def expected_costs(
+    table: SourceTable,
+    crawls: Crawls,
+    start: float,
+    end: float,
+    *,
+    changes: ChangeTimes,
+    heard: Bools,
+) -> Costs:
+    """Costs as expected of Poisson changes, given the times of crawls and signals, (n,).
+
+    Sources that are ``heard`` (n,) tell of each change, and what they cost is known: it is as
+    in :func:`realised_costs`. Of the others ``changes`` are not read.
+
+    >>> table = SourceTable.of([6.0], [1.0])
+    >>> nothing = ChangeTimes(np.array([0, 0]), np.array([]))
+    >>> daily = Crawls(np.array([0, 0]), np.array([1.0, 2.0]))
+    >>> expected_costs(table, daily, 0, 3, changes=nothing, heard=np.array([False]))
+    Costs(harmonic=array([2.57232095]), binary=array([2.20727665]))
+
+    which is 6 (0.7966 − 1/e) and 6/e, the closed forms of freshet.scheduler.costs.
+    """
+    _check(table, crawls, start, end, changes)
+    told = arrays.flags("heard", heard, len(table))
+    gaps = _gaps(table, crawls, start, end)
+    known = told[gaps.source]
+    harmonic, binary = np.empty(len(gaps)), np.empty(len(gaps))
+    harmonic[known], binary[known] = _on_path(changes, gaps.take(known))
+    harmonic[~known], binary[~known] = _in_law(table.change_rate, gaps.take(~known))
+    return _averaged(table, gaps, (harmonic, binary), end - start)
+
+
+def realised_costs(
+    table: SourceTable, crawls: Crawls, start: float, end: float, *, changes: ChangeTimes
+) -> Costs:
+    """Costs as they came about, (n,), under whatever process.
+
+    The j-th change since a crawl adds 1/j to H(N) until the next crawl. A crawl at the very
+    moment of a change has seen it.
+
+    >>> table = SourceTable.of([6.0], [1.0])
+    >>> changes = ChangeTimes(np.array([0, 3]), np.array([1.0, 2.0, 2.5]))
+    >>> crawl = Crawls(np.array([0]), np.array([2.5]))
+    >>> realised_costs(table, crawl, 0, 3, changes=changes)  # 6 (1.5 + 0.5/2)/3 and 6 · 1.5/3
+    Costs(harmonic=array([3.5]), binary=array([3.]))
+    """
+    _check(table, crawls, start, end, changes)
+    gaps = _gaps(table, crawls, start, end)
+    return _averaged(table, gaps, _on_path(changes, gaps), end - start)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gaps:
+    """The times from crawl to crawl that reach into the measured days.
+
+    A gap of ``source`` (g,) begins with the crawl of day ``crawled`` (g,); ``begin`` and ``end``
+    (g,) are the measured part of it.
+    """
+
+    source: Rows
+    crawled: Floats
+    begin: Floats
+    end: Floats
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def take(self, which: Bools) -> _Gaps:
+        return _Gaps(self.source[which], self.crawled[which], self.begin[which], self.end[which])
+
+
+def _gaps(table: SourceTable, crawls: Crawls, start: float, end: float) -> _Gaps:
+    source = np.concatenate([np.arange(len(table)), crawls.source])
+    crawled = np.concatenate([table.last_crawl, crawls.at])
+    order = np.lexsort((crawled, source))
+    source, crawled = source[order], crawled[order]
+    until = np.full(len(source), end, np.float64)
+    same = source[1:] == source[:-1]
+    until[:-1][same] = np.minimum(crawled[1:][same], end)
+    begin = np.maximum(crawled, start)
+    measured = begin < until
+    return _Gaps(source, crawled, begin, until).take(measured)
+
+
+def _in_law(change_rate: Floats, gaps: _Gaps) -> _Integrals:
+    rate = change_rate[gaps.source]
+    young, old = gaps.begin - gaps.crawled, gaps.end - gaps.crawled
+    return (
+        old * ein_mean(rate * old) - young * ein_mean(rate * young),
+        old * changed_mean(rate * old) - young * changed_mean(rate * young),
+    )
+
+
+def _on_path(changes: ChangeTimes, gaps: _Gaps) -> _Integrals:
+    first, last = changes.stretches(gaps.source, gaps.crawled, gaps.end)
+    number = last - first
+    gap = np.repeat(np.arange(len(gaps)), number)
+    # How long the copy is measured to be out of date by each change, and by the first of a gap.
+    stale = gaps.end[gap] - np.maximum(changes.at[members(first, number)], gaps.begin[gap])
+    nth = members(np.ones_like(first), number)
+    changed = number > 0
+    binary = np.zeros(len(gaps))
+    binary[changed] = stale[(np.cumsum(number) - number)[changed]]
+    return _sum_at(gap, stale / nth, len(gaps)), binary
+
+
+def _sum_at(place: Rows, values: Floats, length: int) -> Floats:
+    return np.asarray(np.bincount(place, values, length), np.float64)
+
+
+def _averaged(table: SourceTable, gaps: _Gaps, integrals: _Integrals, days: float) -> Costs:
+    weight = table.importance / days
+    harmonic, binary = (_sum_at(gaps.source, each, len(table)) for each in integrals)
+    return Costs(weight * harmonic, weight * binary)
+
+
+def _check(
+    table: SourceTable, crawls: Crawls, start: float, end: float, changes: ChangeTimes
+) -> None:
+    n = len(table)
+    if not (isfinite(start) and isfinite(end) and start < end):
+        raise ValueError(f"start, end: are {start} and {end}; accepted are days, the first earlier")
+    if len(changes) != n:
+        raise ValueError(f"changes: are of {len(changes)} sources; accepted are {n}")
+    at = arrays.finite("crawls.at", crawls.at)
+    source = arrays.codes("crawls.source", crawls.source, len(at), n)
+    _refuse_first(table.last_crawl > start, "last_crawl", table.last_crawl, f"at most {start}")
+    _refuse_first(
+        at < table.last_crawl[source], "crawls.at", at, "its source's last_crawl or later"
+    )
+
+
+def _refuse_first(bad: Bools, name: str, column: Floats, accepted: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")

@@ -1,0 +1,288 @@
+"""What policies cost: each is simulated in the same world, with the same budget. Seeded.
+
+    population × change process × policy (× estimator) → realised cost
+
+The cost of a source is a time average over the measured days, weighted with its importance; a
+policy's cost is the mean over the sources. Where changes are Poisson it is the conditional
+expectation given the times of crawls and signals, which is free of the noise of the changes;
+under any other process it is what the changes of this world came to.
+
+Known rates: every policy starts in the state to which it tends (scheduler.evaluate.runners),
+works on for a lead-in of two rounds, and is then measured for all days. There is no such state
+of the harmonic cost under a policy that starves sources, as those for the binary cost do: it
+grows with the days. Learned rates: on day 0 nothing is known but when each source was last
+crawled, in turn; the last week is measured.
+
+No host has a limit here and no signal is false: politeness and noisy signals are not simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from freshet.scheduler import arrays, estimate
+from freshet.scheduler.costs import Costs, plan_costs
+from freshet.scheduler.evaluate import changes as changes_evaluate
+from freshet.scheduler.evaluate import judging, runners
+from freshet.scheduler.evaluate.changes import ChangeProcess, Poisson
+from freshet.scheduler.evaluate.judging import Crawls
+from freshet.scheduler.evaluate.learning import Learner
+from freshet.scheduler.evaluate.runners import OverBudget
+from freshet.scheduler.evaluate.world import Progress, World
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
+from freshet.scheduler.policies.optimal_intervals import OptimalIntervals
+from freshet.scheduler.policy import IndexPolicy, IntervalPolicy, Policy, RatePolicy, load
+from freshet.scheduler.sources import SourceTable
+
+#: The days of a learning crawler that are measured: the last ones.
+MEASURED_WHEN_LEARNING: Final = 7.0
+
+#: A policy's name, and how much of its run is done, 0 to 1.
+PolicyProgress: TypeAlias = Callable[[str, float], None]
+
+#: One round is the time in which the budget could crawl every source once. Within two an index
+#: or interval policy has settled: its cost moves by less than 0.5 % from then on.
+_LEAD_IN_ROUNDS, _LEAD_IN_DAYS = 2.0, 30.0
+#: Only copies of what is hardly worth a crawl are older than forty rounds. Fewer are drawn where
+#: that would be too many changes to hold, or too many days for processes that go day by day.
+_HISTORY_ROUNDS, _LEAST_HISTORY_DAYS, _MOST_HISTORY_DAYS = 40.0, 60.0, 1_000.0
+_HISTORY_CHANGES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a policy cost, the mean over the sources, and its crawls over the measured days.
+
+    ``budget`` is R times the measured days; random crawl times meet it in the mean.
+    """
+
+    harmonic_cost: float
+    binary_cost: float
+    crawls: int
+    budget: float
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """What LambdaCrawl's plan for known rates costs in the long run, the mean over the sources."""
+
+    harmonic_cost: float
+    binary_cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What all policies cost, by the name under which they were asked for."""
+
+    policies: dict[str, Outcome]
+    lambda_crawl_optimum: Optimum
+
+
+def simulate(  # noqa: PLR0913 - the parameters of an experiment
+    table: SourceTable,
+    policies: Sequence[str],
+    *,
+    bandwidth: float,
+    days: float,
+    seed: int,
+    learn: bool = False,
+    estimator: str = "empirical_bayes",
+    process: str = "poisson",
+    progress: PolicyProgress | None = None,
+) -> Comparison:
+    """Simulate policies, each ``NAME`` or ``NAME:OPTION=VALUE,…``, in one and the same world.
+
+    Args:
+        table: the sources with their true change rates.
+        policies: what is compared.
+        bandwidth: R, crawls per day over all sources.
+        days: how long; see the module's text for what is measured.
+        seed: decides world and chance; the same seed gives the same result.
+        learn: whether change rates are unknown at the start.
+        estimator: what learns them: one of freshet.scheduler.estimate.ESTIMATORS.
+        process: how sources change: ``NAME`` or ``NAME:OPTION=VALUE,…``.
+        progress: is told how far each policy is.
+
+    Raises:
+        ValueError: naming the argument; PolicyError for a policy.
+        OverBudget: if a policy would crawl more than R.
+    """
+    # All names are read before the work begins.
+    loaded = {specification: load(specification) for specification in policies}
+    experiment = Experiment(
+        table,
+        changes_evaluate.load(process),
+        bandwidth=bandwidth,
+        days=days,
+        seed=seed,
+        estimator=estimator if learn else None,
+    )
+    outcomes = {name: experiment.outcome(name, policy, progress) for name, policy in loaded.items()}
+    return Comparison(outcomes, lambda_crawl_optimum(table, bandwidth))
+
+
+def lambda_crawl_optimum(table: SourceTable, bandwidth: float) -> Optimum:
+    """The closed form at the true rates."""
+    costs = plan_costs(table, LambdaCrawl().rates(table, bandwidth))
+    return Optimum(float(costs.harmonic.mean()), float(costs.binary.mean()))
+
+
+class Experiment:
+    """One world and one budget, in which policies are measured.
+
+    Args:
+        table: the sources with their true change rates.
+        process: how the sources change.
+        bandwidth: R, crawls per day.
+        days: how long.
+        seed: of the world and of chance.
+        estimator: the name of what learns the rates; None where they are known.
+
+    Raises:
+        ValueError: naming the argument.
+    """
+
+    def __init__(
+        self,
+        table: SourceTable,
+        process: ChangeProcess,
+        *,
+        bandwidth: float,
+        days: float,
+        seed: int,
+        estimator: str | None = None,
+    ) -> None:
+        _refuse_what_is_not_simulated(table)
+        arrays.counts("seed", [seed])
+        if estimator is not None:
+            arrays.one_of("estimator", estimator, tuple(estimate.ESTIMATORS))
+        self._process = process
+        self._budget = arrays.budget("bandwidth", bandwidth)
+        self._days = arrays.budget("days", days)
+        self._seed = seed
+        self._estimator = estimator
+        self._world = self._draw(table)
+
+    @property
+    def measured(self) -> tuple[float, float]:
+        """From which day to which costs and crawls count."""
+        end = self._world.days
+        days = self._days if self._knows else min(self._days, MEASURED_WHEN_LEARNING)
+        return end - days, end
+
+    def outcome(self, name: str, policy: Policy, progress: PolicyProgress | None = None) -> Outcome:
+        """What a policy costs in this world; ``name`` is what errors and progress call it.
+
+        Raises:
+            OverBudget: if it would crawl more than the budget.
+        """
+
+        def tell(day: float) -> None:
+            if progress is not None:
+                progress(name, day / self._world.days)
+
+        try:
+            start, crawls = self._run(policy, tell)
+        except OverBudget as error:
+            raise OverBudget(f"policy {name}: {error}") from error
+        tell(self._world.days)
+        return self._judged(start, crawls)
+
+    @property
+    def _knows(self) -> bool:
+        return self._estimator is None
+
+    def _draw(self, table: SourceTable) -> World:
+        round_days = len(table) / self._budget
+        history = _history_days(table, round_days)
+        lead_in = min(_LEAD_IN_ROUNDS * round_days, _LEAD_IN_DAYS) if self._knows else 0.0
+        rng = np.random.default_rng([self._seed, 0])
+        return World.draw(table, self._process, history, lead_in + self._days, rng)
+
+    def _run(self, policy: Policy, progress: Progress) -> tuple[SourceTable, Crawls]:
+        """The sources as they are on day 0, and all crawls from then on."""
+        rng = np.random.default_rng([self._seed, 1])
+        world = self._world if self._knows else self._world.blind()
+        if isinstance(policy, IntervalPolicy):
+            queue = self._queue(policy, world, rng)
+            start = runners.left_at(world, np.array(queue.last_crawl))
+            return start, runners.run_intervals(policy, world, queue, self._budget, progress)
+        begin = self._start(policy, world, rng)
+        start, learner = begin.table, self._learner(begin.table)
+        if isinstance(policy, RatePolicy):
+            crawls = runners.run_rates(
+                policy, world, begin, self._budget, rng, learner=learner, progress=progress
+            )
+        else:
+            crawls = runners.run_index(policy, world, start, self._budget, learner, progress)
+        return start, crawls
+
+    def _start(
+        self, policy: RatePolicy | IndexPolicy, world: World, rng: np.random.Generator
+    ) -> runners.Start:
+        if not self._knows:
+            return runners.round_robin(world, self._budget, rng)
+        planner = policy if isinstance(policy, RatePolicy) else OptimalIntervals()
+        return runners.under_plan(world, planner.rates(world.table, self._budget), rng)
+
+    def _queue(
+        self, policy: IntervalPolicy, world: World, rng: np.random.Generator
+    ) -> runners.Queue:
+        if self._knows:
+            return runners.settled(policy, world, self._process, self._budget, rng)
+        start = runners.round_robin(world, self._budget, rng)
+        return runners.Queue.begin(policy, start.table.last_crawl)
+
+    def _learner(self, table: SourceTable) -> Learner | None:
+        if self._estimator is None:
+            return None
+        return Learner(table, estimate.load(self._estimator, table.host))
+
+    def _judged(self, start: SourceTable, crawls: Crawls) -> Outcome:
+        begin, end = self.measured
+        table = replace(
+            self._world.table, last_crawl=start.last_crawl, pending_signals=start.pending_signals
+        )
+        costs = self._costs(table, crawls, begin, end)
+        return Outcome(
+            float(costs.harmonic.mean()),
+            float(costs.binary.mean()),
+            crawls.within(begin, end),
+            self._budget * (end - begin),
+        )
+
+    def _costs(self, table: SourceTable, crawls: Crawls, begin: float, end: float) -> Costs:
+        changes = self._world.changes
+        if isinstance(self._process, Poisson):
+            heard = table.complete_observations
+            return judging.expected_costs(table, crawls, begin, end, changes=changes, heard=heard)
+        return judging.realised_costs(table, crawls, begin, end, changes=changes)
+
+
+def _history_days(table: SourceTable, round_days: float) -> float:
+    """How far back changes must be known for what has happened to copies made before day 0."""
+    changes_per_day = max(float(table.change_rate.sum()), 1.0)
+    affordable = max(_LEAST_HISTORY_DAYS, _HISTORY_CHANGES / changes_per_day)
+    return min(_HISTORY_ROUNDS * round_days, affordable, _MOST_HISTORY_DAYS)
+
+
+def _refuse_what_is_not_simulated(table: SourceTable) -> None:
+    if not len(table):
+        raise ValueError("table: has no sources; accepted is at least one")
+    noisy = (table.signal_rate > 0) & ~table.complete_observations
+    if noisy.any():
+        raise ValueError(
+            f"signal_rate: row {int(np.argmax(noisy))} has noisy signals, which are not simulated; "
+            "accepted are 0 and complete observations"
+        )
+    limited = np.isfinite(table.host_capacity)
+    if limited.any():
+        row = int(np.argmax(limited))
+        raise ValueError(
+            f"host_capacity: row {row} is {table.host_capacity[row]}; accepted is inf, for "
+            "politeness is not simulated"
+        )

@@ -1,0 +1,371 @@
+"""What is said of a policy with a budget before an archive, for tables, reports and machines.
+
+Costs are means over the time that counts (:mod:`scheduler.evaluate.captures`), weighted with
+importance: ``binary`` is the share of importance whose copy is stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.estimate.bayes import EmpiricalBayes
+from freshet.scheduler.estimate.evidence import Evidence
+from freshet.scheduler.evaluate import bounds, counterfactual
+from freshet.scheduler.evaluate.bounds import (
+    AGE,
+    BINARY,
+    COPIED,
+    COUNTED,
+    HARMONIC,
+    Bill,
+    Looked,
+    bill,
+)
+from freshet.scheduler.evaluate.captures import FAILED, Captures, Timeline
+from freshet.scheduler.evaluate.changes import offsets_of
+from freshet.scheduler.evaluate.counterfactual import Asks, Terms
+from freshet.scheduler.policy import PolicyError
+from freshet.scheduler.sources import Rows
+
+#: Changes a day from which on a page belongs to a class, but for the last one.
+RATE_CLASSES: Final = {"daily": 1.0, "weekly": 1 / 7, "monthly": 1 / 30, "yearly": 1 / 365}
+RAREST: Final = "rarer"
+#: Bins of foretold probabilities.
+_BINS: Final = 20
+#: A page is flagged where more of its asks than this share got what they had.
+_FLAGGED: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A cost as :mod:`freshet.scheduler.evaluate.bounds` bounds it."""
+
+    optimistic: float
+    early: float
+    pessimistic: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Asks that compared, by the probability of change foretold, in bins of equal width.
+
+    Of ``asks`` (20,) in each bin ``changed`` (20,) found a change; ``expected`` (20,) is the sum
+    of what was foretold. All are 0 where a policy foretells nothing.
+    """
+
+    asks: Ints
+    expected: Floats
+    changed: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Daily:
+    """Costs of each day, (d, 3) each: optimistic, early, pessimistic; NaN where nothing counted."""
+
+    harmonic: Floats
+    binary: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Pages that appeared in the archive after the start, and of them those that were ``found``.
+
+    ``delay_days`` is the mean time from a page's first capture to its first answer, of those that
+    were found; NaN where none was.
+    """
+
+    appeared: int
+    found: int
+    delay_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a policy with a budget.
+
+    Attributes:
+        policy, budget: its name, and fetches a day.
+        harmonic, binary: costs.
+        least_harmonic, least_binary: the clairvoyant's lower bounds of the optimistic costs.
+        age_days: mean age of a copy.
+        discovery: what became of new pages.
+        fetches, paid: asks made, and what the budget would have paid for.
+        misses: asks for which the archive had nothing, or a visit that failed.
+        flagged: (f,), rows of pages that were asked for more often than the archive sampled:
+            more than half of their asks, two at least, got what they had.
+        again: the share of all asks that did.
+        daily: the costs over time.
+        calibration: foretold and found.
+        believed: (n,), changes a day of each page as believed in the end; NaN: no belief.
+        by_page: (n,), asks by page.
+        by_host: (H,), asks by host.
+        by_class: asks by class of change rate, as the whole archive shows it.
+    """
+
+    policy: str
+    budget: float
+    harmonic: Bounded
+    binary: Bounded
+    least_harmonic: float
+    least_binary: float
+    age_days: float
+    discovery: Discovery
+    fetches: int
+    paid: float
+    misses: int
+    flagged: Rows
+    again: float
+    daily: Daily
+    calibration: Calibration
+    believed: Floats
+    by_page: Ints
+    by_host: Ints
+    by_class: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What all policies are judged by: an archive, its timeline, and the rates that it shows.
+
+    ``rate`` is (n,), changes a day.
+    """
+
+    captures: Captures
+    timeline: Timeline
+    rate: Floats
+
+
+def judged(
+    name: str, bench: Bench, asks: Asks, terms: Terms, least: tuple[float, float]
+) -> Verdict:
+    """The verdict on these asks; ``least`` are the clairvoyant's sums, harmonic and binary."""
+    captures = bench.captures
+    costs = bill(bench.timeline, looked(asks), captures.importance, terms.start, terms.end)
+    total = costs.pages.T @ captures.importance
+    counted = max(float(total[COUNTED]), np.finfo(float).tiny)
+    blind = _blind(captures, asks)
+    return Verdict(
+        name,
+        terms.budget,
+        Bounded(*(total[HARMONIC] / counted).tolist()),
+        Bounded(*(total[BINARY] / counted).tolist()),
+        least[0] / counted,
+        least[1] / counted,
+        float(total[AGE] / total[COPIED]) if total[COPIED] else np.nan,
+        _discovery(bench.timeline, asks, terms),
+        len(asks),
+        terms.budget * (terms.end - terms.start),
+        int((~asks.answered).sum()),
+        _flagged(asks, blind, len(captures)),
+        float(blind.mean()) if len(asks) else 0.0,
+        _daily(costs),
+        _calibration(asks),
+        asks.rate,
+        np.bincount(asks.page, minlength=len(captures)),
+        np.bincount(captures.host[asks.page], minlength=int(captures.host.max(initial=-1)) + 1),
+        _by_class(bench.rate[asks.page]),
+    )
+
+
+def looked(asks: Asks) -> Looked:
+    """The asks that were answered, by page."""
+    page, at = asks.page[asks.answered], asks.at[asks.answered]
+    order = np.lexsort((at, page))
+    number = np.bincount(page, minlength=len(asks.copy))
+    return Looked(offsets_of(number), at[order], asks.copy)
+
+
+def class_of(rate: Floats) -> Ints:
+    """(n,), the place of each change rate's class; the last one is :data:`RAREST`."""
+    bars = np.array(list(RATE_CLASSES.values()))
+    return np.asarray((rate[:, None] < bars).sum(axis=1), np.int64)
+
+
+def _by_class(rate: Floats) -> dict[str, int]:
+    names = [*RATE_CLASSES, RAREST]
+    number = np.bincount(class_of(rate), minlength=len(names))
+    return dict(zip(names, number.tolist(), strict=True))
+
+
+def _blind(captures: Captures, asks: Asks) -> Bools:
+    """(k,), whether an ask got what it had, on a day of which the archive knows nothing."""
+    blind = asks.again.copy()
+    blind[blind] = asks.at[blind] > captures.until[asks.capture[blind]]
+    return blind
+
+
+def _flagged(asks: Asks, blind: Bools, pages: int) -> Rows:
+    number = np.bincount(asks.page, minlength=pages)
+    again = np.bincount(asks.page[blind], minlength=pages)
+    return np.flatnonzero((number >= 2) & (again > _FLAGGED * number))
+
+
+def _discovery(timeline: Timeline, asks: Asks, terms: Terms) -> Discovery:
+    appeared = timeline.first_content
+    new = np.isneginf(asks.copy) & (appeared >= terms.start) & (appeared < terms.end)
+    first = np.full(len(asks.copy), np.inf)
+    np.minimum.at(first, asks.page[asks.answered], asks.at[asks.answered])
+    found = new & np.isfinite(first)
+    delays = (first - appeared)[found]
+    return Discovery(
+        int(new.sum()), len(delays), float(np.maximum(delays, 0).mean()) if len(delays) else np.nan
+    )
+
+
+def _daily(costs: Bill) -> Daily:
+    counted = costs.days[:, COUNTED]
+    weight = np.where(counted > 0, counted, np.nan)[:, None]
+    return Daily(costs.days[:, HARMONIC] / weight, costs.days[:, BINARY] / weight)
+
+
+def _calibration(asks: Asks) -> Calibration:
+    told = asks.compared & np.isfinite(asks.expected)
+    expected, changed = asks.expected[told], asks.changed[told]
+    place = np.minimum((expected * _BINS).astype(np.intp), _BINS - 1)
+    return Calibration(
+        np.bincount(place, minlength=_BINS),
+        np.asarray(np.bincount(place, expected, minlength=_BINS), np.float64),
+        np.bincount(place[changed], minlength=_BINS),
+    )
+
+
+# -- comparing ---------------------------------------------------------------
+#
+# Policies and budgets before one archive, each from the same start.
+
+#: Told the policy and budget at work, and the share of it that is done.
+Progress: TypeAlias = Callable[[str, float], None]
+#: A policy by its name, and on which terms it asks.
+Trial: TypeAlias = tuple[str, Terms]
+#: Gives the verdicts on these trials, in their order.
+Judging: TypeAlias = Callable[[Bench, Sequence[Trial], Progress | None], Iterable[Verdict]]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of all policies with all budgets.
+
+    Attributes:
+        start, end: the days between which they were judged.
+        pages, captures: how many the archive has; ``failed`` of the captures are visits that
+            failed.
+        capture_gap_days: the median time between two captures of a page.
+        rate: (n,), changes a day of each page, as the whole archive shows them.
+        by_class: pages by class of change rate.
+        verdicts: by budget, then as the policies were named.
+    """
+
+    start: float
+    end: float
+    pages: int
+    captures: int
+    failed: int
+    capture_gap_days: float
+    rate: Floats
+    by_class: dict[str, int]
+    verdicts: tuple[Verdict, ...]
+
+
+class Judge:
+    """Puts policies before one archive, and says what came of each."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._least: dict[Terms, tuple[float, float]] = {}
+
+    def verdict(self, name: str, terms: Terms, progress: Progress | None) -> Verdict:
+        """What comes of a policy on these terms.
+
+        Raises:
+            PolicyError: it is not known, or it fails.
+        """
+        asks = _asked(name, self._bench.captures, terms, progress)
+        if terms not in self._least:
+            # Whoever asks, the copies of the start are the same.
+            self._least[terms] = _least(self._bench, asks.copy, terms)
+        return judged(name, self._bench, asks, terms, self._least[terms])
+
+
+def in_turn(bench: Bench, trials: Sequence[Trial], progress: Progress | None) -> Iterable[Verdict]:
+    """One trial after the other."""
+    judge = Judge(bench)
+    return [judge.verdict(name, terms, progress) for name, terms in trials]
+
+
+def compare(
+    captures: Captures,
+    policies: Sequence[str],
+    terms: Sequence[Terms],
+    progress: Progress | None = None,
+    judging: Judging = in_turn,
+) -> Comparison:
+    """Let each policy ask on each of these terms, which have the same start and end.
+
+    Raises:
+        ValueError: nothing can be judged: no page has content between two captures after the
+            start.
+        PolicyError: a policy is not known, or it fails.
+    """
+    bench = Bench(captures, Timeline.of(captures), rates(captures))
+    trials = [(name, each) for each in terms for name in policies]
+    verdicts = judging(bench, trials, progress)
+    gaps = np.diff(captures.at)[np.diff(captures.page) == 0]
+    classes = np.bincount(class_of(bench.rate), minlength=len(RATE_CLASSES) + 1)
+    return Comparison(
+        terms[0].start, terms[0].end, len(captures), len(captures.at),
+        int((captures.content == FAILED).sum()),
+        float(np.median(gaps)) if len(gaps) else np.nan,
+        bench.rate,
+        dict(zip([*RATE_CLASSES, RAREST], classes.tolist(), strict=True)),
+        tuple(verdicts),
+    )  # fmt: skip
+
+
+def rates(captures: Captures) -> Floats:
+    """(n,), the change rates that all captures show, by empirical Bayes."""
+    learner = EmpiricalBayes(len(captures))
+    page, told = captures.page, captures.content >= 0
+    page, at, content = page[told], captures.at[told], captures.content[told]
+    follows = np.flatnonzero(np.diff(page) == 0)
+    changed: Ints = (content[follows + 1] != content[follows]).astype(np.int64)
+    learner.observe(
+        Evidence(
+            page[follows + 1], at[follows + 1], at[follows + 1] - at[follows], changed,
+            np.zeros(len(follows), np.bool_),
+        )
+    )  # fmt: skip
+    return learner.change_rate()
+
+
+def _asked(
+    name: str, captures: Captures, terms: Terms, progress: Progress | None
+) -> counterfactual.Asks:
+    asker = counterfactual.asker_of(name)
+    label = f"{name}, {terms.budget:g} a day"
+
+    def tell(day: float) -> None:
+        if progress is not None:
+            progress(label, (day - terms.start) / (terms.end - terms.start))
+
+    try:
+        return counterfactual.run(captures, asker, terms, tell)
+    except Exception as error:
+        # Somebody else's code: whatever goes wrong in it is told under its name.
+        raise PolicyError(f"policy {name}: {str(error) or type(error).__name__}") from error
+
+
+def _least(bench: Bench, copy: Floats, terms: Terms) -> tuple[float, float]:
+    looks = int(terms.budget * (terms.end - terms.start) * (1 + 1e-12))
+    span = terms.start, terms.end
+    harmonic, binary = (
+        bounds.least_cost(
+            bench.timeline, copy, bench.captures.importance, span, looks, harmonic=harmonic
+        )
+        for harmonic in (True, False)
+    )
+    return harmonic, binary

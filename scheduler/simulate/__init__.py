@@ -1,1 +1,0 @@
-"""Change process × policy → realised cost: no HTML, no HTTP, seeded."""

@@ -1,0 +1,1 @@
+"""One price divides a budget among sources."""

@@ -1,0 +1,495 @@
+"""The search for a price: what a crawl must save, so that exactly a budget is spent.
+
+**Why prices.** A convex cost Σ_w J_w(ρ_w) is to be minimised under one budget, Σ_w ρ_w = R. In
+the minimum one more crawl per day saves the same with every source that is crawled: that saving
+is the Lagrange multiplier λ, the price of a crawl. At a given price each source knows its own
+best rate ρ_w(λ), without a look at the others, and all of them together spend S(λ) = Σ_w ρ_w(λ).
+S falls while λ rises; the optimum of n variables is the solution of one equation in one unknown,
+
+    S(λ) = R.
+
+Hosts whose capacities bind are budgets of their own, each with a price of its own. Therefore
+all functions here take columns, with one row for each budget, and search all prices at once.
+
+**Method.** Newton's method in coordinates in which S is nearly a straight line (the *step*),
+inside a bracket that every evaluation makes smaller: where a step leaves the bracket, and in
+every eighth round, the bracket is halved instead, so that no shape of S can hold up the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeAlias
+
+import numpy as np
+
+from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.sources import Rows
+
+#: How near to its budget a spending must be, relative to it. Sums of millions of rates are
+#: right to 1e-14, so it is always reached where rates do not cancel.
+TOLERANCE = 1e-13
+#: Prices so near to each other have a few floats between them at most.
+NEIGHBOUR = 1 + 2.0**-49
+
+_ROUNDS = 1000
+_HALVED_EVERY = 8
+#: By how much a price is raised or lowered while only one end of its bracket is known.
+_STRIDE = 16.0
+#: By how much a step may change a price at most: where nearly all rates are at their bounds, a
+#: tangent that is nearly flat points beyond the range of numbers.
+_LEAP = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What is spent at some prices, one row for each budget.
+
+    Attributes:
+        price: λ (H,), cost saved per crawl, above 0.
+        total: S(λ) (H,), crawls per day.
+        slope: −dS/d ln λ (H,), crawls per day, at least 0.
+    """
+
+    price: Floats
+    total: Floats
+    slope: Floats
+
+
+#: The spending now, the one before (None in the first round) and the budgets → the next prices.
+#: Whatever is no number inside the bracket is not taken.
+Step: TypeAlias = Callable[[Spending, Spending | None, Floats], Floats]
+
+
+def clearing_prices(
+    spend: Callable[[Floats], Spending], budget: Floats, start: Floats, step: Step
+) -> Spending:
+    """The spending at the prices that make it ``budget``, to :data:`TOLERANCE`.
+
+    Args:
+        spend: evaluates S and its slope; its last call is at the prices that are returned.
+        budget: R (H,), above 0; within what can be spent at some price above 0.
+        start: first prices (H,), above 0.
+        step: :func:`smooth_step` or :func:`root_step`.
+
+    Rates that are the difference of close numbers may miss the tolerance at every floating-point
+    price: it is then the highest one found at which no less than the budget is spent, and at
+    :data:`NEIGHBOUR` times this price less is.
+
+    Raises:
+        ValueError: if a price leaves the range of floating-point numbers, or the spending at it
+            does: importances or change rates whose products are too large or too small.
+
+    >>> halved = lambda price: Spending(price, 8 / price, 8 / price)  # S = 8/λ
+    >>> clearing_prices(halved, np.array([2.0]), np.array([1.0]), smooth_step).price.tolist()
+    [4.0]
+    """
+    low, high = np.zeros_like(budget), np.full_like(budget, np.inf)
+    if not _inside(start, low, high).all():
+        raise out_of_range()
+    before, now = None, spend(start)
+    for count in range(1, _ROUNDS):
+        gap = _gap(now, budget)
+        settled = np.abs(gap) <= TOLERANCE * budget
+        if settled.all():
+            return now
+        low = np.where(gap > 0, np.maximum(low, now.price), low)
+        high = np.where(gap < 0, np.minimum(high, now.price), high)
+        halved = _between(low, high, now.price)
+        following = halved
+        if count % _HALVED_EVERY:
+            with np.errstate(all="ignore"):
+                wanted = _leap(step(now, before, budget), now.price)
+            following = np.where(_inside(wanted, low, high), wanted, halved)
+        stays = settled | ~_inside(following, low, high)
+        if stays.all():
+            if (~settled & (low == 0)).any():
+                raise out_of_range()
+            return spend(np.where(settled, now.price, low))
+        before, now = now, spend(np.where(stays, now.price, following))
+    raise out_of_range()
+
+
+def smooth_step(now: Spending, before: Spending | None, budget: Floats) -> Floats:
+    """For spendings that are nearly powers of the price: ln λ as a function of y = ln S.
+
+    In the first round Newton's line, afterwards the cubic that has the values and slopes of
+    both rounds; its error is of the order of the square of both errors' product, so that three
+    rounds do what takes Newton's method four.
+    """
+    y = np.log(budget / now.total)
+    tangent = -now.total / now.slope
+    newton: Floats = now.price * np.exp(tangent * y)
+    if before is None:
+        return newton
+    # x = tangent·y + y²(a + by) through (0, 0) and (y0, x0), with both tangents.
+    x0, y0 = np.log(before.price / now.price), np.log(before.total / now.total)
+    value = (x0 - tangent * y0) / y0**2
+    bend = (-before.total / before.slope - tangent) / y0
+    curve = 3 * value - bend + (bend - 2 * value) * y / y0
+    cubic = now.price * np.exp(tangent * y + y**2 * curve)
+    return np.where(np.abs(y) < np.abs(y0), cubic, newton)
+
+
+def root_step(now: Spending, _before: Spending | None, budget: Floats) -> Floats:
+    """For spendings that are linear in λ^{−1/2} but for kinks: Newton's line in λ^{−1/2}.
+
+    Where S is convex in λ^{−1/2}, all steps but the first fall short of no solution and go
+    down: the last kink is found in finitely many.
+    """
+    following: Floats = now.price / (1 + (budget - now.total) / (2 * now.slope)) ** 2
+    return following
+
+
+def out_of_range() -> ValueError:
+    """What is raised where products or quotients leave the range of floating-point numbers."""
+    return ValueError(
+        "importance, change_rate: some are too large or too small to be computed with, beside "
+        "each other, the budget and the capacities; accepted are surely 1e-12 to 1e12"
+    )
+
+
+def _gap(now: Spending, budget: Floats) -> Floats:
+    gap = now.total - budget
+    if not np.isfinite(gap).all():
+        raise out_of_range()
+    return gap
+
+
+def _leap(wanted: Floats, price: Floats) -> Floats:
+    leap: Floats = np.clip(wanted, price / _LEAP, price * _LEAP)
+    return leap
+
+
+def _inside(price: Floats, low: Floats, high: Floats) -> Bools:
+    inside: Bools = (low < price) & (price < high)
+    return inside
+
+
+def _between(low: Floats, high: Floats, price: Floats) -> Floats:
+    """The geometric middle of the bracket; a stride from ``price`` where an end is missing."""
+    with np.errstate(invalid="ignore"):
+        middle = np.sqrt(low) * np.sqrt(high)
+    one_sided = np.where(low > 0, price * _STRIDE, price / _STRIDE)
+    return np.where((low > 0) & (high < np.inf), middle, one_sided)
+
+
+# -- allocation --------------------------------------------------------------
+#
+# The division of a budget among sources that know what they want at a price.
+#
+#     minimise Σ_w J_w(ρ_w)   subject to   Σ_w ρ_w ≤ R,   Σ_{w in host h} ρ_w ≤ cap_h for each h
+#
+# with each J_w convex and falling. By the Karush–Kuhn–Tucker conditions every host h has a price
+# λ_h at which its sources choose their best rates ρ_w(λ_h) on their own:
+#
+#     λ_h = λ   where the capacity does not bind,
+#     λ_h > λ   where it does: the price that makes Σ_{w in h} ρ_w(λ_h) = cap_h,
+#     λ = 0     where the budget does not bind, and some of it is left over.
+#
+# **Method.** A host spends min(cap_h, S_h(λ)) at the common price λ, S_h(λ) = Σ_{w in h} ρ_w(λ).
+# The sum of these minima falls while λ rises, so one search (:mod:`freshet.scheduler.solve.budget`)
+# finds λ; with it stands which hosts are full. A second search finds all their prices at once, in
+# passes over their sources only. Each evaluation is one pass over the sources, O(n + H); there are
+# three or four without capacities and about a dozen with them.
+#
+# **Between two floats.** A rate that is the difference of close numbers jumps from one price to
+# the next, and so the budget may be spent at neither. A mixture of the rates at both spends it:
+# only what jumps differs between them, and it is right to rounding of the numbers it is a
+# difference of.
+#
+# Reference: Kolobov, Peres, Lubetzky, Horvitz, "Optimal Freshness Crawl under Politeness
+# Constraints", SIGIR 2019, for the structure with hosts. Differs from it in: it works for any
+# convex costs, and the hosts' prices are not searched inside the search for λ.
+
+
+class Demand(Protocol):
+    """What each of n sources wants to be crawled at a price: ρ_w(λ), falling in λ."""
+
+    @property
+    def step(self) -> Step:
+        """The coordinates in which the spending is nearly a straight line."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def rates_at(self, price: float | Floats, rates: Floats, slopes: Floats) -> None:
+        """Write ρ(λ) and −dρ/d ln λ, both (n,); ``price`` is λ, one for all or (n,)."""
+        ...
+
+    def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
+        """Σρ(λ) and its −d/d ln λ; writes ρ(λ) (n,), too."""
+        ...
+
+    def limits(self) -> Floats:
+        """(n,), the rates at price 0: what a source can use; inf where that has no limit."""
+        ...
+
+    def is_limited(self) -> bool:
+        """Whether all limits are finite."""
+        ...
+
+    def guess(self, budget: Floats, host: Rows | None) -> Floats:
+        """First prices (H,) for the budgets (H,) of hosts; without hosts for one budget."""
+        ...
+
+    def take(self, rows: Rows) -> Self:
+        """The demand of these sources."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Which sources share a capacity: codes (n,), and crawls per day (H,), inf: no limit."""
+
+    code: Rows
+    capacity: Floats
+
+    def sums(self, values: Floats) -> Floats:
+        """(H,), the sums over each host's sources of ``values`` (n,)."""
+        return np.bincount(self.code, values, minlength=len(self.capacity)).astype(
+            np.float64, copy=False
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Rates (n,), the common price λ, the hosts' prices (H,), and what is left of the budget."""
+
+    rates: Floats
+    price: float
+    host_price: Floats
+    left_over: float
+
+
+# What leaves the range of numbers ends as a spending that is not finite, which is refused.
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def allocate(
+    demand: Demand, budget: float, hosts: Hosts | None = None, price: float | None = None
+) -> Allocation:
+    """The optimum for ``budget`` (R, crawls per day); ``price`` is a first guess of λ.
+
+    Without ``hosts`` there is one, which has no limit.
+    Budget and capacities are kept to 1e-13, relative. The result does not depend on the guess
+    but for rounding.
+
+    Raises:
+        ValueError: if numbers are too large or too small to be computed with.
+    """
+    start = None if price is None else np.array([price])
+    if hosts is None:
+        return _without_capacities(demand, budget, 1, start)
+    if np.isinf(hosts.capacity).all():
+        return _without_capacities(demand, budget, len(hosts.capacity), start)
+    return _within_capacities(demand, budget, hosts, start)
+
+
+def _without_capacities(
+    demand: Demand, budget: float, hosts: int, start: Floats | None
+) -> Allocation:
+    if demand.is_limited():
+        limits = demand.limits()
+        usable = float(limits.sum())
+        if usable <= budget:
+            return Allocation(limits, 0.0, np.zeros(hosts), budget - usable)
+    rates = np.empty(len(demand))
+
+    def spend(price: Floats) -> Spending:
+        total, slope = demand.spending_at(float(price[0]), rates)
+        return Spending(price, np.array([total]), np.array([slope]))
+
+    whole = np.array([budget])
+    start = demand.guess(whole, None) if start is None else start
+    found = clearing_prices(spend, whole, start, demand.step)
+    price = float(found.price[0])
+    if _overspent(found.total, whole).any():
+        fewer = np.empty_like(rates)
+        dearer, _ = demand.spending_at(price * NEIGHBOUR, fewer)
+        _mix(rates, fewer, _share(found.total, np.array([dearer]), whole))
+    return Allocation(rates, price, np.full(hosts, price), 0.0)
+
+
+def _within_capacities(
+    demand: Demand, budget: float, hosts: Hosts, start: Floats | None
+) -> Allocation:
+    limits = demand.limits()
+    usable = hosts.sums(limits)
+    left_over = budget - float(np.minimum(usable, hosts.capacity).sum())
+    if left_over >= 0:
+        rates, price, to_spend = limits, 0.0, np.minimum(usable, hosts.capacity)
+        full = usable > hosts.capacity
+    else:
+        rates, price, to_spend, full = _common_price(demand, budget, hosts, start)
+    host_price = np.full(len(hosts.capacity), price)
+    if full.any():
+        _fill(demand, Hosts(hosts.code, to_spend), full, rates, host_price)
+    return Allocation(rates, price, host_price, max(left_over, 0.0))
+
+
+def _common_price(
+    demand: Demand, budget: float, hosts: Hosts, start: Floats | None
+) -> tuple[Floats, float, Floats, Bools]:
+    """What the sources want at λ, λ, what each host is to spend, and which hosts are full.
+
+    The rates of sources of full hosts are not theirs yet.
+    """
+    wanted, slopes = np.empty(len(demand)), np.empty(len(demand))
+
+    def spend(price: Floats) -> Spending:
+        demand.rates_at(float(price[0]), wanted, slopes)
+        totals = hosts.sums(wanted)
+        full = totals > hosts.capacity
+        total = np.minimum(totals, hosts.capacity).sum()
+        slope = np.where(full, 0.0, hosts.sums(slopes)).sum()
+        return Spending(price, np.array([total]), np.array([slope]))
+
+    whole = np.array([budget])
+    start = demand.guess(whole, None) if start is None else start
+    found = clearing_prices(spend, whole, start, demand.step)
+    rates, totals = wanted, hosts.sums(wanted)
+    full, to_spend = totals > hosts.capacity, np.minimum(totals, hosts.capacity)
+    if _overspent(found.total, whole).any():
+        rates = wanted.copy()
+        share = _share(found.total, spend(found.price * NEIGHBOUR).total, whole)
+        _mix(rates, wanted, share)
+        _mix(to_spend, np.minimum(hosts.sums(wanted), hosts.capacity), share)
+    return rates, float(found.price[0]), to_spend, full
+
+
+def _fill(demand: Demand, hosts: Hosts, full: Bools, rates: Floats, host_price: Floats) -> None:
+    """Let the sources of full hosts spend their host's capacity; into rates and prices."""
+    rows = np.flatnonzero(full[hosts.code])
+    number = np.cumsum(full) - 1
+    theirs = Hosts(number[hosts.code[rows]], hosts.capacity[full])
+    wanted = _HostDemand(demand.take(rows), theirs)
+    start = wanted.demand.guess(theirs.capacity, theirs.code)
+    found = clearing_prices(wanted.spending_at, theirs.capacity, start, demand.step)
+    rates[rows] = wanted.rates
+    overspent = _overspent(found.total, theirs.capacity)
+    if overspent.any():
+        dearer = wanted.spending_at(np.where(overspent, found.price * NEIGHBOUR, found.price))
+        more = rates[rows]
+        share = _share(found.total, dearer.total, theirs.capacity)
+        _mix(more, wanted.rates, share[theirs.code])
+        rates[rows] = more
+    host_price[full] = found.price
+
+
+class _HostDemand:
+    """What the sources of hosts want, each host at a price of its own.
+
+    Only hosts whose price has moved since the last call are computed: after a few rounds most
+    have found theirs.
+    """
+
+    def __init__(self, demand: Demand, hosts: Hosts) -> None:
+        self.demand = demand
+        self.rates = np.empty(len(demand))
+        self._hosts = hosts
+        self._last = Spending(*np.full((3, len(hosts.capacity)), np.nan))
+
+    def spending_at(self, price: Floats) -> Spending:
+        """S_h(λ_h) of each host; the rates stand in ``rates``."""
+        moved = price != self._last.price
+        rows = np.flatnonzero(moved[self._hosts.code])
+        demand = self.demand.take(rows)
+        theirs = Hosts(self._hosts.code[rows], self._hosts.capacity)
+        rates, slopes = np.empty(len(rows)), np.empty(len(rows))
+        demand.rates_at(price[theirs.code], rates, slopes)
+        self.rates[rows] = rates
+        total = np.where(moved, theirs.sums(rates), self._last.total)
+        slope = np.where(moved, theirs.sums(slopes), self._last.slope)
+        self._last = Spending(price, total, slope)
+        return self._last
+
+
+def _overspent(total: Floats, budget: Floats) -> Bools:
+    overspent: Bools = total > budget * (1 + TOLERANCE)
+    return overspent
+
+
+def _share(total: Floats, dearer: Floats, budget: Floats) -> Floats:
+    """The share of the rates that sum to ``total`` in the mixture that spends ``budget``.
+
+    The other rates sum to ``dearer``. Where no mixture is needed the share is 1.
+    """
+    share: Floats = np.where(_overspent(total, budget), (budget - dearer) / (total - dearer), 1.0)
+    if not ((share >= np.finfo(np.float64).tiny) & (share <= 1)).all():
+        raise out_of_range()
+    return share
+
+
+def _mix(rates: Floats, dearer: Floats, share: Floats) -> None:
+    """Turn ``rates`` into the mixture."""
+    rates -= dearer
+    rates *= share
+    rates += dearer
+
+
+# -- capacities --------------------------------------------------------------
+#
+# Crawl rates in proportion to weights, within the capacities of hosts.
+#
+# For policies that have a rule instead of an objective; those that minimise a cost keep
+# capacities by prices (:mod:`freshet.scheduler.solve.budget`).
+
+
+# What leaves the range of numbers ends as a factor that is refused.
+@np.errstate(over="ignore", invalid="ignore")
+def in_proportion(
+    weight: Floats, budget: float, host: Rows, host_capacity: Floats
+) -> tuple[Floats, float]:
+    """Rates ρ_w = θ_h weight_w that spend ``budget``, and what is left over of it.
+
+    All hosts have the same θ but those whose capacity it would break, which spend just that:
+    what a full host cannot take goes to the others, in proportion (water-filling),
+
+        Σ_h min(cap_h, θ B_h) = R,   B_h = Σ_{w in h} weight_w.
+
+    Args:
+        weight: (n,), at least 0.
+        budget: R, crawls per day.
+        host: (n,), codes 0 to H − 1.
+        host_capacity: cap (H,), crawls per day, above 0; inf: no limit.
+
+    Method: hosts in the order of cap_h/B_h, in which they fill up, O(n + H log H); exact but
+    for rounding. If all are full, or nothing has a weight, the rest is left over.
+
+    Raises:
+        ValueError: if weights are too large or too small to be computed with.
+
+    >>> full, free = 1.0, np.inf
+    >>> host, capacity = np.array([0, 1, 1]), np.array([full, free])
+    >>> rates, left_over = in_proportion(np.array([3.0, 1.0, 2.0]), 4.0, host, capacity)
+    >>> rates.tolist(), left_over  # in proportion alone host 0 would get 2
+    ([1.0, 1.0, 2.0], 0.0)
+    """
+    demand = np.bincount(host, weight, minlength=len(host_capacity))
+    used = np.flatnonzero(demand)
+    fills_at = host_capacity[used] / demand[used]
+    order = np.argsort(fills_at, kind="stable")
+    used, fills_at = used[order], fills_at[order]
+    full = np.cumsum(host_capacity[used])
+    # Hosts that are not full yet, summed from the end: a difference would lose its digits.
+    others = np.cumsum(demand[used][::-1])[::-1]
+    level = (budget - np.concatenate(([0.0], full[:-1]))) / others if len(used) else np.empty(0)
+    reached = np.flatnonzero(level <= fills_at)
+    if not len(reached):
+        factor, left_over = fills_at, budget - _last(full)
+    else:
+        factor, left_over = np.minimum(fills_at, level[reached[0]]), 0.0
+    if not (np.isfinite(factor) & (factor >= np.finfo(np.float64).tiny)).all():
+        raise out_of_range()
+    return _at(weight, host, used, factor, len(host_capacity)), left_over
+
+
+def _at(weight: Floats, host: Rows, used: Rows, factor: Floats, hosts: int) -> Floats:
+    by_host = np.zeros(hosts)
+    by_host[used] = factor
+    rates: Floats = weight * by_host[host]
+    return rates
+
+
+def _last(full: Floats) -> float:
+    return float(full[-1]) if len(full) else 0.0

@@ -1,0 +1,355 @@
+"""How often each source wants to be crawled at a price, for the harmonic cost.
+
+    incomplete observations  ρ(λ) = 2(μΔ/λ)/(Δ + s),  −dρ/d ln λ = (μΔ/λ)/s,  s = √(Δ² + 4μΔ/λ)
+    complete observations    r(λ) = min(Δ, μ/λ),      −dr/d ln λ = μ/λ below Δ, 0 at Δ
+
+:mod:`freshet.scheduler.policies.lambda_crawl` derives the rates. The slope of ρ follows from its
+equation ρ(Δ + ρ) = μΔ/λ: dρ (Δ + 2ρ) = d(μΔ/λ), and Δ + 2ρ = s.
+
+The sum S(λ) of all rates is nearly a power of λ: each ρ goes from λ^{−1} (rare crawls) to
+λ^{−1/2} (frequent ones).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from freshet.scheduler.arrays import Bools, Floats, compiled
+from freshet.scheduler.policies.greedy_index import stale_share
+from freshet.scheduler.solve.budget import Step, allocate, root_step, smooth_step
+from freshet.scheduler.sources import Rows
+
+#: Rows that are worked on together: their intermediate columns stay in the processor's cache.
+_CHUNK = 1 << 15
+#: The price of every 32nd source is the first guess, unless there are few.
+_SAMPLED = 32
+_FEW = 1 << 15
+#: Rows that the compiled loop adds up before it adds the sums.
+_SUMMED = 1 << 12
+#: Makes 0/0, of a source that never changes, 0; it changes no sum with anything above 1e-142².
+_NEXT_TO_NOTHING = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class HarmonicDemand:
+    """The demand of n sources, columns as :func:`scheduler.policies.lambda_crawl.solve` has them.
+
+    ``compiled`` says whether :meth:`spending_at`, where the time goes, is compiled.
+    """
+
+    importance: Floats
+    change_rate: Floats
+    complete: Bools
+    compiled: bool = False
+
+    @property
+    def step(self) -> Step:
+        """Nearly a power of the price."""
+        return smooth_step
+
+    def __len__(self) -> int:
+        return len(self.importance)
+
+    def rates_at(self, price: float | Floats, rates: Floats, slopes: Floats) -> None:
+        """Write ρ(λ) and −dρ/d ln λ, both (n,); ``price`` is λ, one for all or (n,)."""
+        for rows in _pieces(len(self)):
+            each = price[rows] if isinstance(price, np.ndarray) else price
+            self._write(rows, each, rates[rows], slopes[rows])
+
+    def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
+        """Σρ(λ) and its −d/d ln λ; writes ρ(λ) (n,), too."""
+        if self.compiled:
+            return compiled(spending_loop)(
+                self.importance, self.change_rate, self.complete, 1 / price, rates
+            )
+        total = slope = 0.0
+        slopes = np.empty(min(len(self), _CHUNK))
+        for rows in _pieces(len(self)):
+            part = rates[rows]
+            self._write(rows, price, part, slopes[: len(part)])
+            total += float(part.sum())
+            slope += float(slopes[: len(part)].sum())
+        return total, slope
+
+    def limits(self) -> Floats:
+        """(n,), Δ of what is worth a crawl on its signals, inf by the clock; else 0."""
+        unlimited = np.where(self.complete, self.change_rate, np.inf)
+        return np.where((self.importance > 0) & (self.change_rate > 0), unlimited, 0.0)
+
+    def is_limited(self) -> bool:
+        """Whether nothing worth a crawl is crawled by the clock."""
+        return not any(
+            np.any(
+                ~self.complete[rows] & (self.importance[rows] > 0) & (self.change_rate[rows] > 0)
+            )
+            for rows in _pieces(len(self))
+        )
+
+    def guess(self, budget: Floats, host: Rows | None) -> Floats:
+        """Σμ/R, which is never too low, for ρ ≤ μ/λ; of many sources the price of a sample."""
+        if host is not None:
+            return np.bincount(host, self.importance, minlength=len(budget)) / budget
+        if len(self) > _FEW:
+            sample = self.take(slice(None, None, _SAMPLED))
+            share = len(sample) / len(self)
+            price = allocate(sample, float(budget[0]) * share).price
+            if price > 0:
+                return np.array([price])
+        return np.array([self.importance.sum()]) / budget
+
+    def probabilities(self, rates: Floats) -> Floats:
+        """(n,), p: r/Δ on signals; 1 by the clock, and where there are no changes to answer."""
+        shares = np.ones(len(self))
+        for rows in _pieces(len(self)):
+            told = self.complete[rows].nonzero()[0]
+            delta = self.change_rate[rows][told]
+            shares[rows][told] = np.divide(
+                rates[rows][told], delta, out=np.ones(len(told)), where=delta > 0
+            )
+        return shares
+
+    def take(self, rows: Rows | slice) -> HarmonicDemand:
+        """The demand of these sources."""
+        return HarmonicDemand(
+            np.ascontiguousarray(self.importance[rows]),
+            np.ascontiguousarray(self.change_rate[rows]),
+            np.ascontiguousarray(self.complete[rows]),
+            self.compiled,
+        )
+
+    def _write(self, rows: slice, price: float | Floats, rates: Floats, slopes: Floats) -> None:
+        """The equations above for some rows, in place: new columns would take half the time."""
+        mu, delta, complete = self.importance[rows], self.change_rate[rows], self.complete[rows]
+        product, root = slopes, np.empty_like(rates)
+        np.multiply(mu, delta, out=product)
+        product *= 4 / price
+        np.multiply(delta, delta, out=root)
+        root += product
+        root += _NEXT_TO_NOTHING
+        np.sqrt(root, out=root)
+        np.add(delta, root, out=rates)
+        np.divide(product, rates, out=rates)
+        rates *= 0.5
+        np.divide(product, root, out=slopes)
+        slopes *= 0.25
+        told = complete.nonzero()[0]
+        if len(told):
+            value = mu[told] / (price[told] if isinstance(price, np.ndarray) else price)
+            most = delta[told]
+            rates[told] = np.minimum(value, most)
+            slopes[told] = np.where(value < most, value, 0.0)
+
+
+def spending_loop(
+    mu: Floats, delta: Floats, complete: Bools, per_price: float, rates: Floats
+) -> tuple[float, float]:
+    """:meth:`HarmonicDemand.spending_at` for the compiler, with one division a source.
+
+    It is given 1/λ: a reciprocal taken here would be turned into a division of each μ.
+    """
+    total = slope = 0.0
+    for start in range(0, len(mu), _SUMMED):
+        # Sums of sums round less than one long sum. Slices, for with an index that does not
+        # begin at 0 the loop is not turned into vector instructions.
+        rows = slice(start, start + _SUMMED)
+        some_mu, some_delta, some_complete = mu[rows], delta[rows], complete[rows]
+        some_rates = rates[rows]
+        part = part_slope = 0.0
+        for i in range(len(some_mu)):
+            value = some_mu[i] * per_price
+            most = some_delta[i]
+            product = value * most
+            root = sqrt(most * most + 4 * product + _NEXT_TO_NOTHING)
+            share = product / (root * (most + root))
+            on_signals = value if value < most else 0.0
+            rate = min(value, most) if some_complete[i] else 2 * share * root
+            some_rates[i] = rate
+            part += rate
+            part_slope += on_signals if some_complete[i] else share * (most + root)
+        total += part
+        slope += part_slope
+    return total, slope
+
+
+def _pieces(n: int) -> Iterator[slice]:
+    return (slice(start, start + _CHUNK) for start in range(0, n, _CHUNK))
+
+
+# -- binary demand -----------------------------------------------------------
+#
+# How often each source wants to be crawled at a price, for the binary cost.
+#
+#     minimise μΔ/(Δ + ρ) + λρ over ρ ≥ f:   ρ(λ) = max(f, √(μΔ/λ) − Δ)
+#
+# with f a floor under the rate, 0 in the paper. Below it the slope −dρ/d ln λ is 0, above it
+# √(μΔ/λ)/2. In λ^{−1/2} the sum of all rates is convex and made of straight pieces, with a kink
+# where a source comes to be worth more than its floor.
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryDemand:
+    """The demand of n sources crawled by the clock; a :class:`~.allocation.Demand`.
+
+    Attributes:
+        importance: μ (n,).
+        change_rate: Δ (n,), changes per day.
+        floor: f (n,), crawls per day; 0 for what is not worth a crawl. The floors of a host add
+            up to its capacity at most, all floors to less than the budget.
+    """
+
+    importance: Floats
+    change_rate: Floats
+    floor: Floats
+
+    @property
+    def step(self) -> Step:
+        """Straight pieces in λ^{−1/2}."""
+        return root_step
+
+    def __len__(self) -> int:
+        return len(self.importance)
+
+    def rates_at(self, price: float | Floats, rates: Floats, slopes: Floats) -> None:
+        """Write ρ(λ) and −dρ/d ln λ, both (n,); ``price`` is λ, one for all or (n,)."""
+        root = np.sqrt(self.importance * self.change_rate / price)
+        np.maximum(root - self.change_rate, self.floor, out=rates)
+        slopes[:] = np.where(rates > self.floor, root / 2, 0.0)
+
+    def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
+        """Σρ(λ) and its −d/d ln λ; writes ρ(λ) (n,), too."""
+        slopes = np.empty(len(self))
+        self.rates_at(price, rates, slopes)
+        return float(rates.sum()), float(slopes.sum())
+
+    def limits(self) -> Floats:
+        """(n,), inf for what is worth a crawl; else 0."""
+        return np.where(self._is_active(), np.inf, 0.0)
+
+    def is_limited(self) -> bool:
+        """Whether nothing is worth a crawl."""
+        return not self._is_active().any()
+
+    def guess(self, budget: Floats, host: Rows | None) -> Floats:
+        """(Σ√(μΔ)/(R + ΣΔ))², as if no source were below its floor: never too high."""
+        roots = np.sqrt(self.importance * self.change_rate)
+        changes = np.where(self._is_active(), self.change_rate, 0.0)
+        code = np.zeros(len(self), np.intp) if host is None else host
+        all_roots = np.bincount(code, roots, minlength=len(budget))
+        all_changes = np.bincount(code, changes, minlength=len(budget))
+        guess: Floats = (all_roots / (budget + all_changes)) ** 2
+        return guess
+
+    def take(self, rows: Rows) -> BinaryDemand:
+        """The demand of these sources."""
+        return BinaryDemand(self.importance[rows], self.change_rate[rows], self.floor[rows])
+
+    def _is_active(self) -> Bools:
+        active: Bools = (self.importance > 0) & (self.change_rate > 0)
+        return active
+
+
+# -- interval demand ---------------------------------------------------------
+#
+# How often each source wants to be crawled by the clock at a price, evenly spaced.
+#
+# For a source of incomplete observations, crawled every T days, with x = ΔT changes between two
+# crawls, the harmonic cost and the price of its crawls come to
+#
+#     J(T) + λ/T = μ [Ein(x) − 1 + (1 − e^{−x})/x] + λΔ/x,
+#
+# which is least where its derivative in x vanishes:
+#
+#     x − 1 + e^{−x} = c,   c = λΔ/μ,   ρ(λ) = Δ/x,   −dρ/d ln λ = ρ c/(x (1 − e^{−x}))
+#
+# (the slope by the implicit equation: dx (1 − e^{−x}) = dc = c d ln λ). :func:`changes_at` solves
+# the equation. Its solution x = 1 + c + W₀(−e^{−(1+c)}), W₀ the principal branch of Lambert's W,
+# loses all digits near the branch point c = 0; ours keeps them.
+
+#: Rows that are worked on together: their intermediate columns stay in the processor's cache.
+_INTERVAL_CHUNK = 1 << 14
+#: The first guesses are right to 0.014, and each of Halley's steps cubes that.
+_STEPS = 2
+
+
+# A ratio beyond the range of numbers gives a rate that is none, which allocate() refuses.
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def changes_at(c: Floats) -> Floats:
+    """The x ≥ 0 with x − 1 + e^{−x} = c: changes between crawls at a cost ratio c ≥ 0; (n,).
+
+    Method: for c < 1.5 the start of the series √(2c) + c/3 + …, above it 1 + c − e^{−1−c}; then
+    two of Halley's steps. Relative error below 1e-13 for all c.
+
+    >>> changes_at(np.array([0.0, 1 / np.e])).round(12).tolist()  # 1 − 1 + e⁻¹
+    [0.0, 1.0]
+    """
+    root = np.sqrt(2 * c)
+    x = np.where(c < 1.5, root * (1 + root * (1 / 6 + root / 36)), 1 + c - np.exp(-1 - c))
+    for _ in range(_STEPS):
+        excess = x * stale_share(x) - c
+        slope = -np.expm1(-x)
+        # Below 1e-150 the slope is x, and excess/slope 0/0 at 0.
+        step = slope - excess * (1 - slope) / (2 * np.maximum(slope, 1e-300))
+        x = x - excess / np.maximum(step, 1e-300)
+    return x
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalDemand:
+    """The demand of n sources by the clock; a :class:`freshet.scheduler.solve.budget.Demand`."""
+
+    importance: Floats
+    change_rate: Floats
+
+    @property
+    def step(self) -> Step:
+        """Nearly a power of the price: λ^{−1/2} for frequent crawls, λ^{−1} for rare ones."""
+        return smooth_step
+
+    def __len__(self) -> int:
+        return len(self.importance)
+
+    @np.errstate(over="ignore", divide="ignore", invalid="ignore")
+    def rates_at(self, price: float | Floats, rates: Floats, slopes: Floats) -> None:
+        """Write ρ(λ) and −dρ/d ln λ, both (n,); ``price`` is λ above 0, one for all or (n,)."""
+        for start in range(0, len(self), _INTERVAL_CHUNK):
+            rows = slice(start, start + _INTERVAL_CHUNK)
+            each = price[rows] if isinstance(price, np.ndarray) else price
+            mu, delta = self.importance[rows], self.change_rate[rows]
+            active = (mu > 0) & (delta > 0)
+            c = np.divide(each * delta, mu, out=np.ones_like(mu), where=active)
+            x = changes_at(c)
+            rates[rows] = np.where(active, delta / x, 0.0)
+            slopes[rows] = rates[rows] * c / (x * -np.expm1(-x))
+
+    def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
+        """Σρ(λ) and its −d/d ln λ; writes ρ(λ) (n,), too."""
+        slopes = np.empty(len(self))
+        self.rates_at(price, rates, slopes)
+        return float(rates.sum()), float(slopes.sum())
+
+    def limits(self) -> Floats:
+        """(n,), inf for what is worth a crawl; else 0."""
+        return np.where(self._is_active(), np.inf, 0.0)
+
+    def is_limited(self) -> bool:
+        """Whether nothing is worth a crawl."""
+        return not self._is_active().any()
+
+    def guess(self, budget: Floats, host: Rows | None) -> Floats:
+        """Σμ/R: the price if changes came at once, W = μτ."""
+        if host is None:
+            return np.array([self.importance[self._is_active()].sum()]) / budget
+        active = np.where(self._is_active(), self.importance, 0.0)
+        return np.bincount(host, active, minlength=len(budget)) / budget
+
+    def take(self, rows: Rows) -> IntervalDemand:
+        """The demand of these sources."""
+        return IntervalDemand(self.importance[rows], self.change_rate[rows])
+
+    def _is_active(self) -> Bools:
+        active: Bools = (self.importance > 0) & (self.change_rate > 0)
+        return active
