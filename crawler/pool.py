@@ -13,17 +13,17 @@ from enum import StrEnum
 from math import inf
 
 from freshet.crawler.clock import Clock
-from freshet.crawler.errands import (
+from freshet.crawler.frontier import (
     CallErrand,
     Errand,
+    Frontier,
     PageErrand,
     ProbeErrand,
     Refusal,
     RobotsErrand,
 )
-from freshet.crawler.frontier import Frontier
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.visiting import Visiting
+from freshet.crawler.visit import Visiting
 from freshet.storage.records import Acknowledged, Agenda, Entry, Visit
 from freshet.storage.words import Kind, Role
 

@@ -11,25 +11,21 @@ from dataclasses import dataclass, replace
 
 import zstandard
 
-from freshet.crawler.admission.admitting import Admission
+from freshet.crawler.admission.admit import Admission, Redirection
 from freshet.crawler.admission.copies import Copies
-from freshet.crawler.admission.redirection import Redirection
-from freshet.crawler.detection.change import NOT_MODIFIED, Verdict, judge_body
-from freshet.crawler.detection.detector import Detection, Detector
-from freshet.crawler.detection.sketch import Sketch, body_digest, sketch
-from freshet.crawler.detection.walls.look import Wall, WallKind
-from freshet.crawler.parsing.blocks import Blocks
-from freshet.crawler.parsing.page import ParsedPage
-from freshet.crawler.parsing.quarantine import Parser, Unparsable
-from freshet.crawler.parsing.sitemaps import looks_like_feed, looks_like_sitemap
-from freshet.crawler.politeness.retrying import FailureRetries
-from freshet.crawler.receiving.hub_links import advertised
+from freshet.crawler.compare.ladder import NOT_MODIFIED, Detection, Detector, Verdict, judge_body
+from freshet.crawler.compare.not_content.check import Vetted, Vetting
+from freshet.crawler.compare.not_content.page import Wall, WallKind
+from freshet.crawler.politeness import FailureRetries
+from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.page import ParsedPage
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.sitemaps import looks_like_feed, looks_like_sitemap
+from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
 from freshet.crawler.robots.directives import Directives, parse_directives
-from freshet.crawler.signals.discovery import Discovery
-from freshet.crawler.signals.hearing import Hearing
-from freshet.crawler.signals.listings import Listing, Listings
+from freshet.crawler.signals.headers import Hearing, advertised
+from freshet.crawler.signals.listings import Discovery, Listing, Listings
 from freshet.crawler.urls import canonical, is_http
-from freshet.crawler.vetting import Vetted, Vetting
 from freshet.storage.entries import Advertised, ClaimKind
 from freshet.storage.records import (
     Capture,

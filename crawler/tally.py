@@ -63,3 +63,12 @@ class Tally:
         self.kinds[observation.kind] += 1
         if observation.reason is not None:
             self.reasons[observation.kind, observation.reason] += 1
+
+
+# -- errors ------------------------------------------------------------------
+#
+# What the crawler says to its user when it cannot do what was asked.
+
+
+class CrawlError(Exception):
+    """The crawl cannot be done as asked; the message is one line for the user."""

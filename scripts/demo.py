@@ -15,17 +15,15 @@ from rich.console import Console
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.crawling import CrawlOrder, crawl
-from freshet.crawler.commands.display import show_line, show_list
-from freshet.crawler.commands.progress import watching
-from freshet.crawler.commands.report import CrawlReport
-from freshet.crawler.commands.summary import print_summary
-from freshet.crawler.synthetic_web.clock import WebClock
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.cli.crawl import print_summary
+from freshet.crawler.cli.progress import watching
+from freshet.crawler.run.crawl import CrawlOrder, crawl
+from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.content import EditKind
-from freshet.crawler.synthetic_web.presets import showcase
 from freshet.crawler.synthetic_web.server import WebServer, serve
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.web import SyntheticWeb, WebClock, showcase
+from freshet.crawler.terminal import show_line, show_list
 from freshet.crawler.urls import canonical
 from freshet.storage.database import reading
 

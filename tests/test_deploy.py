@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from freshet.config.loading import load
-from freshet.crawler.operation.metrics import Figures, MeasuredFreshness, Metrics
+from freshet.crawler.service.metrics import Figures, MeasuredFreshness, Metrics
 from freshet.storage.entries import Discovered, Outlook
 
 ROOT = Path(__file__).parents[1]

@@ -3,6 +3,6 @@
 :func:`allowed` is the one-shot question; a crawl keeps a :class:`~crawler.robots.book.RobotsBook`.
 """
 
-from freshet.crawler.robots.robots_txt import allowed
+from freshet.crawler.robots.parser import allowed
 
 __all__ = ["allowed"]

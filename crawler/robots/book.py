@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from math import inf
 from random import Random
 
-from freshet.crawler.politeness.lanes import PolitenessRules, back_off_s
-from freshet.crawler.robots.robots_txt import RobotsTxt, Verdict, after_fetch, in_force
+from freshet.crawler.politeness import PolitenessRules, back_off_s
+from freshet.crawler.robots.parser import RobotsTxt, Verdict, after_fetch, in_force
 from freshet.storage.entries import Host, RobotsRecord
 from freshet.storage.words import RobotsStanding
 

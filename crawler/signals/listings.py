@@ -7,13 +7,18 @@ waits for them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+import logging
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
-from freshet.crawler.admission.admitting import Admission, sitemap_links
-from freshet.crawler.parsing.feeds import Feed
-from freshet.crawler.parsing.sitemaps import (
+from freshet.crawler.admission.admit import Admission, sitemap_links
+from freshet.crawler.reduce.feeds import Feed
+from freshet.crawler.reduce.markup import is_feed
+from freshet.crawler.reduce.page import header_links
+from freshet.crawler.reduce.sitemaps import (
     Sitemap,
     SitemapKind,
     SitemapLimits,
@@ -21,9 +26,79 @@ from freshet.crawler.parsing.sitemaps import (
     parse_sitemap,
 )
 from freshet.crawler.robots.book import RobotsBook
-from freshet.crawler.signals.claiming import Claimed, Complaints, claimed
-from freshet.crawler.urls import canonical
+from freshet.crawler.signals.dates import Span, Unbelievable, believed, span_of
+from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
+from freshet.storage.entries import Claim
 from freshet.storage.records import DueUrl, Links, Targets
+from freshet.storage.words import Role
+
+# -- claiming ----------------------------------------------------------------
+#
+# Claims out of dates: which are believed, and what is said of those that are not.
+
+log = logging.getLogger(__name__)
+
+#: Sources of which it is remembered that they were complained of.
+_REMEMBERED: Final = 10_000
+_SHOWN_CHARACTERS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What a source claims; ``rejected`` dates are not believed, ``why`` of the first of them."""
+
+    claims: tuple[Claim, ...] = ()
+    rejected: int = 0
+    why: str | None = None
+
+
+def claimed(
+    dated: Iterable[tuple[str, str | None]], heard_at: float, skew_s: float = 0.0
+) -> Claimed:
+    """The claims of pairs of a canonical URL and a date as written; None claims nothing.
+
+    They were heard at ``heard_at`` of a host whose clock is ``skew_s`` ahead of ours.
+    """
+    claims: list[Claim] = []
+    rejected, why = 0, None
+    for url, text in dated:
+        if text is None:
+            continue
+        found = believed(span_of(text), heard_at, skew_s)
+        if isinstance(found, Span):
+            claims.append(Claim(url, found.since, found.until))
+        else:
+            rejected += 1
+            why = why or _why(text, url, found)
+    return Claimed(tuple(claims), rejected, why)
+
+
+def _why(text: str, url: str, reason: Unbelievable) -> str:
+    # What a stranger wrote, so that no sign of it can end the line.
+    return f"{text[:_SHOWN_CHARACTERS]!r} of {url}: {reason}"
+
+
+class Complaints:
+    """Says once of each source why something of it was rejected."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, None] = OrderedDict()
+
+    def tell(self, source: str, found: Claimed) -> None:
+        """Log what is wrong with a source, unless that was said before."""
+        if found.rejected and self.is_new(source):
+            count = "a date is" if found.rejected == 1 else f"{found.rejected:,} dates are"
+            log.warning("%s: %s not believed, such as %s", source, count, found.why)
+
+    def is_new(self, what: str) -> bool:
+        """Whether nothing was said of it yet; from now on it was."""
+        if what in self._known:
+            return False
+        self._known[what] = None
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return True
+
 
 _IN_A_THREAD_BYTES: Final = 256 * 1024
 #: Entries that are admitted without a break, in a few milliseconds.
@@ -137,3 +212,72 @@ def _read(
     allowed = [i for i, page in enumerate(entries) if entry_allowed(page, url, naming)]
     dated = ((page, dates.get(page)) for page in (links.urls[i] for i in allowed))
     return _Entries(sitemap, links, allowed, claimed(dated, now, skew_s))
+
+
+# -- discovery ---------------------------------------------------------------
+#
+# Where the feeds and sitemaps of a host are: what it links, and where they usually stand.
+#
+# A page of the host's own may name a feed of each of its articles: of the feeds that are linked on
+# a host only so many are asked for. Where none is, the well-known places are tried, each once.
+
+#: Under which the feeds of a host are bounded, as the patterns of traps are.
+FEEDS_SHAPE: Final = "linked feeds"
+_FEEDS_KIND: Final = "trap: feeds"
+_WELL_KNOWN_SHAPE: Final = "well-known feeds"
+WELL_KNOWN_FEEDS: Final = ("/feed", "/rss.xml", "/atom.xml", "/feed.xml", "/index.xml")
+WELL_KNOWN_SITEMAP: Final = "/sitemap.xml"
+#: Of the links in headers so many are looked at.
+_LINKS: Final = 32
+
+
+class Discovery:
+    """Admits feeds; what is tried unasked only where a run is ``lasting``.
+
+    ``most`` feeds of a host are taken from its links; ``well_known`` says whether the usual
+    places are tried as well.
+    """
+
+    def __init__(self, admission: Admission, *, most: int, well_known: bool) -> None:
+        self._admission = admission
+        self._most = most
+        self._well_known = well_known
+
+    def feeds(
+        self, targets: Targets, due: DueUrl, linked: Sequence[str], headers: Iterable[str]
+    ) -> None:
+        """Append the feeds of a page: those it links in its head, those that Link headers name.
+
+        Where the page is a host's own (``/``) and names none, those of the well-known places.
+        """
+        named = [*linked, *header_feeds(headers, due.fetch_url)] if self._most else []
+        for url in named:
+            self._add(targets, url, due.depth, FEEDS_SHAPE, self._most)
+        if self._well_known and not named and due.url.split("/", 3)[3] == "":
+            usual, most = str(origin(due.url)), len(WELL_KNOWN_FEEDS)
+            for path in WELL_KNOWN_FEEDS:
+                self._add(targets, usual + path, due.depth, _WELL_KNOWN_SHAPE, most)
+
+    def sitemap(self, targets: Targets, host_origin: str) -> None:
+        """Append the well-known sitemap of a host whose robots.txt names none."""
+        if self._well_known:
+            url = f"{host_origin}{WELL_KNOWN_SITEMAP}"
+            self._admission.add(targets, canonical(url), url, depth=0, role=Role.SITEMAP)
+
+    def _add(self, targets: Targets, url: str, depth: int, shape: str, most: int) -> None:
+        page = canonical(url)
+        if not self._admission.scope.contains(page):
+            return
+        self._admission.add(targets, page, url, depth=depth + 1, role=Role.FEED)
+        targets.trap_shapes[-1], targets.trap_kinds[-1] = shape, _FEEDS_KIND
+        targets.trap_caps[-1] = most
+
+
+def header_feeds(headers: Iterable[str], base: str) -> list[str]:
+    """The feeds that Link headers (RFC 8288) name, resolved, each once."""
+    found: dict[str, None] = {}
+    for target, parameters in islice(header_links(headers), _LINKS):
+        url = resolve(target, base) if is_feed(parameters) else None
+        if url is not None and is_http(url):
+            found.setdefault(without_fragment(url))
+    return list(found)

@@ -2,13 +2,79 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from email.utils import formatdate
+from datetime import UTC, datetime
+from email.utils import formatdate, parsedate_to_datetime
+from enum import Enum
 from hashlib import blake2b
+from html import escape
 from http import HTTPStatus
+from itertools import chain, groupby
 
-from freshet.crawler.synthetic_web.conditional import UNCONDITIONAL, Conditions, is_current
-from freshet.crawler.synthetic_web.resources import Encoding, Fault
+from freshet.crawler.synthetic_web.content import Content, Form, Link, Place, generator, version_at
+from freshet.crawler.synthetic_web.site import (
+    UTF_8,
+    Addresses,
+    Clutter,
+    Document,
+    Encoding,
+    Fault,
+    File,
+    Head,
+    Manifest,
+    Redirect,
+    Site,
+    Skin,
+    Validation,
+    without_utm,
+)
+from freshet.crawler.synthetic_web.sites import CONTENT_TYPES, manifest_bytes
+from freshet.crawler.synthetic_web.traps import trap_content
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+
+# -- conditional -------------------------------------------------------------
+#
+# Conditional requests: whether what the client has is still current.
+
+_TAG = re.compile(r'(?:W/)?("[^"]*")')
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The values of If-None-Match and If-Modified-Since, None where absent."""
+
+    none_match: str | None = None
+    modified_since: str | None = None
+
+
+UNCONDITIONAL = Conditions()
+
+
+def is_current(conditions: Conditions, etag: str | None, last_modified_at: float | None) -> bool:
+    """Whether the answer is 304 (RFC 9110, section 13.2.2).
+
+    If-None-Match goes first and is compared weakly (section 13.1.2); If-Modified-Since
+    counts only in its absence, and a date that cannot be read does not count (13.1.3).
+    """
+    if conditions.none_match is not None:
+        if conditions.none_match.strip() == "*":
+            return True
+        return etag is not None and _opaque(etag) in _TAG.findall(conditions.none_match)
+    if conditions.modified_since is None or last_modified_at is None:
+        return False
+    try:
+        since = parsedate_to_datetime(conditions.modified_since).timestamp()
+    except ValueError:
+        return False
+    return last_modified_at <= since
+
+
+def _opaque(etag: str) -> str:
+    return etag.removeprefix("W/")
+
 
 Header = tuple[str, str]
 
@@ -90,3 +156,411 @@ def failure(fault: Fault, at: float) -> Answer:
     return plight(
         fault.status, at, ("Retry-After", date if fault.as_date else str(fault.retry_after_s))
     )
+
+
+# -- noise -------------------------------------------------------------------
+#
+# What differs between two answers although nobody edited anything.
+#
+# A :class:`Template` is a page with slots; filling it costs a few string joins, so that a
+# page is rendered once for each version and served thousands of times a second.
+
+
+class Slot(Enum):
+    """A place for noise."""
+
+    RENDERED_AT = "rendered at"
+    TOKEN = "token"
+    NONCE = "nonce"
+    SESSION = "session"
+    VISITORS = "visitors"
+    ADVERT = "advert"
+    VARIANT = "variant"
+
+
+def noise(
+    seed: int,
+    place: Place,
+    serial: int,
+    at: float,
+    adverts: tuple[str, ...],
+    variants: tuple[str, ...] = (),
+) -> dict[Slot, str]:
+    """The noise of the answer to a request that had so many before it at that place.
+
+    ``variants`` are those of an A/B test, of which each answer draws one.
+    """
+    key = f"{seed}/{place.host}{place.target}/{serial}".encode()
+    digest = blake2b(key, digest_size=32)
+    drawn = digest.hexdigest()
+    return {
+        Slot.RENDERED_AT: datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        Slot.TOKEN: drawn[:16],
+        Slot.NONCE: drawn[16:28],
+        Slot.SESSION: drawn[28:],
+        Slot.VISITORS: str(1000 + 7 * serial + digest.digest()[0] % 7),
+        Slot.ADVERT: adverts[digest.digest()[1] % len(adverts)] if adverts else "",
+        Slot.VARIANT: variants[digest.digest()[2] % len(variants)] if variants else "",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A page's bytes, with slots: ``pieces[0] slots[0] pieces[1] … pieces[-1]``."""
+
+    pieces: tuple[bytes, ...]
+    slots: tuple[Slot, ...]
+    codec: str
+
+    @classmethod
+    def of(cls, parts: Iterable[str | Slot], encoding: Encoding) -> Template:
+        """Join and encode what lies between the slots; what cannot be is a reference."""
+        pieces, slots = [encoding.mark], []
+        for is_slot, run in groupby(parts, key=lambda part: isinstance(part, Slot)):
+            if not is_slot:
+                pieces[-1] += "".join(map(str, run)).encode(encoding.codec, "xmlcharrefreplace")
+                continue
+            for slot in run:
+                slots.append(Slot(slot))
+                pieces.append(b"")
+        return cls(tuple(pieces), tuple(slots), encoding.codec)
+
+    def fill(self, values: Mapping[Slot, str]) -> bytes:
+        """The page with this noise."""
+        filled = [self.pieces[0]]
+        for slot, piece in zip(self.slots, self.pieces[1:], strict=True):
+            filled += (values[slot].encode(self.codec, "xmlcharrefreplace"), piece)
+        return b"".join(filled)
+
+
+# -- pages -------------------------------------------------------------------
+#
+# HTML: a version of a page inside a version of its site's frame.
+#
+# Noise stands in the frame and in attributes only; main content is what the history says.
+
+Parts = Iterator[str | Slot]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A version of a site's frame: how often its parts were changed so far."""
+
+    footer: int
+    navigation: int
+    advert: int
+    banner: int = 0
+    rebuild: int = 0
+
+
+def look_at(site: Site, version: int) -> Look:
+    """The frame of a site after so many revisions."""
+    past = [revision.form for revision in site.frame.revisions[:version]]
+    return Look(
+        footer=past.count(Form.FOOTER),
+        navigation=past.count(Form.NAVIGATION),
+        advert=past.count(Form.ADVERT),
+        banner=past.count(Form.BANNER),
+        rebuild=past.count(Form.REBUILD),
+    )
+
+
+def adverts(site: Site, look: Look) -> tuple[str, ...]:
+    """The advertisements of a campaign, of which each answer shows one."""
+    rng = generator(site.name, "advert", look.advert)
+    return tuple(site.language.sentence(rng) for _ in range(5))
+
+
+def variants(site: Site) -> tuple[str, ...]:
+    """The two versions of a sentence that the site tries on its visitors."""
+    rng = generator(site.name, "variants")
+    return tuple(site.language.sentence(rng) for _ in range(2))
+
+
+@dataclass(frozen=True, slots=True)
+class Renderer:
+    """Renders the pages of one site under the addresses of its web."""
+
+    site: Site
+    addresses: Addresses
+
+    def page(self, head: Head, encoding: Encoding, content: Content, look: Look) -> Template:
+        """A whole page, with slots for noise."""
+        skins = {
+            Skin.SEMANTIC: self._semantic,
+            Skin.SOUP: self._soup,
+            Skin.BARE: self._bare,
+            Skin.CLUTTERED: self._cluttered,
+        }
+        body = skins[self.site.skin](content, look)
+        start = self._head(head, encoding, content)
+        return Template.of(chain((start,), body, ("</body></html>\n",)), encoding)
+
+    def _head(self, head: Head, encoding: Encoding, content: Content) -> str:
+        name = self.site.name
+        lines = ["<!doctype html>", f'<html lang="{self.site.language.code}"><head>']
+        if encoding.in_meta:
+            lines.append(f'<meta charset="{encoding.label}">')
+        if head.titled:
+            lines.append(f"<title>{escape(content.title)} – {escape(self.site.title)}</title>")
+        if head.base is not None:
+            lines.append(f'<base href="{escape(head.base)}">')
+        if head.robots:
+            lines.append(f'<meta name="robots" content="{escape(head.robots)}">')
+        if head.canonical is not None:
+            canonical = self.addresses.url(Place(name, head.canonical))
+            lines.append(f'<link rel="canonical" href="{escape(canonical)}">')
+        if head.refresh is not None:
+            lines.append(f'<meta http-equiv="Refresh" content="0; url={escape(head.refresh)}">')
+        if feed := self.site.feed:
+            mime = f"application/{feed[1]}+xml"
+            lines.append(f'<link rel="alternate" type="{mime}" href="{escape(feed[0])}">')
+        return "\n".join((*lines, "</head><body>\n"))
+
+    # -- skins ---------------------------------------------------------------------
+
+    def _bare(self, content: Content, look: Look) -> Parts:
+        yield self._main(content)
+
+    def _semantic(self, content: Content, look: Look) -> Parts:
+        yield from ('<script nonce="', Slot.NONCE, '">window.ready = true;</script>\n')
+        yield '<div class="cookie-banner" role="dialog">We use cookies. <button>OK</button></div>\n'
+        yield f"<header><p>{escape(self.site.title)}</p>"
+        yield f"<nav>{self._navigation(look)}</nav></header>"
+        yield from ('\n<main><article data-token="', Slot.NONCE, '">\n')
+        yield self._main(content)
+        yield from ('</article></main>\n<aside class="advert"><p>', Slot.ADVERT, "</p></aside>\n")
+        yield from ("<footer>", *self._form(), *self._stamps(look), "</footer>\n")
+
+    def _soup(self, content: Content, look: Look) -> Parts:
+        yield f'<div class="header"><div class="logo">{escape(self.site.title)}</div>'
+        yield f'<div class="navigation">{self._navigation(look)}</div></div>\n'
+        yield from ('<div class="content" data-token="', Slot.NONCE, '">\n')
+        yield self._main(content)
+        yield from ('</div>\n<div class="sidebar"><div class="ad">', Slot.ADVERT, "</div>")
+        yield '<div class="cookie-notice">This shop uses cookies.</div></div>\n'
+        yield from ('<div class="footer">', *self._form(), *self._stamps(look), "</div>\n")
+
+    def _cluttered(self, content: Content, look: Look) -> Parts:
+        """Frame and noise amid the content; a rebuild gives the wrappers other names."""
+        rng = generator(self.site.name, "rebuild", look.rebuild)
+        name, slogan = self.site.language.word(rng), self.site.language.sentence(rng)
+        clutter = self.site.clutter
+        yield f'<div class="{escape(name)}-page"><div><p>{escape(slogan)}</p></div>\n'
+        if look.banner % 2:
+            notice = generator(self.site.name, "notice", look.banner)
+            yield f"<div><p>{escape(self.site.language.sentence(notice))}</p></div>\n"
+        if Clutter.ADVERTS in clutter:
+            yield from ("<div><section><p>", Slot.ADVERT, "</p></section></div>\n")
+        yield f'<div class="{escape(name)}-story">\n{self._main(content)}'
+        if Clutter.VARIANTS in clutter:
+            yield from ("<blockquote>", Slot.VARIANT, "</blockquote>\n")
+        if Clutter.STAMPS in clutter:
+            yield from ("<p>It is ", Slot.RENDERED_AT, " here, and ", Slot.VISITORS)
+            yield from (" people came by.</p><p>Your reference is ", Slot.TOKEN, ".</p>\n")
+        yield f"</div><div><p>{escape(self.site.title)}, part {look.footer}.</p></div></div>\n"
+
+    # -- parts ---------------------------------------------------------------------
+
+    def _main(self, content: Content) -> str:
+        lines = [f"<h1>{escape(content.title)}</h1>"]
+        lines += [f'<p class="{block.kind}">{escape(block.text)}</p>' for block in content.blocks]
+        if content.links:
+            items = (f"<li>{self._anchor(link)} {escape(link.note)}</li>" for link in content.links)
+            lines.append("<ul>\n{}\n</ul>".format("\n".join(items)))
+        return "\n".join((*lines, ""))
+
+    def _navigation(self, look: Look) -> str:
+        rng = generator(self.site.name, "navigation", look.navigation)
+        word = self.site.language.word(rng)
+        items = (f"<li>{self._anchor(link)}</li>" for link in self.site.frame.links)
+        return f'<ul>{"".join(items)}<li><a href="#top">{word} {look.navigation}</a></li></ul>'
+
+    def _form(self) -> tuple[str | Slot, ...]:
+        start = '<form method="post" action="/subscribe"><input type="hidden" name="csrf_token"'
+        return (start, ' value="', Slot.TOKEN, '"><button>Subscribe</button></form>')
+
+    def _stamps(self, look: Look) -> tuple[str | Slot, ...]:
+        build = generator(self.site.name, "build", look.footer).getrandbits(32)
+        return (
+            *("<p>Page rendered at ", Slot.RENDERED_AT, "</p><p>", Slot.VISITORS),
+            f" visitors today</p><p>Build {build:08x}, revision {look.footer}</p>",
+        )
+
+    def _anchor(self, link: Link) -> str:
+        rel = f' rel="{escape(link.rel)}"' if link.rel else ""
+        return f'<a href="{escape(self._href(link))}"{rel}>{escape(link.text)}</a>'
+
+    def _href(self, link: Link) -> str:
+        if link.href is not None:
+            own = self.addresses.authorities[self.site.name]
+            return link.href.replace("{authority}", own).replace("{AUTHORITY}", own.upper())
+        if link.leads_to is None or link.leads_to.host == self.site.name:
+            return link.leads_to.target if link.leads_to else "#"
+        return self.addresses.url(link.leads_to)
+
+
+# -- responder ---------------------------------------------------------------
+#
+# What the servers of a web answer: a request and a time in, a response out.
+#
+# Deterministic: the same requests in the same order at the same times get the same answers.
+# The server and the in-process fetcher only carry them.
+
+#: Rendered versions that are kept, those used last.
+_TEMPLATES = 4096
+#: A place, the version of its content, and that of its site's frame.
+_Key = tuple[Place, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Face:
+    """A version of a site's frame, since when it holds, its adverts and variants."""
+
+    version: int
+    since: float
+    look: Look
+    adverts: tuple[str, ...]
+    variants: tuple[str, ...]
+
+
+class Responder:
+    """Answers for all sites of a web.
+
+    Its state is how often each place was asked for (the noise and the faults depend on
+    it), and pages that are rendered already.
+    """
+
+    def __init__(self, web: SyntheticWeb, addresses: Addresses) -> None:
+        self.addresses = addresses
+        self._web = web
+        self._asked: Counter[Place] = Counter()
+        self._templates: OrderedDict[_Key, Template] = OrderedDict()
+        self._faces: dict[str, _Face] = {}
+        self._renderers = {name: Renderer(site, addresses) for name, site in web.sites.items()}
+
+    def answer(self, ask: Ask, at: float) -> Answer:
+        """The response at a virtual time in Unix seconds; 421 for a site that is none."""
+        site = self._web.sites.get(ask.host)
+        if site is None:
+            return plight(421, at)
+        if site.moved_to is not None:
+            return self._redirect(site, Redirect(301, Place(site.moved_to, ask.target)), at)
+        match site.find(ask.target):
+            case Document() as document:
+                return self._document(site, document, ask, at)
+            case Fault() as fault:
+                return self._fault(site, fault, ask, at)
+            case None:
+                return self._trap_or_nothing(site, ask, at)
+            case resource:
+                return self._fixed(site, resource, ask, at)
+
+    def _document(self, site: Site, document: Document, ask: Ask, at: float) -> Answer:
+        if not document.is_alive(at):
+            return self._departed(site, document, at)
+        version = version_at(document.history.revisions, at)
+        face = self._face(site, at)
+        key = (_place(site, ask), version, face.version)
+        template = self._template(document, key, face.look)
+        body = template.fill(self._noise(site, ask, face, at))
+        changed_at = max(document.changed_at(at), face.since)
+        validators = self._validators(site, key, changed_at, body)
+        headers = [content_type(document.encoding)]
+        if document.head.robots_header:
+            headers.append(("X-Robots-Tag", document.head.robots_header))
+        return success(ask, at, body, validators, *headers)
+
+    def _departed(self, site: Site, document: Document, at: float) -> Answer:
+        if at < document.born_at:
+            return plight(404, at)
+        if document.moved_to is None:
+            return plight(410, at)
+        return self._redirect(site, Redirect(301, Place(site.name, document.moved_to)), at)
+
+    def _fault(self, site: Site, fault: Fault, ask: Ask, at: float) -> Answer:
+        place = _place(site, ask)
+        if fault.then is not None and not fault.strikes(self._asked[place]):
+            return self._document(site, fault.then, ask, at)
+        self._asked[place] += 1
+        return failure(fault, at)
+
+    def _fixed(
+        self, site: Site, resource: Redirect | File | Manifest, ask: Ask, at: float
+    ) -> Answer:
+        match resource:
+            case Redirect():
+                return self._redirect(site, resource, at)
+            case File(mime, body):
+                pass
+            case _:
+                mime = CONTENT_TYPES[resource]
+                body = manifest_bytes(site, resource, at, self.addresses)
+        return success(ask, at, body, Validators(strong_etag(body)), ("Content-Type", mime))
+
+    def _redirect(self, site: Site, redirect: Redirect, at: float) -> Answer:
+        if redirect.to is None:
+            return plight(redirect.status, at)
+        relative = redirect.relative and redirect.to.host == site.name
+        location = redirect.to.target if relative else self.addresses.url(redirect.to)
+        return plight(redirect.status, at, ("Location", location))
+
+    def _trap_or_nothing(self, site: Site, ask: Ask, at: float) -> Answer:
+        trap = site.trap(ask.target)
+        if trap is None:
+            return plight(404, at)
+        face = self._face(site, at)
+        values = self._noise(site, ask, face, at)
+        content = trap_content(site, trap, ask.target, values[Slot.SESSION], at)
+        if content is None:
+            return plight(404, at)
+        page = self._renderers[site.name].page(Head(), UTF_8, content, face.look)
+        return success(ask, at, page.fill(values), Validators(), content_type(UTF_8))
+
+    # -- what answers are made of ------------------------------------------------------
+
+    def _noise(self, site: Site, ask: Ask, face: _Face, at: float) -> dict[Slot, str]:
+        place = _place(site, ask)
+        serial = self._asked[place]
+        self._asked[place] += 1
+        return noise(self._web.seed, place, serial, at, face.adverts, face.variants)
+
+    def _face(self, site: Site, at: float) -> _Face:
+        version = version_at(site.frame.revisions, at)
+        face = self._faces.get(site.name)
+        if face is None or face.version != version:
+            look = look_at(site, version)
+            since = site.frame.revisions[version - 1].at if version else float("-inf")
+            face = self._faces[site.name] = _Face(
+                version, since, look, adverts(site, look), variants(site)
+            )
+        return face
+
+    def _template(self, document: Document, key: _Key, look: Look) -> Template:
+        template = self._templates.get(key)
+        if template is None:
+            place, version, _ = key
+            content = document.history.content(version)
+            renderer = self._renderers[place.host]
+            template = renderer.page(document.head, document.encoding, content, look)
+            self._templates[key] = template
+            if len(self._templates) > _TEMPLATES:
+                self._templates.popitem(last=False)
+        self._templates.move_to_end(key)
+        return template
+
+    def _validators(self, site: Site, key: _Key, changed_at: float, body: bytes) -> Validators:
+        """What the site says of a version of a document."""
+        if site.validation is Validation.NONE:
+            return Validators()
+        if site.validation is Validation.BYTES:
+            return Validators(strong_etag(body))
+        if site.validation is Validation.DATE:
+            return Validators(None, changed_at)
+        # With noise the bytes of one version differ: its tag is weak.
+        weak = "" if site.skin is Skin.BARE else "W/"
+        return Validators(weak + strong_etag(f"{self._web.seed}/{key}".encode()), changed_at)
+
+
+def _place(site: Site, ask: Ask) -> Place:
+    return Place(site.name, without_utm(ask.target))

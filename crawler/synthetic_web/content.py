@@ -7,9 +7,11 @@ frame around the content belong to the site.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import accumulate
+from random import Random
 from typing import NamedTuple, Protocol
 
 
@@ -130,3 +132,316 @@ class History(Protocol):
 def version_at(revisions: Sequence[Revision], at: float) -> int:
     """The number of revisions up to and at a time."""
     return bisect_right(revisions, at, key=lambda revision: revision.at)
+
+
+# -- chance ------------------------------------------------------------------
+#
+# Chance that repeats itself: generators named by keys, and Poisson arrivals.
+#
+# Every part of the web draws from a generator of its own, named by the seed and the part.
+# Consequence: what one page does never depends on which other pages exist or were asked for.
+
+DAY_S = 86_400.0
+
+
+def generator(*key: object) -> Random:
+    """The generator of that name; the same key gives the same numbers on every machine."""
+    return Random("/".join(map(str, key)))
+
+
+def poisson_times(
+    rng: Random, rate_per_day: float, start_at: float, end_at: float
+) -> tuple[float, ...]:
+    """Arrivals of a Poisson process in (start_at, end_at), rising, in whole Unix seconds.
+
+    Whole seconds because Last-Modified knows no others: two arrivals in one second are
+    merged, so that a date tells the versions of a page apart.
+    """
+    rate = rate_per_day / DAY_S
+    if rate <= 0:
+        return ()
+    times: dict[float, None] = {}
+    at = start_at + rng.expovariate(rate)
+    while at < end_at:
+        if at // 1 > start_at:
+            times[at // 1] = None
+        at += rng.expovariate(rate)
+    return tuple(times)
+
+
+# -- languages ---------------------------------------------------------------
+#
+# Prose that looks like prose: word lists with Zipf frequencies.
+#
+# The r-th word of a list is drawn with probability proportional to 1/(r + 2.7), the law of
+# Zipf as corrected by Mandelbrot (1953) for the most frequent words.
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A word list, most frequent first, and how its words become sentences.
+
+    ``width`` is the length of every word where words are not spaced, else 0; ``figure``
+    is a sentence with a place for a number.
+    """
+
+    code: str
+    words: tuple[str, ...]
+    stop: str
+    figure: str
+    width: int = 0
+    _weights: tuple[float, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        weights = tuple(accumulate(1 / (rank + 2.7) for rank in range(1, len(self.words) + 1)))
+        object.__setattr__(self, "_weights", weights)
+
+    def sentence(self, rng: Random) -> str:
+        """Six to sixteen words."""
+        return self.join(rng.choices(self.words, cum_weights=self._weights, k=rng.randint(6, 16)))
+
+    def paragraph(self, rng: Random) -> tuple[str, ...]:
+        """Two to five sentences."""
+        return tuple(self.sentence(rng) for _ in range(rng.randint(2, 5)))
+
+    def title(self, rng: Random) -> str:
+        """Four different words of the rarer half, without a full stop."""
+        return self.join(rng.sample(self.words[len(self.words) // 2 :], 4)).removesuffix(self.stop)
+
+    def word(self, rng: Random, unlike: str = "") -> str:
+        """A word, and another one than ``unlike``."""
+        while True:
+            word = rng.choices(self.words, cum_weights=self._weights)[0]
+            if word.casefold() != unlike.casefold():
+                return word
+
+    def split(self, sentence: str) -> list[str]:
+        """The words of a sentence, the first perhaps with a capital."""
+        bare = sentence.removesuffix(self.stop)
+        if not self.width:
+            return bare.split(" ")
+        return [bare[i : i + self.width] for i in range(0, len(bare), self.width)]
+
+    def join(self, words: list[str]) -> str:
+        """A sentence of these words."""
+        text = ("" if self.width else " ").join(words)
+        return text[:1].upper() + text[1:] + self.stop
+
+
+ENGLISH = Language(
+    "en",
+    tuple(
+        "the of and to in a is that for it as was with be by on not he his but at are this have "
+        "from or had an they which one you were all her she there would their we him been has "
+        "when who will no more if out so up said what its about than into them can only other "
+        "time new some could these two may first then do any like my now over such our man me "
+        "even most made after also did many off before must well back through years much where "
+        "your way down should because long each just state those people too mister how good "
+        "world make very year still see own work life men day get here old between both being "
+        "under three never know same last another while us might great go come since against "
+        "right came take used himself few house use place during high without again home around "
+        "small however found part school thought went say general once upon every war left until "
+        "always river harbour council bridge winter market journey engine garden letter teacher "
+        "mountain copper village signal railway orchard lantern compass quarry timber weather "
+        "glacier museum archive printer cable meadow furnace voyage census barley ferry".split()
+    ),
+    ".",
+    "The current count is {}.",
+)
+
+GERMAN = Language(
+    "de",
+    tuple(
+        "der die und in den von zu das mit sich des auf für ist im dem nicht ein eine als auch es "
+        "an werden aus er hat dass sie nach wird bei einer um am sind noch wie einem über einen "
+        "so zum war haben nur oder aber vor zur bis mehr durch man sein wurde sei hatte kann "
+        "gegen vom können schon wenn habe seine Mark ihre dann unter wir soll ich eines Jahr zwei "
+        "Jahren diese dieser wieder keine Uhr seiner worden will zwischen immer Millionen was "
+        "sagte gibt alle diesem seit muss wurden beim doch jetzt waren drei Jahre neue neuen "
+        "damit bereits da ihr seinen müssen ab ihrer ohne sondern selbst ersten nun etwa heute "
+        "weil ihm Menschen Deutschland anderen Bürger Straße Brücke Gemälde Mühle Wörterbuch "
+        "Händler Küche Möbel Fähre Gärtner Schlüssel Werkzeug Leuchter Teppich Flöte Becher "
+        "Fenster Ziegel Kürbis Wolle Papier Kessel Spiegel Bücher Stühle Körbe Gläser".split()
+    ),
+    ".",
+    "Der Preis beträgt {} Euro.",
+)
+
+JAPANESE = Language(
+    "ja",
+    tuple(
+        "時間 会社 問題 世界 日本 社会 政府 経済 場合 今日 自分 必要 関係 情報 研究 技術 地域 教育 "
+        "生活 活動 国際 開発 環境 文化 歴史 科学 大学 学校 電話 電車 新聞 写真 映画 音楽 料理 "
+        "旅行 天気 季節 動物 植物 海岸 山脈 道路 建物 図書 辞書 言葉 文字 数学 物理 化学 医学 "
+        "病院 銀行 市場 価格 商品 工場 機械 材料 計画 結果 変化 将来".split()
+    ),
+    "。",
+    "現在数量{}個。",
+    width=2,
+)
+
+RUSSIAN = Language(
+    "ru",
+    tuple(
+        "не на быть он что по это она этот но они мы весь который из то за свой ещё от так для "
+        "ты же год человек время рука дело раз глаз жизнь день голова друг дом "
+        "слово место лицо сторона нога дверь работа земля конец час голос город вода стол ребёнок "
+        "сила отец женщина машина случай ночь мир вид ряд начало вопрос война деньги минута жена "
+        "правда страна свет мать дорога окно комната письмо народ утро лето река снег".split()
+    ),
+    ".",
+    "Сейчас их {}.",
+)
+
+
+# -- edits -------------------------------------------------------------------
+#
+# Edits of main content: what each form does to the blocks of a page.
+#
+# Every edit changes the text that a reader sees; a test holds this for all forms.
+
+#: Text pages: how often each form occurs among the edits of main content.
+PROSE_MIX: Mapping[Form, float] = {
+    Form.WORD: 0.35,
+    Form.SENTENCE_ADDED: 0.25,
+    Form.PARAGRAPH_ADDED: 0.16,
+    Form.PARAGRAPH_REMOVED: 0.16,
+    Form.REWRITE: 0.08,
+}
+#: Pages that state a number: mostly that changes.
+FIGURE_MIX: Mapping[Form, float] = {Form.NUMBER: 0.8, **{f: w / 5 for f, w in PROSE_MIX.items()}}
+
+#: Pages that say when something is: mostly that changes.
+DATE_MIX: Mapping[Form, float] = {Form.DATE: 0.8, **{f: w / 5 for f, w in PROSE_MIX.items()}}
+
+#: Below this a paragraph is added instead of removed, above the next removed instead.
+_FEWEST, _MOST = 3, 12
+#: Paragraphs after a rewrite.
+_REWRITTEN = 5
+
+_MONTHS = ("January", "March", "April", "June", "August", "September", "November")
+
+Blocks = tuple[Block, ...]
+
+
+def plan(
+    rng: Random, times: Iterable[float], mix: Mapping[Form, float], paragraphs: int
+) -> tuple[Revision, ...]:
+    """A form for each time, for a page that starts with so many paragraphs."""
+    forms, weights = list(mix), list(mix.values())
+    revisions = []
+    for at in times:
+        form = rng.choices(forms, weights)[0]
+        if form in {Form.PARAGRAPH_ADDED, Form.PARAGRAPH_REMOVED}:
+            form = _within_bounds(form, paragraphs)
+        paragraphs += (form is Form.PARAGRAPH_ADDED) - (form is Form.PARAGRAPH_REMOVED)
+        paragraphs = _REWRITTEN if form is Form.REWRITE else paragraphs
+        revisions.append(Revision(at, form))
+    return tuple(revisions)
+
+
+def _within_bounds(form: Form, paragraphs: int) -> Form:
+    if paragraphs <= _FEWEST:
+        return Form.PARAGRAPH_ADDED
+    return Form.PARAGRAPH_REMOVED if paragraphs >= _MOST else form
+
+
+def compose(
+    rng: Random, language: Language, paragraphs: int, *, figure: bool, dated: bool = False
+) -> Blocks:
+    """The blocks of a new page."""
+    blocks = [Block(BlockKind.PARAGRAPH, language.paragraph(rng)) for _ in range(paragraphs)]
+    if figure:
+        blocks.insert(1, Block(BlockKind.FIGURE, (_number(rng, language),)))
+    if dated:
+        blocks.insert(1, Block(BlockKind.DATE, (_date(rng),)))
+    return tuple(blocks)
+
+
+def revise(blocks: Blocks, form: Form, rng: Random, language: Language) -> Blocks:
+    """The blocks after an edit of that form.
+
+    Raises:
+        KeyError: if the form is none that touches blocks.
+        IndexError: if there is no block that it could touch.
+    """
+    return _REVISERS[form](blocks, rng, language)
+
+
+def _change_word(blocks: Blocks, rng: Random, language: Language) -> Blocks:
+    i, sentences = _pick_paragraph(blocks, rng)
+    j = rng.randrange(len(sentences))
+    words = language.split(sentences[j])
+    k = rng.randrange(len(words))
+    words[k] = language.word(rng, unlike=words[k])
+    sentences[j] = language.join(words)
+    return _with(blocks, i, sentences)
+
+
+def _change_number(blocks: Blocks, rng: Random, language: Language) -> Blocks:
+    return _replace(blocks, BlockKind.FIGURE, lambda: _number(rng, language))
+
+
+def _change_date(blocks: Blocks, rng: Random, _language: Language) -> Blocks:
+    return _replace(blocks, BlockKind.DATE, lambda: _date(rng))
+
+
+def _replace(blocks: Blocks, kind: BlockKind, draw: Callable[[], str]) -> Blocks:
+    """The blocks with another sentence in the first of that kind."""
+    i = next(i for i, block in enumerate(blocks) if block.kind is kind)
+    before = after = blocks[i].sentences[0]
+    while after == before:
+        after = draw()
+    return _with(blocks, i, [after])
+
+
+def _add_sentence(blocks: Blocks, rng: Random, language: Language) -> Blocks:
+    i, sentences = _pick_paragraph(blocks, rng)
+    sentences.insert(rng.randint(0, len(sentences)), language.sentence(rng))
+    return _with(blocks, i, sentences)
+
+
+def _add_paragraph(blocks: Blocks, rng: Random, language: Language) -> Blocks:
+    at = rng.randint(0, len(blocks))
+    new = Block(BlockKind.PARAGRAPH, language.paragraph(rng))
+    return (*blocks[:at], new, *blocks[at:])
+
+
+def _remove_paragraph(blocks: Blocks, rng: Random, _language: Language) -> Blocks:
+    i, _ = _pick_paragraph(blocks, rng)
+    return blocks[:i] + blocks[i + 1 :]
+
+
+def _rewrite(blocks: Blocks, rng: Random, language: Language) -> Blocks:
+    kinds = {block.kind for block in blocks}
+    figure, dated = BlockKind.FIGURE in kinds, BlockKind.DATE in kinds
+    return compose(rng, language, _REWRITTEN, figure=figure, dated=dated)
+
+
+_REVISERS: Mapping[Form, Callable[[Blocks, Random, Language], Blocks]] = {
+    Form.WORD: _change_word,
+    Form.NUMBER: _change_number,
+    Form.DATE: _change_date,
+    Form.SENTENCE_ADDED: _add_sentence,
+    Form.PARAGRAPH_ADDED: _add_paragraph,
+    Form.PARAGRAPH_REMOVED: _remove_paragraph,
+    Form.REWRITE: _rewrite,
+}
+
+
+def _pick_paragraph(blocks: Blocks, rng: Random) -> tuple[int, list[str]]:
+    i = rng.choice([i for i, block in enumerate(blocks) if block.kind is BlockKind.PARAGRAPH])
+    return i, list(blocks[i].sentences)
+
+
+def _with(blocks: Blocks, i: int, sentences: Iterable[str]) -> Blocks:
+    return (*blocks[:i], Block(blocks[i].kind, tuple(sentences)), *blocks[i + 1 :])
+
+
+def _number(rng: Random, language: Language) -> str:
+    return language.figure.format(f"{rng.randint(100, 99_999) / 100:.2f}")
+
+
+def _date(rng: Random) -> str:
+    month = rng.choice(_MONTHS)
+    return f"Doors open on {rng.randint(1, 28)} {month} 2027 at {rng.randint(10, 21)}:30."

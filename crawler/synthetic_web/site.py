@@ -6,13 +6,147 @@ they are the truth, and whatever a server says is derived from them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from freshet.crawler.synthetic_web.content import Link, Revision
-from freshet.crawler.synthetic_web.languages import ENGLISH, Language
-from freshet.crawler.synthetic_web.resources import Document, Fault, Manifest, Resource
+from freshet.crawler.synthetic_web.content import (
+    ENGLISH,
+    Block,
+    Content,
+    Form,
+    History,
+    Language,
+    Link,
+    Place,
+    Revision,
+    compose,
+    generator,
+    revise,
+    version_at,
+)
+
+# -- resources ---------------------------------------------------------------
+#
+# What can stand at a target of a site. Pure values; times are Unix seconds (UTC).
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How text becomes bytes, and where the page says so."""
+
+    codec: str = "utf-8"
+    label: str = "utf-8"
+    in_header: bool = True
+    in_meta: bool = False
+    mark: bytes = b""
+
+
+UTF_8 = Encoding()
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a document says of itself to machines; ``canonical`` and ``refresh`` are targets.
+
+    ``robots`` are the words of a robots meta element, ``robots_header`` of X-Robots-Tag.
+    """
+
+    titled: bool = True
+    robots: str = ""
+    robots_header: str = ""
+    canonical: str | None = None
+    base: str | None = None
+    refresh: str | None = None
+
+    @property
+    def nofollow(self) -> bool:
+        """Whether the links of the document are not to be followed."""
+        return "nofollow" in f"{self.robots} {self.robots_header}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """An HTML page with a life: after its death the answer is 410, or 301 if it moved."""
+
+    history: History
+    born_at: float
+    died_at: float | None = None
+    moved_to: str | None = None
+    head: Head = Head()
+    encoding: Encoding = UTF_8
+    in_sitemap: bool = True
+
+    def is_alive(self, at: float) -> bool:
+        """Whether the page answers 200."""
+        return self.born_at <= at and (self.died_at is None or at < self.died_at)
+
+    def content_at(self, at: float) -> Content:
+        """The main content as of a time."""
+        return self.history.content(version_at(self.history.revisions, at))
+
+    def changed_at(self, at: float) -> float:
+        """When the main content took the form that it has at a time; at the earliest at birth."""
+        version = version_at(self.history.revisions, at)
+        revised_at = self.history.revisions[version - 1].at if version else self.born_at
+        return max(self.born_at, revised_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """An answer with a Location (absolute or relative), or without one if ``to`` is None."""
+
+    status: int
+    to: Place | None
+    relative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """Bytes that never change."""
+
+    content_type: str
+    body: bytes
+
+    @property
+    def is_page(self) -> bool:
+        """Whether a crawler counts it as a page: what it can compare with another version."""
+        return self.content_type.startswith(("text/html", "text/plain", "application/pdf"))
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Answers ``status`` to the first of every ``period`` requests, else as ``then``.
+
+    The period 0 means the very first request only. Without ``then`` it never recovers.
+    Retry-After comes in seconds, or as a date.
+    """
+
+    status: int
+    then: Document | None = None
+    period: int = 0
+    retry_after_s: int | None = None
+    as_date: bool = False
+
+    def strikes(self, serial: int) -> bool:
+        """Whether the request with that many before it fails."""
+        if self.then is None:
+            return True
+        return serial % self.period == 0 if self.period else serial == 0
+
+
+class Manifest(StrEnum):
+    """Files that a site writes about itself for machines."""
+
+    ROBOTS = "robots"
+    SITEMAP_INDEX = "sitemap index"
+    SITEMAP = "sitemap"
+    SITEMAP_GZIP = "sitemap gzip"
+    ATOM = "atom"
+    RSS = "rss"
+
+
+Resource = Document | Redirect | File | Fault | Manifest
 
 
 class Trap(StrEnum):
@@ -129,3 +263,176 @@ def without_utm(target: str) -> str:
     path, _, query = target.partition("?")
     kept = "&".join(p for p in query.split("&") if not p.startswith("utm_"))
     return f"{path}?{kept}" if kept else path
+
+
+# -- histories ---------------------------------------------------------------
+#
+# What the main content of a page was when: edited prose, and lists of other pages.
+#
+# Deterministic, and pure to the outside: versions are composed when first asked for and kept.
+
+
+class Story:
+    """Prose under one title; each version is the one before it with one edit.
+
+    ``key`` names the generators that the text and the edits are drawn from.
+    """
+
+    def __init__(
+        self,
+        key: tuple[object, ...],
+        language: Language,
+        revisions: tuple[Revision, ...] = (),
+        *,
+        title: str | None = None,
+        paragraphs: int = 5,
+        figure: bool = False,
+        dated: bool = False,
+        links: Sequence[Link] = (),
+    ) -> None:
+        self.title = language.title(generator(*key, "title")) if title is None else title
+        self.revisions: Sequence[Revision] = revisions
+        self._key = key
+        self._language = language
+        self._paragraphs = paragraphs
+        self._figure = figure
+        self._dated = dated
+        self._links = tuple(links)
+        self._blocks: list[tuple[Block, ...]] = []
+
+    def content(self, version: int) -> Content:
+        """The main content of a version."""
+        if not self._blocks:
+            rng = generator(*self._key, "text")
+            first = compose(
+                rng, self._language, self._paragraphs, figure=self._figure, dated=self._dated
+            )
+            self._blocks.append(first)
+        for n in range(len(self._blocks), version + 1):
+            rng = generator(*self._key, "edit", n)
+            form = self.revisions[n - 1].form
+            self._blocks.append(revise(self._blocks[-1], form, rng, self._language))
+        return Content(self.title, self._blocks[version], self._links)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A link with the time during which lists show it."""
+
+    link: Link
+    born_at: float
+    died_at: float | None = None
+
+    def is_alive(self, at: float) -> bool:
+        """Whether lists show it."""
+        return self.born_at <= at and (self.died_at is None or at < self.died_at)
+
+
+class Listing:
+    """A stretch of a list of entries in their order, then a tail of other entries.
+
+    Invariant: a revision stands exactly where the links shown change. Hence a new article
+    changes the front page, and those pages of the list to which it pushes others.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        entries: Iterable[Entry],
+        *,
+        first: int = 0,
+        count: int | None = None,
+        tail: Iterable[Entry] = (),
+    ) -> None:
+        self._title = title
+        self._entries = tuple(entries)
+        self._shown = slice(first, None if count is None else first + count)
+        self._tail = tuple(tail)
+        self._versions: list[tuple[Link, ...]] = []
+        self._revisions: list[Revision] = []
+
+    @property
+    def revisions(self) -> Sequence[Revision]:
+        """All changes of what is shown, in order of time."""
+        self._look_back()
+        return self._revisions
+
+    def content(self, version: int) -> Content:
+        """The main content of a version."""
+        self._look_back()
+        return Content(self._title, (), self._versions[version])
+
+    def _look_back(self) -> None:
+        """Find all versions, once."""
+        if self._versions:
+            return
+        entries = (*self._entries, *self._tail)
+        events = {entry.born_at for entry in entries}
+        events |= {entry.died_at for entry in entries if entry.died_at is not None}
+        self._versions = [self._links_at(float("-inf"))]
+        for at in sorted(events):
+            links = self._links_at(at)
+            if links != self._versions[-1]:
+                self._versions.append(links)
+                self._revisions.append(Revision(at, Form.LISTING))
+
+    def _links_at(self, at: float) -> tuple[Link, ...]:
+        shown = [entry.link for entry in self._entries if entry.is_alive(at)][self._shown]
+        return (*shown, *(entry.link for entry in self._tail if entry.is_alive(at)))
+
+
+# -- addresses ---------------------------------------------------------------
+#
+# Under which URLs the sites of a web are reached.
+
+
+def authority(host: str, port: int) -> str:
+    """Host and port as URLs and Host headers write them for plain http."""
+    return host if port == 80 else f"{host}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The authority of each site; plain http."""
+
+    authorities: Mapping[str, str]
+    _names: Mapping[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = {netloc: name for name, netloc in self.authorities.items()}
+        object.__setattr__(self, "_names", names)
+
+    @classmethod
+    def named(cls, names: Iterable[str], port: int = 80) -> Addresses:
+        """Each site under ``NAME.localhost``, which is loopback everywhere (RFC 6761)."""
+        return cls({name: authority(f"{name}.localhost", port) for name in names})
+
+    def origin(self, name: str) -> str:
+        """``http://HOST:PORT`` of a site.
+
+        Raises:
+            KeyError: if there is no such site.
+        """
+        return f"http://{self.authorities[name]}"
+
+    def url(self, place: Place) -> str:
+        """The URL of a place.
+
+        Raises:
+            KeyError: if there is no such site.
+        """
+        return self.origin(place.host) + place.target
+
+    def name(self, netloc: str) -> str | None:
+        """The site that a Host header asks for."""
+        return self._names.get(netloc.lower())
+
+    def place(self, url: str) -> Place | None:
+        """The place of an http URL, without its fragment; None outside this web."""
+        scheme, _, rest = url.partition("#")[0].partition("://")
+        end = min((rest.find(mark) for mark in "/?" if mark in rest), default=len(rest))
+        name = self.name(rest[:end])
+        if name is None or scheme.lower() != "http":
+            return None
+        target = rest[end:]
+        return Place(name, target if target.startswith("/") else f"/{target}")

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
-from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.reach import reachable
-from freshet.crawler.synthetic_web.site import Site
-from freshet.crawler.synthetic_web.truth import Truth
+from freshet.crawler.synthetic_web.content import DAY_S, Place
+from freshet.crawler.synthetic_web.difficult_sites import (
+    EVENT_TRAPS,
+    bazaar,
+    board,
+    events,
+    guarded,
+    notes,
+    statuses,
+    zoo,
+)
+from freshet.crawler.synthetic_web.site import Clutter, Site, Trap
+from freshet.crawler.synthetic_web.sites import Plot, documentation, news, shop, wiki
+from freshet.crawler.synthetic_web.sites import newsroom as newsroom_site
+from freshet.crawler.synthetic_web.sites import plain as plain_site
+from freshet.crawler.synthetic_web.truth import Truth, reachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +46,7 @@ class SyntheticWeb:
     def crawlable(self, at: float, names: Iterable[str] | None = None) -> frozenset[Place]:
         """The pages (200, text) that a complete polite crawl from the roots finds.
 
-        See :func:`~freshet.crawler.synthetic_web.reach.reachable`. ``names`` are the sites whose
+        See :func:`~freshet.crawler.synthetic_web.truth.reachable`. ``names`` are the sites whose
         roots are the seeds, None for all; they are also the scope.
         """
         return reachable(self.sites, self.sites if names is None else names, at)
@@ -41,3 +55,166 @@ class SyntheticWeb:
         """Whether a place belongs to an endless set of pages, which no truth lists."""
         site = self.sites.get(place.host)
         return site is not None and site.trap(place.target) is not None
+
+
+# -- presets -----------------------------------------------------------------
+#
+# Webs for a purpose each: to show everything, to be of a given size, to be plain.
+
+#: 2026-01-01, 00:00 UTC: when webs start to change.
+START_AT = 1_767_225_600.0
+
+Builder = Callable[[Plot], Site]
+_LARGE: dict[str, Builder] = {
+    "news": news,
+    "docs": documentation,
+    "shop": shop,
+    "wiki": wiki,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WebSpec:
+    """How large a web is, and for how many days it changes.
+
+    Raises:
+        ValueError: if there would be no host, page or day.
+    """
+
+    hosts: int = 4
+    pages_per_host: int = 40
+    seed: int = 1
+    span_days: float = 60.0
+
+    def __post_init__(self) -> None:
+        if min(self.hosts, self.pages_per_host, self.span_days) <= 0:
+            raise ValueError("a web has at least one host, one page and one day")
+
+    def plot(self, name: str, pages: int | None = None) -> Plot:
+        """The ground for one site of the web."""
+        end_at = START_AT + self.span_days * DAY_S
+        return Plot(name, self.seed, pages or self.pages_per_host, START_AT, end_at)
+
+    def web(self, sites: list[Site]) -> SyntheticWeb:
+        """The web of these sites."""
+        return SyntheticWeb.of(self.seed, sites, START_AT, START_AT + self.span_days * DAY_S)
+
+
+def mixed(spec: WebSpec) -> SyntheticWeb:
+    """News, documentation, shop and wiki in turn: ``news docs shop wiki news2 docs2 …``."""
+    sites = []
+    for n in range(spec.hosts):
+        name = list(_LARGE)[n % len(_LARGE)]
+        suffix = str(n // len(_LARGE) + 1) if n >= len(_LARGE) else ""
+        sites.append(_LARGE[name](spec.plot(name + suffix)))
+    return spec.web(sites)
+
+
+def labelled(spec: WebSpec) -> SyntheticWeb:
+    """The mixed web and beside it boards: each kind of noise alone, all, and none."""
+    boards = [
+        board(spec.plot(f"board-{name}"), clutter)
+        for name, clutter in (
+            ("stamps", {Clutter.STAMPS}),
+            ("adverts", {Clutter.ADVERTS}),
+            ("variants", {Clutter.VARIANTS}),
+            ("all", set(Clutter)),
+            ("none", set[Clutter]()),
+        )
+    ]
+    return spec.web([*mixed(spec).sites.values(), *boards])
+
+
+def plain(hosts: int, pages_per_host: int, seed: int = 1) -> SyntheticWeb:
+    """Tiny well-behaved hosts ``h1 h2 …`` that never change."""
+    spec = WebSpec(hosts, pages_per_host, seed)
+    return spec.web([plain_site(spec.plot(f"h{n}")) for n in range(1, hosts + 1)])
+
+
+def endless(spec: WebSpec, *, traps: bool = True) -> SyntheticWeb:
+    """One shop, ``bazaar``, whose calendars, filters, sessions and depth never end.
+
+    Without ``traps`` it has its ordinary pages only.
+    """
+    return spec.web([bazaar(spec.plot("bazaar"), traps=tuple(Trap) if traps else ())])
+
+
+def newsroom(spec: WebSpec, items: float) -> SyntheticWeb:
+    """Two hosts of news, ``courier`` with 3/4 of so many items a day, and ``gazette``; ``docs``.
+
+    The pages of the spec are those of ``docs``, which hardly changes.
+
+    Raises:
+        ValueError: if there are no items.
+    """
+    if not 0 < items < inf:
+        raise ValueError(f"items is {items:g}; accepted is a number above 0, of a day")
+    sites = [
+        newsroom_site(spec.plot("courier"), items * 3 / 4),
+        newsroom_site(spec.plot("gazette"), items / 4),
+        documentation(spec.plot("docs")),
+    ]
+    return spec.web(sites)
+
+
+def showcase(seed: int = 1, *, traps: bool = True, span_days: float = 60.0) -> SyntheticWeb:
+    """Ten hosts of every character with some 220 pages.
+
+    ``old`` redirects as a whole to ``docs``. Without ``traps`` there are no endless sets.
+    """
+    spec = WebSpec(hosts=10, seed=seed, span_days=span_days)
+    sites = [build(spec.plot(name)) for name, build in _LARGE.items()]
+    sites += [
+        Site(name="old", title="Old Handbook", moved_to="docs"),
+        statuses(spec.plot("status")),
+        guarded(spec.plot("guarded", pages=14)),
+        notes(spec.plot("notes", pages=18)),
+        zoo(spec.plot("zoo")),
+        events(spec.plot("events", pages=10), traps=EVENT_TRAPS if traps else ()),
+    ]
+    return spec.web(sites)
+
+
+# -- clock -------------------------------------------------------------------
+#
+# The time of a web, which its owner sets.
+
+
+class WebClock:
+    """Virtual Unix seconds: it stands still, or runs ``speed`` times as fast as real time.
+
+    Time never goes back; ``monotonic`` is where real time comes from.
+    """
+
+    def __init__(
+        self, at: float, *, speed: float = 0.0, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._at = at
+        self._speed = speed
+        self._monotonic = monotonic
+        self._since = monotonic()
+
+    def now(self) -> float:
+        """The virtual time in Unix seconds."""
+        if self._speed == 0:
+            return self._at
+        return self._at + (self._monotonic() - self._since) * self._speed
+
+    def advance(self, seconds: float) -> float:
+        """Move on by so many virtual seconds; the new time.
+
+        Raises:
+            ValueError: if that would go back.
+        """
+        if seconds < 0:
+            raise ValueError(f"the web's time does not go back by {-seconds} s")
+        self._at += seconds
+        return self.now()
+
+    def set(self, at: float) -> float:
+        """Move on to a time in Unix seconds; the new time.
+
+        Raises:
+            ValueError: if that would go back.
+        """
+        return self.advance(at - self.now())

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from freshet.crawler.commands.display import Cell, counted, show_line, show_list
+from freshet.crawler.terminal import Cell, counted, show_line, show_list
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.discovery.reveals import LinkHistory
 from freshet.scheduler.evaluate.growing_site import growing_sites

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from freshet.crawler.commands.display import Cell, show_line, show_list
+from freshet.crawler.terminal import Cell, show_line, show_list
 from freshet.scheduler.discovery.reveals import LinkHistory
 from scripts.reproductions.courses import spread
 from scripts.reproductions.discovery_online import (

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from freshet.crawler.commands.display import Cell, show_line, show_list
+from freshet.crawler.terminal import Cell, show_line, show_list
 from freshet.scheduler.ephemeral.bounds import descend, dual, relaxed
 from freshet.scheduler.ephemeral.policies import WhittleByAge, WhittleByState, run
 from freshet.scheduler.ephemeral.sources import arriving

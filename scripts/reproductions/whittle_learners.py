@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from freshet.crawler.commands.display import Cell, show_line, show_list
+from freshet.crawler.terminal import Cell, show_line, show_list
 from freshet.scheduler.ephemeral.lspe import Settings
 from freshet.scheduler.ephemeral.policies import RoundRobin, WhittleByAge
 from scripts.reproductions import whittle_drawing as drawing

@@ -25,7 +25,7 @@ _ROOT = Path(__file__).parents[2]
 _PROJECT = _ROOT / "scripts" / "competitors"
 _REQUIREMENTS = _PROJECT / "requirements.txt"
 _LIMIT_S = 1_800.0
-_PROGRAM = "from freshet.crawler.commands.entry import run; run()"
+_PROGRAM = "from freshet.crawler.cli import run; run()"
 #: Of Freshet's report, what tells whether a crawl went as it should.
 _TOLD = ("pages", "new", "changed", "unchanged", "gone", "refused", "skipped", "errors", "ending")
 

@@ -12,10 +12,10 @@ from time import process_time, time
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.admission.sites import Seed, seeds_from_arguments
-from freshet.crawler.commands.assembly import Observer
-from freshet.crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
-from freshet.crawler.network.fetch import Request
+from freshet.crawler.admission.site_lists import Seed, seeds_from_arguments
+from freshet.crawler.fetch.client import Request
+from freshet.crawler.run.crawl import CrawlOrder, Live, Mode, crawl
+from freshet.crawler.run.wiring import Observer
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Visit
 from freshet.storage.words import Outcome
 from tests.benchmarks.crawl_tree import Tree

@@ -9,9 +9,8 @@ from time import process_time, time
 import aiohttp
 from yarl import URL
 
-from freshet.crawler.network.addresses import AddressGuard
-from freshet.crawler.network.fetch import FetchLimits, NetworkFetcher, Request
-from freshet.crawler.network.resolver import CachingResolver, DnsLimits
+from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
+from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher, Request
 from freshet.storage.records import FetchResult, Validators
 
 _AT_ONCE = 16

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from time import process_time
 
 from freshet.config.loading import load
-from freshet.crawler.parsing.nesting import is_calm
-from freshet.crawler.parsing.page import parse
-from freshet.crawler.parsing.quarantine import Parser
+from freshet.crawler.reduce.nesting import is_calm
+from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.parser_process import Parser
 from tests.benchmarks.crawl_from_memory import Page, cpu_s
 
 

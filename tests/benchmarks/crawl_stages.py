@@ -22,20 +22,18 @@ from datasketch import MinHash
 from protego import Protego
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from freshet.crawler.admission.admitting import Admission, AdmissionRules
-from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.detection.judging import judge_blocks
-from freshet.crawler.detection.memory import PageRecord
-from freshet.crawler.detection.sketch import body_digest, sketch
-from freshet.crawler.detection.templates import HostRun
-from freshet.crawler.parsing.charset import decode
-from freshet.crawler.parsing.links import page_links
-from freshet.crawler.parsing.main_text import main_text
-from freshet.crawler.parsing.markup import read
-from freshet.crawler.parsing.nesting import is_calm
-from freshet.crawler.parsing.page import ParsedPage, is_plain, parse
-from freshet.crawler.robots import robots_txt
+from freshet.crawler.compare.history import PageRecord
+from freshet.crawler.compare.ladder import judge_blocks
+from freshet.crawler.compare.templates import HostRun
+from freshet.crawler.reduce.charset import decode
+from freshet.crawler.reduce.main_text import main_text
+from freshet.crawler.reduce.markup import read
+from freshet.crawler.reduce.nesting import is_calm
+from freshet.crawler.reduce.page import ParsedPage, is_plain, page_links, parse
+from freshet.crawler.reduce.sketch import body_digest, sketch
+from freshet.crawler.robots import parser
 from tests.benchmarks import command
 from tests.benchmarks.crawl_competitors import start_cpu_s
 from tests.benchmarks.crawl_figures import ratios, table
@@ -88,7 +86,7 @@ def stages(pages: Sequence[Page]) -> dict[str, float]:
         admission = Admission(
             Scope(ScopeKind.HOST, [page.url for page in pages]), AdmissionRules(), TrapLimits()
         )
-        rules = robots_txt.parse(_ROBOTS.encode()), Protego.parse(_ROBOTS)
+        rules = parser.parse(_ROBOTS.encode()), Protego.parse(_ROBOTS)
         for page in pages:
             _take_bytes(watch, page, *rules)
             _take_text(watch, page, admission)
@@ -98,7 +96,7 @@ def stages(pages: Sequence[Page]) -> dict[str, float]:
     }
 
 
-def _take_bytes(watch: Stopwatch, page: Page, ours: robots_txt.RobotsTxt, theirs: Protego) -> None:
+def _take_bytes(watch: Stopwatch, page: Page, ours: parser.RobotsTxt, theirs: Protego) -> None:
     """The stages that do not look into the page."""
     body = page.body
     watch.time("robots", ours.allows, _AGENT, page.url)

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
-from freshet.crawler.admission.sites import Seed
-from freshet.crawler.commands.daemon_order import given
+from freshet.crawler.admission.site_lists import Seed
+from freshet.crawler.run.orders import given
 from freshet.storage import writer
 from freshet.storage.database import open_store
 from freshet.storage.records import Entry, Visit

@@ -18,12 +18,12 @@ import numpy as np
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.admission.sites import Seed
+from freshet.crawler.admission.site_lists import Seed
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.assembly import Observer
-from freshet.crawler.commands.crawling import Live
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
+from freshet.crawler.run.crawl import Live
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.run.wiring import Observer
 from freshet.scheduler.evaluate.changes import ChangeTimes, Poisson
 from freshet.scheduler.evaluate.judging import Crawls, expected_costs
 from freshet.scheduler.evaluate.simulate import lambda_crawl_optimum

@@ -18,8 +18,8 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from freshet.crawler.commands.refreshing import refresher_of
-from freshet.crawler.commands.sources.areas import Areas
+from freshet.crawler.importance import Areas
+from freshet.crawler.run.daemon import refresher_of
 from freshet.scheduler.agenda.pages import Terms, TermsOf
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.arrays import Ints

@@ -25,10 +25,10 @@ from time import perf_counter
 import uvloop
 
 from freshet.config.loading import load
-from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
 from tests.benchmarks import command
 from tests.benchmarks.daemon_sites import Costs, Page, load_pages, recorded, uniform
 from tests.benchmarks.recorded_web import RecordedWeb, Recording

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from freshet.crawler.commands.refreshing import refresher_of
-from freshet.crawler.commands.sources.areas import Areas
+from freshet.crawler.importance import Areas
+from freshet.crawler.run.daemon import refresher_of
 from freshet.scheduler.agenda.ranker import Refresher
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate import observations as recrawl

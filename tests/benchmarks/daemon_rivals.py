@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from freshet.crawler.commands.refreshing import refresher_of
+from freshet.crawler.run.daemon import refresher_of
 from freshet.scheduler.agenda.ranker import Beliefs, Refresher
 from freshet.scheduler.agenda.rankers import ByIndex
 from freshet.scheduler.arrays import Floats

@@ -21,8 +21,8 @@ from typing import TypeAlias
 import numpy as np
 import zstandard
 
-from freshet.crawler.commands.refreshing import refresher_of
-from freshet.crawler.commands.sources.areas import Areas
+from freshet.crawler.importance import Areas
+from freshet.crawler.run.daemon import refresher_of
 from freshet.scheduler.agenda.ranker import Refresher
 from freshet.scheduler.estimate.observations import Looks
 from tests.benchmarks import command

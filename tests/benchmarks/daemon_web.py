@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from freshet.crawler.clock import Clock
-from freshet.crawler.network.fetch import Request
+from freshet.crawler.fetch.client import Request
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome

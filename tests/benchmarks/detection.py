@@ -19,15 +19,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.crawling import CrawlOrder, crawl
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.clock import WebClock
-from freshet.crawler.synthetic_web.content import EditKind, Form, Place
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.presets import WebSpec, labelled
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.run.crawl import CrawlOrder, crawl
+from freshet.crawler.synthetic_web.content import DAY_S, EditKind, Form, Place
+from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.web import SyntheticWeb, WebClock, WebSpec, labelled
 from tests.benchmarks.command import arguments, finish, say, workspace
 from tests.benchmarks.recorded import agreement
 from tests.integration.quick import quick, unwatched

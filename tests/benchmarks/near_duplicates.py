@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from freshet.crawler.detection.near_duplicates import BUCKET_SIZE, Banding, bucket_keys
-from freshet.crawler.detection.sketch import PERMUTATIONS, Sketch, sketch
+from freshet.crawler.compare.near_duplicates import BUCKET_SIZE, Banding, bucket_keys
+from freshet.crawler.reduce.sketch import PERMUTATIONS, Sketch, sketch
 from freshet.storage.database import open_store, reading
 from freshet.storage.tables import near_duplicates
 from tests.benchmarks import command
@@ -31,7 +31,9 @@ _BATCH = 10_000
 _COPIES = 10
 _REPLACED = (0, 2, 6)
 
-_VERB = "import typer; from freshet.crawler.commands import duplicates as d; typer.run(d.duplicates_command)"
+_VERB = (
+    "import typer; from crawler.commands import duplicates as d; typer.run(d.duplicates_command)"
+)
 
 _Row = tuple[int, bytes]
 

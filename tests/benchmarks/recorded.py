@@ -18,12 +18,12 @@ from pathlib import Path
 
 import zstandard
 
-from freshet.crawler.detection.judging import judge_blocks
-from freshet.crawler.detection.memory import PageRecord
-from freshet.crawler.detection.sketch import Sketch, sketch
-from freshet.crawler.detection.templates import HostRun, Template
-from freshet.crawler.parsing.blocks import Blocks
-from freshet.crawler.parsing.page import parse
+from freshet.crawler.compare.history import PageRecord
+from freshet.crawler.compare.ladder import judge_blocks
+from freshet.crawler.compare.templates import HostRun, Template
+from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.words import Kind, Rung
 
 _DAY_S = 86_400

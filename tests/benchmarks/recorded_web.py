@@ -19,8 +19,8 @@ from urllib.parse import quote, unquote, urlsplit
 import zstandard
 
 from freshet.crawler.clock import Clock
-from freshet.crawler.network.fetch import Request
-from freshet.crawler.network.responses import judge
+from freshet.crawler.fetch.client import Request
+from freshet.crawler.fetch.responses import judge
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome
 
@@ -129,7 +129,7 @@ class _Answer:
 
 
 class RecordedWeb:
-    """A :class:`freshet.crawler.network.fetch.Fetcher`; an exchange takes none of the clock's time.
+    """A :class:`freshet.crawler.fetch.client.Fetcher`; an exchange takes none of the clock's time.
 
     Answers carry ETag and Last-Modified, and conditional requests are heeded.
 

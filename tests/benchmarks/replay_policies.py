@@ -12,9 +12,8 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import numpy as np
 
-from freshet.crawler.commands.counterfactual import Question, ask
-from freshet.crawler.commands.options import read_settings
-from freshet.crawler.commands.sources.past import read_past
+from freshet.crawler.cli.options import read_settings
+from freshet.crawler.lab.counterfactual import Question, ask, read_past
 from freshet.scheduler.evaluate.counterfactual import Terms
 from freshet.scheduler.evaluate.verdicts import compare
 from freshet.storage.database import open_store

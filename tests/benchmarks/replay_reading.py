@@ -18,14 +18,11 @@ from random import Random
 
 from warcio.archiveiterator import ArchiveIterator
 
-from freshet.crawler.replaying.captures import ArchivedExchange, CaptureKind, Place
-from freshet.crawler.replaying.digests import written
-from freshet.crawler.replaying.filling import Filling, transaction
-from freshet.crawler.replaying.gathering import Gathered, key
-from freshet.crawler.replaying.inputs import ArchiveFile, inputs_of
-from freshet.crawler.replaying.order import Order
-from freshet.crawler.replaying.reading import Reading
-from freshet.crawler.replaying.results import fetch_result
+from freshet.crawler.archive.exchanges import Gathered, key
+from freshet.crawler.archive.index import Filling, Order, transaction
+from freshet.crawler.archive.inputs import ArchiveFile, inputs_of
+from freshet.crawler.archive.reader import Reading, fetch_result
+from freshet.crawler.archive.records import ArchivedExchange, CaptureKind, Place, written
 from freshet.storage.words import Outcome
 from tests.benchmarks.command import say, workspace
 from tests.crawler.replaying.archives import OK, digest, record

@@ -31,10 +31,10 @@ from datasketch import MinHash
 from warcio.archiveiterator import ArchiveIterator
 
 from freshet.config.loading import load
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.assembly import Observer
-from freshet.crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
-from freshet.crawler.network.fetch import Request
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.fetch.client import Request
+from freshet.crawler.run.crawl import CrawlOrder, Live, Mode, crawl
+from freshet.crawler.run.wiring import Observer
 from freshet.storage.records import FetchResult
 from tests.benchmarks.command import say, workspace
 from tests.benchmarks.crawl_from_memory import MemoryFetcher, Page, forget_unfetched, pages_of
@@ -42,7 +42,7 @@ from tests.benchmarks.crawl_tree import Tree, edited
 
 _ORIGIN = "http://docs{}.localhost"
 _EDITED = 0.1
-_PROGRAM = "from freshet.crawler.commands.entry import run; run()"
+_PROGRAM = "from freshet.crawler.cli import run; run()"
 _SHINGLE = 8
 
 

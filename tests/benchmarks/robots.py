@@ -15,7 +15,7 @@ from typing import Any
 
 from protego import Protego
 
-from freshet.crawler.robots import robots_txt
+from freshet.crawler.robots import parser
 from tests.benchmarks.command import arguments, finish
 
 CASES = Path(__file__).parents[1] / "crawler" / "robots" / "data" / "robots_rfc_cases.json"
@@ -31,7 +31,7 @@ RULES = "User-agent: *\n" + "".join(
 
 def passes(case: dict[str, Any]) -> bool:
     """Whether Freshet's verdict is the expected one."""
-    verdict = robots_txt.allowed(case["robots_txt"].encode(), case["user_agent"], case["url"])
+    verdict = parser.allowed(case["robots_txt"].encode(), case["user_agent"], case["url"])
     return verdict == bool(case["allowed"])
 
 
@@ -48,11 +48,9 @@ def best_s(work: Callable[[], object], number: int) -> float:
 
 def speed() -> dict[str, float]:
     """What the file of 200 rules costs."""
-    ours, theirs = robots_txt.parse(RULES.encode()), Protego.parse(RULES)
+    ours, theirs = parser.parse(RULES.encode()), Protego.parse(RULES)
     return {
-        "parse_ms": round(
-            1e3 * best_s(lambda: robots_txt.allowed(RULES.encode(), AGENT, URL), 20), 3
-        ),
+        "parse_ms": round(1e3 * best_s(lambda: parser.allowed(RULES.encode(), AGENT, URL), 20), 3),
         "check_us": round(1e6 * best_s(lambda: ours.allows(AGENT, URL), 5_000), 2),
         "protego_parse_ms": round(
             1e3 * best_s(lambda: Protego.parse(RULES).can_fetch(URL, AGENT), 5), 3

@@ -14,12 +14,12 @@ from time import perf_counter, process_time, thread_time
 from typing import Any
 from unittest.mock import patch
 
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands import keeping
-from freshet.crawler.commands.assembly import Observer
-from freshet.crawler.commands.crawling import Live
-from freshet.crawler.commands.daemon_order import DaemonOrder
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.pacing import Pacer
+from freshet.crawler.run import daemon
+from freshet.crawler.run.crawl import Live
+from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.run.wiring import Observer
 from tests.integration.quick import quick
 
 _TICK_S = 0.002
@@ -83,8 +83,8 @@ async def _kept(order: dict[str, Any]) -> dict[str, object]:
         time_limit_s=order["seconds"],
     )  # fmt: skip
     cpu, waited = process_time(), _waited_s()
-    with patch.object(keeping, "Pacer", NotingPacer):
-        await keeping.keep(settings, asked, watch=watch)
+    with patch.object(daemon, "Pacer", NotingPacer):
+        await daemon.keep(settings, asked, watch=watch)
     for task in tasks:
         task.cancel()
     since = begun[0] + _WARM_S

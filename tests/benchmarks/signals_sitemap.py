@@ -1,6 +1,6 @@
 """A sitemap as large as the protocol allows, read in a process of its own.
 
-``parsed`` is :func:`crawler.parsing.sitemaps.parse_sitemap` alone; ``read`` all that a visit
+``parsed`` is :func:`freshet.crawler.reduce.sitemaps.parse_sitemap` alone; ``read`` all that a visit
 does with it before it is stored (pages in canonical form, scope, claims), beside an event loop
 whose worst delay is told, from a tick that is due every 5 ms. On a busy machine that is the
 delay of the machine: ``worst_own_work_s`` is the CPU time that the process took for itself between
@@ -19,14 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from freshet.crawler.admission.admitting import Admission, AdmissionRules
-from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.parsing.sitemaps import SitemapLimits, parse_sitemap
-from freshet.crawler.politeness.lanes import PolitenessRules
+from freshet.crawler.politeness import PolitenessRules
+from freshet.crawler.reduce.sitemaps import SitemapLimits, parse_sitemap
 from freshet.crawler.robots.book import RobotsBook, RobotsRules
-from freshet.crawler.signals.claiming import Complaints
-from freshet.crawler.signals.listings import Listings
+from freshet.crawler.signals.listings import Complaints, Listings
 from freshet.storage.records import DueUrl
 from freshet.storage.words import Role
 from tests.benchmarks.command import workspace

@@ -18,7 +18,7 @@ from statistics import fmean, geometric_mean
 
 import numpy as np
 
-from freshet.crawler.commands.refreshing import refresher_of
+from freshet.crawler.run.daemon import refresher_of
 from freshet.scheduler.agenda.ranker import Refresher
 from freshet.scheduler.estimate.observations import Hearing, Looks
 from tests.benchmarks import command

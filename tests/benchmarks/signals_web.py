@@ -11,7 +11,7 @@ from math import floor, inf
 import numpy as np
 
 from freshet.crawler.clock import Clock
-from freshet.crawler.network.fetch import Request
+from freshet.crawler.fetch.client import Request
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.sources import Rows
@@ -59,7 +59,7 @@ def origin(host: int) -> str:
 
 @dataclass(slots=True)
 class SignallingWeb:
-    """A :class:`freshet.crawler.network.fetch.Fetcher`; ``begin`` is day 0 in Unix seconds.
+    """A :class:`freshet.crawler.fetch.client.Fetcher`; ``begin`` is day 0 in Unix seconds.
 
     A true sitemap says of each page when it changed last, to the second; a lying one, which is
     rebuilt every day at an hour of its host's own, that all pages changed then. The robots.txt of

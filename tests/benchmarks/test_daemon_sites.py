@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from freshet.crawler.commands.refreshing import refresher_of
+from freshet.crawler.run.daemon import refresher_of
 from tests.benchmarks.daemon_sites import Costs, Page, kept, looks_a_day, uniform
 
 

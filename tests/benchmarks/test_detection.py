@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.presets import WebSpec, labelled
+from freshet.crawler.synthetic_web.web import WebSpec, labelled
 from tests.benchmarks.detection import Labelled, Score, crawled, figures, labelled_verdicts
 
 

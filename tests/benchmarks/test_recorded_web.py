@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.network.fetch import Request
+from freshet.crawler.fetch.client import Request
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome
 from tests.benchmarks.recorded_web import RecordedWeb, Recording

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.network.fetch import Request
+from freshet.crawler.fetch.client import Request
 from freshet.scheduler.evaluate import runners
 from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.greedy_index import GreedyIndex

@@ -23,13 +23,11 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from freshet.crawler.detection.sketch import Sketch, sketch
-from freshet.crawler.detection.walls.look import PageLook, Wall, is_another_text
-from freshet.crawler.detection.walls.probing import HonestAnswer, probe_url
-from freshet.crawler.detection.walls.sieve import is_short, tells
-from freshet.crawler.detection.walls.signs import read_signs
-from freshet.crawler.detection.walls.site import SiteWalls
-from freshet.crawler.parsing.page import parse
+from freshet.crawler.compare.not_content.cues import is_short, tells
+from freshet.crawler.compare.not_content.host import HonestAnswer, SiteWalls, probe_url
+from freshet.crawler.compare.not_content.page import PageLook, Wall, is_another_text, read_signs
+from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.sketch import Sketch, sketch
 from tests.benchmarks.command import arguments, finish, say, workspace
 from tests.benchmarks.recorded import Recording
 from tests.benchmarks.walls_crawled import CrawledHost, crawled

@@ -17,11 +17,11 @@ from typing import Final
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.assembly import Observer
-from freshet.crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
-from freshet.crawler.detection.walls.look import Wall, WallKind
-from freshet.crawler.network.fetch import Accept, Request
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.compare.not_content.page import Wall, WallKind
+from freshet.crawler.fetch.client import Accept, Request
+from freshet.crawler.run.crawl import CrawlOrder, Live, Mode, crawl
+from freshet.crawler.run.wiring import Observer
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome
 

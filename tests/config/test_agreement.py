@@ -8,11 +8,11 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.network.fetch import FetchLimits
-from freshet.crawler.network.resolver import DnsLimits
-from freshet.crawler.parsing.sitemaps import SitemapLimits
-from freshet.crawler.politeness.lanes import PolitenessRules
+from freshet.crawler.fetch.addresses import DnsLimits
+from freshet.crawler.fetch.client import FetchLimits
+from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.pool import PoolRules
+from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.robots.book import RobotsRules
 
 

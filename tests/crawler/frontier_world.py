@@ -7,9 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
-from freshet.crawler.errands import Errand, PageErrand
-from freshet.crawler.frontier import Frontier
-from freshet.crawler.politeness.lanes import Answer, PolitenessRules
+from freshet.crawler.frontier import Errand, Frontier, PageErrand
+from freshet.crawler.politeness import Answer, PolitenessRules
 from freshet.crawler.robots.book import RobotsBook, RobotsRules
 from freshet.storage.entries import Host, HostState, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl, Supply

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from freshet.crawler.calling import Calls
-from freshet.crawler.errands import CallErrand, PageErrand, RobotsErrand
+from freshet.crawler.frontier import CallErrand, PageErrand, RobotsErrand
+from freshet.crawler.requests import Calls
 from freshet.storage.entries import Called
 from freshet.storage.records import Entry, FetchResult
 from freshet.storage.words import Outcome

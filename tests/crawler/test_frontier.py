@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from freshet.crawler.errands import PageErrand, ProbeErrand, Refusal, RobotsErrand
-from freshet.crawler.politeness.lanes import Answer, PolitenessRules
+from freshet.crawler.frontier import PageErrand, ProbeErrand, Refusal, RobotsErrand
+from freshet.crawler.politeness import Answer, PolitenessRules
 from freshet.crawler.robots.book import Bar
 from freshet.storage.entries import RobotsRecord
 from freshet.storage.words import RobotsStanding

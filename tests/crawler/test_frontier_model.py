@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from freshet.crawler.errands import (
+from freshet.crawler.frontier import (
     CallErrand,
     Errand,
     PageErrand,
@@ -18,7 +18,7 @@ from freshet.crawler.errands import (
     Refusal,
     RobotsErrand,
 )
-from freshet.crawler.politeness.lanes import Answer, PolitenessRules
+from freshet.crawler.politeness import Answer, PolitenessRules
 from freshet.storage.entries import HostState, RobotsRecord
 from freshet.storage.records import DueUrl
 from freshet.storage.words import RobotsStanding

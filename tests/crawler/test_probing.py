@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from freshet.crawler.errands import ProbeErrand
-from freshet.crawler.probing import Probing
+from freshet.crawler.frontier import ProbeErrand
+from freshet.crawler.requests import Probing
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 import aiohttp
 
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.network.fetch import Fetcher, Request
+from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome
 
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 @dataclass(slots=True)
 class Hub:
-    """A :class:`freshet.crawler.network.fetch.Fetcher` over another one.
+    """A :class:`freshet.crawler.fetch.client.Fetcher` over another one.
 
     ``advertises`` are the pages that name the hub; ``texts`` are answered as they stand.
     ``verifies`` says if and how it verifies: the mode ("" for never), and ``lease_s``.

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.assembly import Observer
-from freshet.crawler.commands.crawling import CrawlOrder, Live, Mode
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.run.crawl import CrawlOrder, Live, Mode
+from freshet.crawler.run.wiring import Observer
 from freshet.crawler.synthetic_web.server import WebServer
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical

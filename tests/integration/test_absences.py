@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
-from freshet.crawler.network.fetch import Request
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.fetch.client import Request
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome
 from tests.integration.quick import assert_consistent, quick, unwatched

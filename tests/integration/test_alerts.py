@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.alerting.payload import iso
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.alerts.messages import iso
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from tests.crawler.commands.test_alerts import receiving
 from tests.integration.quick import assert_consistent, quick, unwatched
@@ -90,7 +90,7 @@ async def test_what_was_not_taken_is_told_by_the_next_daemon(tmp_path: Path) -> 
 
 
 async def test_a_rehearsal_tells_nobody(tmp_path: Path) -> None:
-    from freshet.crawler.commands.rehearsal import Plan, rehearse
+    from freshet.crawler.lab.rehearsal import Plan, rehearse
 
     stage = Stage(tmp_path / "crawl.db")
     with receiving() as (url, told):

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.crawling import crawl
-from freshet.crawler.errors import CrawlError
-from freshet.crawler.synthetic_web.presets import plain, showcase
+from freshet.crawler.run.crawl import crawl
 from freshet.crawler.synthetic_web.server import serve
+from freshet.crawler.synthetic_web.web import plain, showcase
+from freshet.crawler.tally import CrawlError
 from tests.crawler.archiving.exchanges import Record, check, read, whole
 from tests.crawler.commands.test_crawl import LOCAL, start
 from tests.integration.quick import assert_consistent, order, quick, unwatched

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from typer.testing import CliRunner
 
+from freshet.crawler.cli.main import app
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.main import app
-from freshet.crawler.network.fetch import Fetcher, Request
+from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.storage.database import reading
 from freshet.storage.maintenance import back_up, restore
 from freshet.storage.queries import columns

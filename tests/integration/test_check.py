@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.checking import Check, check
-from freshet.crawler.commands.crawling import CrawlOrder, crawl
-from freshet.crawler.errors import CrawlError
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.cli.check import Check, check
+from freshet.crawler.run.crawl import CrawlOrder, crawl
+from freshet.crawler.tally import CrawlError
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.assembly import Observer
-from freshet.crawler.commands.crawling import CrawlOrder, Live, Mode, crawl
-from freshet.crawler.commands.report import CrawlReport
-from freshet.crawler.errors import CrawlError
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.pool import Ending
-from freshet.crawler.synthetic_web.presets import plain, showcase
+from freshet.crawler.run.crawl import CrawlOrder, Live, Mode, crawl
+from freshet.crawler.run.orders import CrawlReport
+from freshet.crawler.run.wiring import Observer
 from freshet.crawler.synthetic_web.server import WebServer, serve
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.web import SyntheticWeb, plain, showcase
+from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import canonical
 from freshet.storage.records import Acknowledged
 from tests.integration.quick import (

@@ -17,19 +17,17 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.cli.explain import paragraph
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
-from freshet.crawler.commands.prospect import prospect
-from freshet.crawler.commands.prospect_words import paragraph
-from freshet.crawler.commands.report import CrawlReport
-from freshet.crawler.commands.sources.importance import Importance
-from freshet.crawler.errors import CrawlError
-from freshet.crawler.network.fetch import Fetcher, Request
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.presets import showcase
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.importance import Importance
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.daemon_state import prospect
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder
+from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
+from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import canonical
 from freshet.scheduler.agenda.audit import staleness
 from freshet.storage.database import reading

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.commands.rehearsal import Plan, Rehearsal, rehearse
-from freshet.crawler.synthetic_web.presets import WebSpec, newsroom
+from freshet.crawler.lab.rehearsal import Plan, Rehearsal, rehearse
+from freshet.crawler.synthetic_web.web import WebSpec, newsroom
 from tests.integration.quick import quick
 
 BUDGET, DAYS, SEED = 60.0, 6.0, 2

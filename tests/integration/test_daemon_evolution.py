@@ -13,12 +13,12 @@ from statistics import median
 import pytest
 
 from freshet.config.settings import Settings
-from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
-from freshet.crawler.commands.networking import Network
-from freshet.crawler.network.fetch import Fetcher, Request
+from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.network import Network
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
 from freshet.scheduler.agenda.audit import staleness
 from freshet.storage.database import reading
 from freshet.storage.records import FetchResult

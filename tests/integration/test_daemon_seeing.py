@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands import noting
-from freshet.crawler.commands.standing import Standing, standing
+from freshet.crawler.run import notes
+from freshet.crawler.run.standing import Standing, standing
 from freshet.storage.database import reading
 from freshet.storage.entries import Outlook
 from freshet.storage.tables import runs
@@ -118,7 +118,7 @@ async def test_without_a_page_there_is_an_outlook_all_the_same(tmp_path: Path) -
 async def test_many_pages_are_looked_over_in_the_background(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(noting, "_MANY", 10)
+    monkeypatch.setattr(notes, "_MANY", 10)
     stage = Stage(tmp_path / "crawl.db")
     await stage.keep(480.0, 0.5, ["news"])
     noted = stage.rows("SELECT watched FROM outlook ORDER BY at")

@@ -6,17 +6,16 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.crawling import CrawlOrder, crawl
-from freshet.crawler.commands.report import CrawlReport
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.presets import WebSpec
+from freshet.crawler.run.crawl import CrawlOrder, crawl
+from freshet.crawler.run.orders import CrawlReport
+from freshet.crawler.synthetic_web.content import DAY_S
+from freshet.crawler.synthetic_web.difficult_sites import board
+from freshet.crawler.synthetic_web.server import SyntheticFetcher
 from freshet.crawler.synthetic_web.site import Clutter
-from freshet.crawler.synthetic_web.sites.board import board
-from freshet.crawler.synthetic_web.sites.documentation import documentation
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.sites import documentation
+from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from tests.integration.quick import quick, unwatched
 
 

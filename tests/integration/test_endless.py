@@ -19,17 +19,16 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.crawling import CrawlOrder, Mode, crawl
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
-from freshet.crawler.commands.throttled import throttled
-from freshet.crawler.network.fetch import Request
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.presets import WebSpec, endless, mixed
+from freshet.crawler.fetch.client import Request
+from freshet.crawler.lab.discover import throttled
+from freshet.crawler.run.crawl import CrawlOrder, Mode, crawl
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.synthetic_web.server import SyntheticFetcher
 from freshet.crawler.synthetic_web.site import Trap
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, endless, mixed
 from freshet.crawler.urls import canonical
 from freshet.storage.records import FetchResult
 from tests.integration.quick import answered, assert_consistent, quick, unwatched, urls

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.crawling import CrawlOrder, crawl
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.run.crawl import CrawlOrder, crawl
 from tests.integration.quick import answered, quick, unwatched, urls
 from tests.integration.timeserver import FOLDER, NO_FOLDER, History, served
 

@@ -11,12 +11,12 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
-from freshet.crawler.commands.prospect import Prospect, prospect
-from freshet.crawler.network.fetch import Request
+from freshet.crawler.fetch.client import Request
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.daemon_state import Prospect, prospect
+from freshet.crawler.run.orders import DaemonOrder
 from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome

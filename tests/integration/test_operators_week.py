@@ -19,17 +19,16 @@ import pytest
 from typer.testing import CliRunner
 
 from freshet.config.settings import Settings
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.alerts.delivery import Answer, Dispatch, Outcome
-from freshet.crawler.alerts.periods import Mode, Rhythm
-from freshet.crawler.commands.alerting import sending
-from freshet.crawler.commands.alerting.payload import iso
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
-from freshet.crawler.commands.main import app
-from freshet.crawler.commands.report import CrawlReport
-from freshet.crawler.commands.serving import Service
-from freshet.crawler.network.fetch import Fetcher, Request
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.alerts.messages import iso
+from freshet.crawler.alerts.receivers import Answer, Dispatch, Outcome
+from freshet.crawler.alerts.rules import Mode, Rhythm
+from freshet.crawler.cli.main import app
+from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.run import push
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder
+from freshet.crawler.run.service import Service
 from freshet.scheduler.agenda.site_clock_ranker import prepare
 from freshet.storage.maintenance import back_up
 from freshet.storage.records import FetchResult
@@ -168,7 +167,7 @@ def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Week:
     stage = stage_on(Disk(3.5 * DAY_S, 3.5 * DAY_S + 4 * HOUR_S), tmp_path, monkeypatch)
     begin = stage.clock.now()
     inbox = Inbox((begin + DAY_S, begin + 1.25 * DAY_S))
-    monkeypatch.setattr(sending, "receiver", lambda *_args, **_named: inbox)
+    monkeypatch.setattr(push, "receiver", lambda *_args, **_named: inbox)
     world = World(stage.server.web, stage, (begin + 2 * DAY_S, begin + 3 * DAY_S))
     return Week(stage, world, inbox, settings())
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands import keeping
-from freshet.crawler.commands.outages import Outages
-from freshet.crawler.network.fetch import Request
+from freshet.crawler.fetch.client import Request
+from freshet.crawler.run import daemon
+from freshet.crawler.run.outages import Outages
 from freshet.storage.database import Database, StoreUnavailable, open_store
 from freshet.storage.records import FetchResult
 from tests.integration.quick import assert_consistent
@@ -66,7 +66,7 @@ def stage_on(disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sta
     stage.at(DiskClock(stage.clock.now(), disk))
     disk.full_from += stage.clock.now()
     disk.full_until += stage.clock.now()
-    monkeypatch.setattr(keeping, "open_store", disk.open)
+    monkeypatch.setattr(daemon, "open_store", disk.open)
     return stage
 
 
@@ -105,7 +105,7 @@ async def test_who_stops_a_daemon_whose_disk_is_full_gets_the_error(
         if len(tries) == 5:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(keeping, "Outages", watched(stop))
+    monkeypatch.setattr(daemon, "Outages", watched(stop))
     with pytest.raises(StoreUnavailable, match="the disk is full; free some space"):
         await stage.keep(480.0, 3.0)
     waits = [b - a for a, b in pairwise(tries)]

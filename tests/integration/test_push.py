@@ -13,13 +13,13 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
-from freshet.crawler.errors import CrawlError
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.presets import showcase
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.web import showcase
+from freshet.crawler.tally import CrawlError
 from tests.integration.hubs import Hub, free_port
 from tests.integration.quick import assert_consistent, quick, unwatched
 

@@ -14,10 +14,10 @@ from random import Random
 import pytest
 
 from freshet.config.settings import Settings
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands import keeping
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.run import daemon
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
 from freshet.storage.database import Database, open_store
 from tests.integration.quick import quick, unwatched
 from tests.integration.test_daemon import DAY_S, Stage
@@ -109,7 +109,7 @@ async def test_a_signal_before_there_is_a_daemon_is_heeded_by_it(
         os.kill(os.getpid(), signal.SIGHUP)
         return await open_store(path, owner=owner)
 
-    monkeypatch.setattr(keeping, "open_store", told_meanwhile)
+    monkeypatch.setattr(daemon, "open_store", told_meanwhile)
     stage = Stage(tmp_path / "crawl.db")
     order = DaemonOrder(
         stage.db, seeds_from_arguments(["http://news.localhost/"]).seeds, 240.0,
@@ -139,6 +139,6 @@ async def test_daily_upkeep_comes_although_it_is_reloaded_more_often(
         stage.server.hang_up_at = len(stage.server.asked) + 100
         return order
 
-    monkeypatch.setattr(keeping, "correct", noted)
+    monkeypatch.setattr(daemon, "correct", noted)
     await kept(stage, ["news"], hang_up_again, quick())
     assert kept_up == pytest.approx([1.0, 1.0], abs=0.01)

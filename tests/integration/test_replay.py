@@ -11,20 +11,18 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.archive.replay import Played
 from freshet.crawler.clock import SteadyClock, VirtualClock
-from freshet.crawler.commands.crawling import crawl
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
-from freshet.crawler.commands.networking import Network
-from freshet.crawler.commands.replaying import RunPast, replay
-from freshet.crawler.commands.replaying_archives import Archives
-from freshet.crawler.errors import CrawlError
-from freshet.crawler.network.fetch import Accept, Fetcher, Request
-from freshet.crawler.replaying.playing import Played
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.presets import showcase
-from freshet.crawler.synthetic_web.server import serve
+from freshet.crawler.fetch.client import Accept, Fetcher, Request
+from freshet.crawler.lab.replay import Archives, RunPast, replay
+from freshet.crawler.network import Network
+from freshet.crawler.run.crawl import crawl
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.synthetic_web.server import SyntheticFetcher, serve
+from freshet.crawler.synthetic_web.web import showcase
+from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import canonical, origin
 from freshet.storage.records import FetchResult, SeedLine
 from tests.integration.quick import assert_consistent, order, quick, unwatched

@@ -13,16 +13,15 @@ from random import Random
 import pytest
 
 from freshet.config.settings import Settings
-from freshet.crawler.admission.sites import seeds_from_arguments
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.crawling import CrawlOrder, Mode, crawl
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
-from freshet.crawler.commands.replaying import replay
-from freshet.crawler.commands.replaying_store import Gaps, StoredPast
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.presets import showcase
-from freshet.crawler.synthetic_web.server import serve
+from freshet.crawler.lab.replay import replay
+from freshet.crawler.lab.replay_store import Gaps, StoredPast
+from freshet.crawler.run.crawl import CrawlOrder, Mode, crawl
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.synthetic_web.server import SyntheticFetcher, serve
+from freshet.crawler.synthetic_web.web import showcase
 from freshet.storage.database import open_store
 from freshet.storage.queries import page
 from tests.integration.quick import assert_consistent, order, quick, unwatched

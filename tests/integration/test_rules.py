@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.crawling import CrawlOrder, crawl
-from freshet.crawler.commands.report import CrawlReport
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.run.crawl import CrawlOrder, crawl
+from freshet.crawler.run.orders import CrawlReport
 from tests.integration.quick import quick, unwatched, urls
 from tests.integration.scripted import Page, Scripted, scripted
 

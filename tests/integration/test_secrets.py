@@ -14,16 +14,15 @@ from threading import Thread
 import pytest
 import structlog
 
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.alerts.delivery import Answer, Dispatch
-from freshet.crawler.alerts.webhook import Webhook
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.alerts.receivers import Answer, Dispatch, Webhook
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands import logs
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
-from freshet.crawler.commands.logs import LogFormat, configure_logging
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.presets import showcase
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.service import logs
+from freshet.crawler.service.logs import LogFormat, configure_logging
+from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.web import showcase
 from tests.integration.hubs import Hub, free_port
 from tests.integration.quick import quick, unwatched
 

@@ -19,11 +19,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from freshet.config.settings import Operation
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
-from freshet.crawler.commands.serving import Service
-from freshet.crawler.network.fetch import Fetcher, Request
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.run.service import Service
 from freshet.storage.records import FetchResult
 from tests.integration.quick import quick, unwatched
 from tests.integration.test_daemon import DAY_S, HOUR_S, Stage

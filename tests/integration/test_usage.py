@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.keeping import keep
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
 from tests.integration.quick import quick, unwatched
 from tests.integration.test_daemon import DAY_S, Stage
 

@@ -9,16 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.crawling import CrawlOrder, Mode, crawl
-from freshet.crawler.commands.report import CrawlReport
-from freshet.crawler.network.fetch import Accept, Request
-from freshet.crawler.synthetic_web.clock import WebClock
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.presets import WebSpec
-from freshet.crawler.synthetic_web.sites.guarded import guarded
-from freshet.crawler.synthetic_web.sites.statuses import statuses
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.fetch.client import Accept, Request
+from freshet.crawler.run.crawl import CrawlOrder, Mode, crawl
+from freshet.crawler.run.orders import CrawlReport
+from freshet.crawler.synthetic_web.difficult_sites import guarded, statuses
+from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.web import SyntheticWeb, WebClock, WebSpec
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome
 from tests.integration.quick import assert_consistent, quick, unwatched

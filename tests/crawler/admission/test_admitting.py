@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from freshet.crawler.admission.admitting import Admission, AdmissionRules, sitemap_links
-from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.admit import (
+    Admission,
+    AdmissionRules,
+    Scope,
+    ScopeKind,
+    sitemap_links,
+)
 from freshet.crawler.admission.traps import Proof, TrapLimits
 from freshet.storage.records import Links, Targets
 from freshet.storage.words import Role

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.admission import combinations as combinations_module
-from freshet.crawler.admission.combinations import Combinations
+from freshet.crawler.admission import traps as combinations_module
+from freshet.crawler.admission.traps import Combinations
 
 SITE = "https://a.example"
 

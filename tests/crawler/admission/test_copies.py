@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.admission import copies as copies_module
-from freshet.crawler.admission.admitting import Admission, AdmissionRules
+from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
 from freshet.crawler.admission.copies import Copies
-from freshet.crawler.admission.scope import Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.detection.sketch import Sketch, sketch
+from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import CopyFinding
 from freshet.storage.records import DueUrl
 

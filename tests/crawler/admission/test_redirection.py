@@ -7,9 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from freshet.crawler.admission.admitting import Admission, AdmissionRules
-from freshet.crawler.admission.redirection import Redirection
-from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, AdmissionRules, Redirection, Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.storage.records import Alias, DueUrl, FetchResult, Visit
 from freshet.storage.words import AliasKind, Kind, Outcome, Role

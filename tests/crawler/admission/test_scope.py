@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.admit import Scope, ScopeKind
 
 SEED = "https://www.example.org/docs/start.html"
 PAGES = st.sampled_from(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from freshet.crawler.admission.admitting import Admission, AdmissionRules
-from freshet.crawler.admission.scope import Scope, ScopeKind
-from freshet.crawler.admission.seeding import Seeding
+from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind, Seeding
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.storage.records import FetchResult, StoredSeed
 from freshet.storage.words import Outcome

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.admission import shown as shown_module
-from freshet.crawler.admission.shown import Shown
-from freshet.crawler.detection.sketch import sketch
+from freshet.crawler.admission import copies as shown_module
+from freshet.crawler.admission.copies import Shown
+from freshet.crawler.reduce.sketch import sketch
 
 
 def test_what_another_page_showed_is_not_new_and_the_page_that_showed_most_is_named() -> None:

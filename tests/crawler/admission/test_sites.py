@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.admission.sites import MAX_BYTES, SiteList, read_sites, seeds_from_arguments
+from freshet.crawler.admission.site_lists import (
+    MAX_BYTES,
+    SiteList,
+    read_sites,
+    seeds_from_arguments,
+)
 
 
 def read(text: str | bytes, name: str = "sites.txt") -> SiteList:

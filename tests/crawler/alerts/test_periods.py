@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.alerts.periods import Mode, Rhythm
+from freshet.crawler.alerts.rules import Mode, Rhythm
 
 HOUR_S = 3_600.0
 RHYTHMS = st.builds(

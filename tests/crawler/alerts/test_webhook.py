@@ -10,12 +10,18 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from freshet.crawler.alerts.apprised import Apprised, ApprisedError, in_words
-from freshet.crawler.alerts.delivery import Answer, Dispatch, Outcome
-from freshet.crawler.alerts.signing import signature
-from freshet.crawler.alerts.webhook import Hook, Webhook
-from freshet.crawler.network.addresses import AddressGuard
-from freshet.crawler.network.resolver import CachingResolver
+from freshet.crawler.alerts.receivers import (
+    Answer,
+    Apprised,
+    ApprisedError,
+    Dispatch,
+    Hook,
+    Outcome,
+    Webhook,
+    in_words,
+    signature,
+)
+from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
 
 KEY = b"k" * 32
 NOW = 1_800_000_000.9

@@ -9,8 +9,8 @@ from pathlib import Path
 from fastwarc.warc import ArchiveIterator
 from warcio.checker import Checker
 
-from freshet.crawler.archiving.warc import Exchange
-from freshet.crawler.network.fetch import Accept, Request
+from freshet.crawler.archive.warc import Exchange
+from freshet.crawler.fetch.client import Accept, Request
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome
 

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.archiving import warc_output
-from freshet.crawler.archiving.archive import Archive, ArchiveUnwritable
-from freshet.crawler.archiving.originals import NAME, ArchiveInUse
-from freshet.crawler.archiving.warc import Entry
-from freshet.crawler.archiving.warc_output import OPEN
+from freshet.crawler.archive import warc
+from freshet.crawler.archive.warc import OPEN, Entry
+from freshet.crawler.archive.writer import NAME, Archive, ArchiveInUse, ArchiveUnwritable
 from tests.crawler.archiving.exchanges import (
     START_AT,
     check,
@@ -132,7 +130,7 @@ async def test_what_was_written_after_the_last_note_of_it_is_kept(tmp_path: Path
     index = (tmp_path / NAME).read_bytes()
     (path,) = whole(tmp_path)
     grown = tmp_path / path.name.replace(".gz", ".gz.open")
-    member = warc_output.member(b"WARC/1.1\r\nContent-Length: 0\r\n\r\n\r\n\r\n")
+    member = warc.member(b"WARC/1.1\r\nContent-Length: 0\r\n\r\n\r\n\r\n")
     grown.write_bytes(path.read_bytes() + member)
     path.unlink()
     (tmp_path / NAME).write_bytes(index)

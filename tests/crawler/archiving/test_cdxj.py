@@ -11,9 +11,8 @@ from zipfile import ZIP_STORED, ZipFile
 
 import pytest
 
-from freshet.crawler.archiving.cdxj import UnreadableArchive, entries, write_cdxj
-from freshet.crawler.archiving.wacz import write_wacz
-from freshet.crawler.network.fetch import Accept
+from freshet.crawler.archive.cdxj import UnreadableArchive, entries, write_cdxj, write_wacz
+from freshet.crawler.fetch.client import Accept
 from tests.crawler.archiving.exchanges import START_AT, fetched, not_modified, whole
 from tests.crawler.archiving.test_archive import write
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.archiving.surt import surt
+from freshet.crawler.archive.cdxj import surt
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
-from freshet.crawler.archiving.warc import Exchange, Original, Unasked, records, warc_date
-from freshet.crawler.network.fetch import Accept, Request
+from freshet.crawler.archive.warc import Exchange, Original, Unasked, records, warc_date
+from freshet.crawler.fetch.client import Accept, Request
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome
 from tests.crawler.archiving.exchanges import START_AT, URL, fetched, not_modified, read

@@ -9,14 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.charts.bars import Shares, histogram, share_chart
-from freshet.crawler.charts.frame import Axis, Frame
-from freshet.crawler.charts.intervals import Interval, interval_chart
-from freshet.crawler.charts.legend import bound_sample, line_sample, part_sample
-from freshet.crawler.charts.lines import Band, Bound, Line, line_chart
-from freshet.crawler.charts.scales import Linear
-from freshet.crawler.charts.scatter import Outcome, calibration_chart, wilson
-from freshet.crawler.charts.svg import marker, stroke
+from freshet.crawler.lab.charts import (
+    Axis,
+    Band,
+    Bound,
+    Frame,
+    Interval,
+    Line,
+    Linear,
+    Outcome,
+    Shares,
+    bound_sample,
+    calibration_chart,
+    histogram,
+    interval_chart,
+    line_chart,
+    line_sample,
+    marker,
+    part_sample,
+    share_chart,
+    stroke,
+    wilson,
+)
 
 HOSTILE = "<script>alert(1)</script>\"'&"
 values = st.floats(-1e6, 1e6) | st.sampled_from([nan, inf, -inf])

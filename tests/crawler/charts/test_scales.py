@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.charts.dates import date_ticks
-from freshet.crawler.charts.scales import Linear, Log, scale_of_budgets
+from freshet.crawler.lab.charts import Linear, Log, date_ticks, scale_of_budgets
 
 numbers = st.floats(-1e9, 1e9, allow_nan=False).map(lambda value: round(value, 6))
 sizes = st.floats(1e-9, 1e9)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
 from freshet.storage.database import open_store
 from tests.storage.small_store import small_store
 

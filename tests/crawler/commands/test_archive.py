@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.archiving.originals import Originals
-from freshet.crawler.commands.main import app
+from freshet.crawler.archive.writer import Originals
+from freshet.crawler.cli.main import app
 from tests.crawler.archiving.exchanges import fetched, whole
 from tests.crawler.archiving.test_archive import write
 

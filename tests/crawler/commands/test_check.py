@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
 
 CLOSED = "http://127.0.0.1:9/x"
 

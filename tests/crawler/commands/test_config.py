@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from freshet.config.loading import load
-from freshet.crawler.commands.config import toml_value
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.config import toml_value
+from freshet.crawler.cli.main import app
 
 
 def show(*arguments: str) -> str:

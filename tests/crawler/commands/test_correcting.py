@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.crawler.commands.correcting import correct
-from freshet.crawler.detection.layout import Item
-from freshet.crawler.detection.memory import Delta, PageMemory
-from freshet.crawler.detection.sketch import sketch
+from freshet.crawler.compare.history import Delta, PageMemory
+from freshet.crawler.compare.layout import Item
+from freshet.crawler.reduce.sketch import sketch
+from freshet.crawler.run.upkeep import correct
 from freshet.storage.words import Kind, Rung
 from tests.storage.crawl_store import START, CrawlStore, capture, captured, crawl_store
 

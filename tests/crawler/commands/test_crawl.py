@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.commands.main import app
-from freshet.crawler.synthetic_web.presets import plain
+from freshet.crawler.cli.main import app
 from freshet.crawler.synthetic_web.server import serve
+from freshet.crawler.synthetic_web.web import plain
 
-COMMAND = (sys.executable, "-c", "from freshet.crawler.commands.entry import run; run()", "crawl")
+COMMAND = (sys.executable, "-c", "from freshet.crawler.cli import run; run()", "crawl")
 LOCAL = ("--allow-private-addresses", "--delay", "0")
 
 
@@ -173,7 +173,7 @@ FULL_DISK = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
 app(["crawl", *sys.argv[1:]])
 """
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.admission.sites import seeds_from_arguments
-from freshet.crawler.commands.daemon import order_again
-from freshet.crawler.commands.daemon_order import DaemonOrder
-from freshet.crawler.commands.main import app
-from freshet.crawler.errors import CrawlError
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.cli.daemon import order_again
+from freshet.crawler.cli.main import app
+from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.tally import CrawlError
 from freshet.scheduler import policy
 from freshet.storage.database import StoreError, open_store
 

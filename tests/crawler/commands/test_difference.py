@@ -5,17 +5,13 @@ from __future__ import annotations
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.commands.diff_page import page_of
-from freshet.crawler.commands.diff_view import print_difference
-from freshet.crawler.commands.difference import Difference, volatile_blocks
-from freshet.crawler.comparison.alignment import align
-from freshet.crawler.detection.layout import Layout
-from freshet.crawler.detection.memory import PageMemory
-from freshet.crawler.detection.sketch import sketch
-from freshet.crawler.detection.volatility import SlotHistory
-from freshet.crawler.parsing.blocks import Blocks
-from freshet.crawler.parsing.main_text import main_text
-from freshet.crawler.parsing.markup import read
+from freshet.crawler.cli.diff import Difference, page_of, print_difference, volatile_blocks
+from freshet.crawler.compare.diff import align
+from freshet.crawler.compare.history import PageMemory, SlotHistory
+from freshet.crawler.compare.layout import Layout
+from freshet.crawler.reduce.main_text import main_text
+from freshet.crawler.reduce.markup import Blocks, read
+from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.queries.page import StoredVersion
 from freshet.storage.records import PageHistory
 

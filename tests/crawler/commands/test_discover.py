@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
 from freshet.scheduler.discovery.thesis import ALGORITHMS
 from tests.storage.small_store import SmallStore, small_store
 

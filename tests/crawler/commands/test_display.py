@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from freshet.crawler.commands import display
+from freshet.crawler import terminal as terminal_crawler
 
 NOW = 1_800_000_000.0
 
@@ -32,36 +32,36 @@ NOW = 1_800_000_000.0
     ],
 )
 def test_a_time_is_told_in_its_largest_unit(seconds: float, words: str) -> None:
-    assert display.relative(NOW + seconds, NOW) == words
+    assert terminal_crawler.relative(NOW + seconds, NOW) == words
 
 
 def test_a_moment_is_local_to_the_second_and_relative() -> None:
-    shown = display.moment(NOW - 7_200.4, NOW)
+    shown = terminal_crawler.moment(NOW - 7_200.4, NOW)
     assert re.fullmatch(r"2027-01-1\d \d\d:\d\d:\d\d \(2 h ago\)", shown)
 
 
 @given(st.text())
 def test_no_words_can_steer_the_terminal_or_break_the_line(words: str) -> None:
-    assert display.plain(words).isprintable()
+    assert terminal_crawler.plain(words).isprintable()
 
 
 def test_words_keep_their_letters_and_lose_their_controls() -> None:
-    assert display.plain("  naïve\n\t日本 ") == "naïve 日本"
-    assert display.plain("\x1b]0;owned\x07") == "�]0;owned�"
+    assert terminal_crawler.plain("  naïve\n\t日本 ") == "naïve 日本"
+    assert terminal_crawler.plain("\x1b]0;owned\x07") == "�]0;owned�"
 
 
 def test_facts_that_are_none_are_left_out_with_their_title(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    display.show_facts("Here", {"one": 1_000, "none": None, "two": "[bold]b[/bold]"})
-    display.show_facts("Nothing", {"none": None})
+    terminal_crawler.show_facts("Here", {"one": 1_000, "none": None, "two": "[bold]b[/bold]"})
+    terminal_crawler.show_facts("Nothing", {"none": None})
     assert capsys.readouterr().out == "\nHere\none  1,000\ntwo  [bold]b[/bold]\n"
 
 
 def test_a_list_is_cut_at_its_limit_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [("a", 5), ("b", 1_000), ("c", 3)]
-    display.show_list("Letters", ("name", "n"), rows, 2)
-    display.show_list("None", ("name", "n"), [])
+    terminal_crawler.show_list("Letters", ("name", "n"), rows, 2)
+    terminal_crawler.show_list("None", ("name", "n"), [])
     assert capsys.readouterr().out == (
         "\nLetters\nname      n\na         5\nb     1,000\n… and 1 more\n"
     )
@@ -69,23 +69,25 @@ def test_a_list_is_cut_at_its_limit_and_says_so(capsys: pytest.CaptureFixture[st
 
 def test_off_a_terminal_no_line_is_cut_or_folded(capsys: pytest.CaptureFixture[str]) -> None:
     url = "https://example.org/" + "x" * 3_000
-    display.show_list("URLs", ("url",), [(url,)])
-    display.show_facts("URL", {"is": url})
+    terminal_crawler.show_list("URLs", ("url",), [(url,)])
+    terminal_crawler.show_facts("URL", {"is": url})
     assert capsys.readouterr().out.count(url) == 2
 
 
 def test_parts_that_are_missing_are_not_joined() -> None:
-    assert display.joined(("a", None, "", "b")) == "a, b"
-    assert display.joined((None,)) is None
+    assert terminal_crawler.joined(("a", None, "", "b")) == "a, b"
+    assert terminal_crawler.joined((None,)) is None
 
 
 def test_on_a_narrow_terminal_no_time_is_torn_and_nothing_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     terminal = Console(file=StringIO(), force_terminal=True, no_color=True, width=50)
-    monkeypatch.setattr(display, "out", terminal)
-    moment, reason = display.moment(NOW, NOW + 90_000), "https://example.org/" + "x" * 90
-    display.show_list("Seen", ("time", "kind", "rung", "reason"), [(moment, "new", None, reason)])
+    monkeypatch.setattr(terminal_crawler, "out", terminal)
+    moment, reason = terminal_crawler.moment(NOW, NOW + 90_000), "https://example.org/" + "x" * 90
+    terminal_crawler.show_list(
+        "Seen", ("time", "kind", "rung", "reason"), [(moment, "new", None, reason)]
+    )
     assert isinstance(terminal.file, StringIO)
     shown = terminal.file.getvalue()
     assert moment in shown

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.commands import checks
-from freshet.crawler.commands.checks import Standing
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli import doctor as doctor_cli
+from freshet.crawler.cli.doctor import Standing
+from freshet.crawler.cli.main import app
 from freshet.storage.maintenance import StoreHealth
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import versioned_store
@@ -87,15 +87,15 @@ def test_what_is_no_store_is_a_problem(tmp_path: Path) -> None:
 
 def test_a_clock_behind_the_newest_observation_is_a_problem() -> None:
     now = 1_800_000_000.0
-    assert checks.clock(now, now + 10).standing is Standing.FINE
-    assert checks.clock(now, now + 1_000).standing is Standing.PROBLEM
-    assert checks.clock(1_000_000.0, None).standing is Standing.PROBLEM
+    assert doctor_cli.clock(now, now + 10).standing is Standing.FINE
+    assert doctor_cli.clock(now, now + 1_000).standing is Standing.PROBLEM
+    assert doctor_cli.clock(1_000_000.0, None).standing is Standing.PROBLEM
 
 
 def test_too_few_files_for_the_exchanges_are_a_problem() -> None:
-    assert checks.files(256, 1_024).standing is Standing.FINE
-    assert checks.files(256, resource.RLIM_INFINITY).standing is Standing.FINE
-    few = checks.files(1_000, 1_024)
+    assert doctor_cli.files(256, 1_024).standing is Standing.FINE
+    assert doctor_cli.files(256, resource.RLIM_INFINITY).standing is Standing.FINE
+    few = doctor_cli.files(1_000, 1_024)
     assert few.standing is Standing.PROBLEM
     assert few.advice is not None
     assert "ulimit -n 1064" in few.advice
@@ -103,10 +103,10 @@ def test_too_few_files_for_the_exchanges_are_a_problem() -> None:
 
 def test_a_log_that_only_grows_is_noted() -> None:
     health = StoreHealth((), 10, 1_000_000_000, 1, None, None)
-    assert checks.log(health).standing is Standing.WARNING
+    assert doctor_cli.log(health).standing is Standing.WARNING
 
 
 def test_a_contact_is_shown_as_servers_see_it() -> None:
-    found = checks.contact("Freshet", "https://example.org/bot")
+    found = doctor_cli.contact("Freshet", "https://example.org/bot")
     assert found.standing is Standing.FINE
     assert "(+https://example.org/bot)" in found.found

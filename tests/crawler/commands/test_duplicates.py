@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.commands.duplicates import duplicates_command
-from freshet.crawler.detection.sketch import sketch
+from freshet.crawler.cli.duplicates import duplicates_command
+from freshet.crawler.reduce.sketch import sketch
 from tests.storage.sketched_store import sketched_store
 from tests.storage.small_store import HOST
 

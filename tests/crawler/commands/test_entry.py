@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from freshet.crawler.commands import entry, verbs
+from freshet.crawler import cli
+from freshet.crawler.cli import verbs
 
 
 def test_an_interruption_while_the_program_starts_is_one_line(
@@ -19,7 +20,7 @@ def test_an_interruption_while_the_program_starts_is_one_line(
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(verbs, "application", interrupted)
     with pytest.raises(SystemExit) as ended:
-        entry.run()
+        cli.run()
     assert (ended.value.code, capsys.readouterr().err) == (130, "freshet: interrupted\n")
 
 
@@ -38,9 +39,9 @@ class Verbs(ModuleType):
 
         return lambda arguments: app
 
-sys.modules["freshet.crawler.commands.verbs"] = Verbs("freshet.crawler.commands.verbs")
+sys.modules["freshet.crawler.cli.verbs"] = Verbs("freshet.crawler.cli.verbs")
 sys.argv = ["freshet"]
-from freshet.crawler.commands.entry import run
+from freshet.crawler.cli import run
 run()
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.commands.explanation import Explanation, ExplanationRules, Finding, explain
+from freshet.crawler.cli.explain import Explanation, ExplanationRules, Finding, explain
 from freshet.storage.queries.page import snapshot
 from freshet.storage.words import RobotsStanding
 from tests.storage.small_store import HOST, SmallStore, small_store

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.commands import figures
+from freshet.crawler import terminal
 
 
 @pytest.mark.parametrize(
@@ -29,12 +29,12 @@ from freshet.crawler.commands import figures
     ],
 )
 def test_an_amount_has_the_digits_that_count(value: float, shown: str) -> None:
-    assert figures.amount(value) == shown
+    assert terminal.amount(value) == shown
 
 
 @given(st.floats(1e-12, 1e20))
 def test_an_amount_is_right_to_half_a_per_cent(value: float) -> None:
-    assert float(figures.amount(value).replace(",", "")) == pytest.approx(value, rel=0.0051)
+    assert float(terminal.amount(value).replace(",", "")) == pytest.approx(value, rel=0.0051)
 
 
 @pytest.mark.parametrize(
@@ -51,29 +51,32 @@ def test_an_amount_is_right_to_half_a_per_cent(value: float) -> None:
     ],
 )
 def test_an_interval_is_told_in_a_unit_of_everyday_life(days: float | None, words: str) -> None:
-    assert figures.every(days) == words
+    assert terminal.every(days) == words
 
 
 def test_a_span_of_time_is_in_hours_below_two_days() -> None:
-    assert [figures.lasting(days) for days in (0.0, 0.8, 1.9, 2.0, 1_234.5)] == [
+    assert [terminal.lasting(days) for days in (0.0, 0.8, 1.9, 2.0, 1_234.5)] == [
         "0.0 h", "19.2 h", "45.6 h", "2.0 d", "1,234.5 d",
     ]  # fmt: skip
 
 
 def test_a_source_on_signals_is_told_by_its_changes() -> None:
-    assert figures.on_changes(1.0, "poisson") == "at each change"
-    assert figures.on_changes(1 - 1e-12, "periodic") == "at each change"
-    assert figures.on_changes(0.4, "poisson") == "40.0 % of changes"
-    assert figures.on_changes(0.4, "periodic") == "1 change in 3"
-    assert figures.on_changes(1 / 3, "periodic") == "1 change in 3"
+    assert terminal.on_changes(1.0, "poisson") == "at each change"
+    assert terminal.on_changes(1 - 1e-12, "periodic") == "at each change"
+    assert terminal.on_changes(0.4, "poisson") == "40.0 % of changes"
+    assert terminal.on_changes(0.4, "periodic") == "1 change in 3"
+    assert terminal.on_changes(1 / 3, "periodic") == "1 change in 3"
 
 
 def test_a_share_that_is_not_0_is_not_shown_as_0() -> None:
-    assert [figures.percent(share) for share in (0.0, 0.00004, 0.001, 0.256, 1.0)] == [
+    assert [terminal.percent(share) for share in (0.0, 0.00004, 0.001, 0.256, 1.0)] == [
         "0.0 %", "0.004 %", "0.1 %", "25.6 %", "100.0 %",
     ]  # fmt: skip
 
 
 def test_things_are_counted_in_words() -> None:
-    assert (figures.counted(1, "page"), figures.counted(2_000, "page")) == ("1 page", "2,000 pages")
-    assert (figures.times(None), figures.times(1.414)) == ("∞", "1.41")
+    assert (terminal.counted(1, "page"), terminal.counted(2_000, "page")) == (
+        "1 page",
+        "2,000 pages",
+    )
+    assert (terminal.times(None), terminal.times(1.414)) == ("∞", "1.41")

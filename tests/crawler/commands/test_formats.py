@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from freshet.crawler.commands.main import app
-from freshet.crawler.detection.sketch import VERSION, sketch
+from freshet.crawler.cli.main import app
+from freshet.crawler.reduce.sketch import VERSION, sketch
 from freshet.storage.database import open_store
 from tests.storage.sketched_store import sketched_store
 from tests.storage.small_store import HOST

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.commands import gc
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli import gc
+from freshet.crawler.cli.main import app
 from freshet.storage import maintenance
 from freshet.storage.database import held
 from tests.storage.small_store import SmallStore

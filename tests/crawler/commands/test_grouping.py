@@ -12,15 +12,15 @@ from datasketch import MinHash, MinHashLSH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.crawler.commands.grouping import CaughtUp, Watch, catch_up
-from freshet.crawler.detection.near_duplicates import (
+from freshet.crawler.compare.near_duplicates import (
     THRESHOLD,
     Banding,
     bucket_keys,
     optimal_banding,
     same,
 )
-from freshet.crawler.detection.sketch import PERMUTATIONS, Sketch, sketch
+from freshet.crawler.reduce.sketch import PERMUTATIONS, Sketch, sketch
+from freshet.crawler.run.upkeep import CaughtUp, Watch, catch_up
 from freshet.storage.tables import near_duplicates
 from freshet.storage.tables.near_duplicates import Parameters
 from tests.storage.sketched_store import SketchedStore, sketched_store

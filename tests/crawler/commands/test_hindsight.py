@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.commands.hindsight import Discovery, Known, discovery, freshness, held
+from freshet.crawler.lab.rehearsal import Discovery, Known, discovery, freshness, held
 
 DAY_S = 86_400.0
 

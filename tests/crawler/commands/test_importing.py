@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from freshet.config.settings import PageRule
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
 
 WATCHES = {
     "watching": {

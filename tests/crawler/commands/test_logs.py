@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 import structlog
 
-from freshet.crawler.commands import logs
-from freshet.crawler.commands.logs import LogFormat, configure_logging, hide, hide_url
-from freshet.crawler.commands.progress import watching
+from freshet.crawler.cli.progress import watching
+from freshet.crawler.service import logs
+from freshet.crawler.service.logs import LogFormat, configure_logging, hide, hide_url
 
 SECRET = "s3cr3tV4lue"
 URL = f"https://me:{SECRET}@h.example/?api_key={SECRET}"
@@ -129,7 +129,7 @@ def test_a_line_that_cannot_be_written_tells_nothing_of_its_contents(
 def test_json_replaces_the_lines_that_rewrite_themselves(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("freshet.crawler.commands.progress.err._force_terminal", True)
+    monkeypatch.setattr("freshet.crawler.cli.progress.err._force_terminal", True)
     with watching(quiet=False, verbose=False, log_format=LogFormat.JSON):
         by_standard_logger()
     (line,) = capsys.readouterr().err.splitlines()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from freshet.crawler.commands import lookup
+from freshet.crawler.cli import options
 from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, small_store
 
@@ -22,7 +22,7 @@ from tests.storage.small_store import HOST, small_store
     ],
 )
 def test_a_url_is_made_canonical_and_https_comes_before_http(text: str, urls: list[str]) -> None:
-    assert lookup.spellings(text) == urls
+    assert options.spellings(text) == urls
 
 
 @pytest.mark.parametrize("text", ["", "ftp://one.example/", "two words", "http://", "/etc/hosts"])
@@ -30,7 +30,7 @@ def test_what_is_no_url_is_wrong_usage_in_one_line(
     text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as caught:
-        lookup.spellings(text)
+        options.spellings(text)
     assert caught.value.exit_code == 2
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -42,15 +42,15 @@ async def test_the_nearest_urls_are_at_most_three_and_of_either_scheme(tmp_path:
     for path in ("/news/2024/", "/news/2025/", "/news/", "/about", "/zoo"):
         store.page(path)
     async with snapshot(store.path) as connection:
-        near = await lookup.nearest(connection, "https://one.example/news/2026/")
-        assert await lookup.nearest(connection, "https://elsewhere.example/news/") == []
+        near = await options.nearest(connection, "https://one.example/news/2026/")
+        assert await options.nearest(connection, "https://elsewhere.example/news/") == []
     assert sorted(near) == [f"{HOST}/news/", f"{HOST}/news/2024/", f"{HOST}/news/2025/"]
 
 
 def test_an_unknown_url_is_one_line_with_or_without_neighbours() -> None:
-    assert lookup.unknown("a.example", []) == (
+    assert options.unknown("a.example", []) == (
         "a.example is not known, nor any other URL on that host"
     )
-    assert lookup.unknown("a.example/x", ["https://a.example/y"]) == (
+    assert options.unknown("a.example/x", ["https://a.example/y"]) == (
         "a.example/x is not known; the nearest on that host: https://a.example/y"
     )

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
 from freshet.scheduler.planning import COMPARED
 from freshet.scheduler.policies.lambda_crawl import solve
 from freshet.scheduler.policies.whittle import index_after, utility_after

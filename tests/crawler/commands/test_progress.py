@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from freshet.crawler.commands.crawling import Live
-from freshet.crawler.commands.glimpse import Glimpse
-from freshet.crawler.commands.grouping import Watch
-from freshet.crawler.commands.progress import Screen, watching
+from freshet.crawler.cli.progress import Screen, watching
+from freshet.crawler.run.crawl import Live
+from freshet.crawler.run.notes import Glimpse
+from freshet.crawler.run.upkeep import Watch
 from freshet.crawler.tally import Tally
 from freshet.storage.entries import CappedLane, Outlook
 from freshet.storage.records import Acknowledged, DueUrl, Observation, Visit

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.commands.prospect import Prospect, prospect
-from freshet.crawler.commands.prospect_words import paragraph
+from freshet.crawler.cli.explain import paragraph
+from freshet.crawler.run.daemon_state import Prospect, prospect
 from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, SmallStore, small_store
 

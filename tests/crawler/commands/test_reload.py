@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
 from freshet.storage.database import open_store, owner_of
 
 

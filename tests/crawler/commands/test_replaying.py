@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
 from tests.crawler.replaying.archives import OK, gzipped, page, record
 from tests.storage.small_store import small_store
 

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
 from tests.crawler.replaying.archives import gzipped
 from tests.crawler.replaying.archives import page as captured
 from tests.storage.small_store import HOST, SmallStore, small_store

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import typer
 
-from freshet.crawler.commands import running
-from freshet.crawler.errors import CrawlError
+from freshet.crawler import terminal
+from freshet.crawler.tally import CrawlError
 from freshet.storage.database import StoreError
 
 
@@ -17,7 +17,7 @@ async def work(error: BaseException | None = None) -> str:
 
 
 def test_the_result_is_passed_on() -> None:
-    assert running.run(work()) == "done"
+    assert terminal.run(work()) == "done"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_an_error_is_one_line(
     capsys: pytest.CaptureFixture[str], error: BaseException, code: int, words: str
 ) -> None:
     with pytest.raises(typer.Exit) as ended:
-        running.run(work(error))
+        terminal.run(work(error))
     (line,) = capsys.readouterr().err.splitlines()
     assert ended.value.exit_code == code
     assert words in line
@@ -41,11 +41,11 @@ def test_an_error_is_one_line(
 
 def test_an_ending_that_the_work_chose_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as ended:
-        running.run(work(typer.Exit(2)))
+        terminal.run(work(typer.Exit(2)))
     assert (ended.value.exit_code, capsys.readouterr().err) == (2, "")
 
 
 def test_whoever_mends_a_fault_can_see_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRESHET_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
-        running.run(work(ZeroDivisionError()))
+        terminal.run(work(ZeroDivisionError()))

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from freshet.crawler.commands.serving import Parts, Service
 from freshet.crawler.pacing import Pacer
+from freshet.crawler.run.service import Parts, Service
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 
-from freshet.crawler.commands.side_by_side import judging, side_by_side
-from freshet.crawler.errors import CrawlError
+from freshet.crawler.lab.counterfactual import judging, side_by_side
+from freshet.crawler.tally import CrawlError
 from freshet.scheduler.evaluate.captures import Captures, Timeline
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.evaluate.counterfactual import Terms

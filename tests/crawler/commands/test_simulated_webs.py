@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from freshet.crawler.commands.simulated_webs import is_ephemeral, load
+from freshet.crawler.cli.simulate import is_ephemeral, load
 
 DAY_S = 86_400.0
 

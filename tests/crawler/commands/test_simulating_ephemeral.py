@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
 
 SMALL = ("--ephemeral", "--sources", "300", "--days", "2", "--seed", "3")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.commands.main import app
-from freshet.crawler.commands.simulated_webs import load
+from freshet.crawler.cli.main import app
+from freshet.crawler.cli.simulate import load
 
 SMALL = ("--web", "synthetic:hosts=1,pages=15", "--days", "4", "--seed", "3")
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
 from tests.storage.small_store import SmallStore, small_store
 
 HOUR_S = 3_600.0

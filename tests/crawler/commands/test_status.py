@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.commands.stored_looks import outcome_of, played_of, robots_of
-from freshet.crawler.network.fetch import Accept
+from freshet.crawler.fetch.client import Accept
+from freshet.crawler.lab.replay_store import outcome_of, played_of, robots_of
 from freshet.crawler.robots.directives import parse_directives
 from freshet.storage.entries import RobotsRecord
 from freshet.storage.queries.replay import Look, LookPage, SeenVersion

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from freshet.crawler.commands.timing import Timed
+from freshet.crawler.run.service import Timed
 from freshet.scheduler.agenda.ranker import Beliefs, Refresher
 from freshet.scheduler.estimate.observations import Looks
 from freshet.scheduler.sources import Rows

@@ -8,7 +8,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from freshet.crawler.commands.verbs import VERBS, application
+from freshet.crawler.cli.verbs import VERBS, application
 
 
 def test_the_help_lists_every_verb() -> None:
@@ -29,7 +29,7 @@ def test_a_verb_alone_is_still_named_as_a_verb() -> None:
 
 def test_a_crawl_does_not_import_what_plans() -> None:
     program = (
-        "import sys; from freshet.crawler.commands.verbs import application; application(['crawl'])\n"
+        "import sys; from freshet.crawler.cli.verbs import application; application(['crawl'])\n"
         "print(sorted({'scipy', 'numba', 'freshet.scheduler.planning'} & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

@@ -5,8 +5,8 @@ import doctest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.comparison import alignment
-from freshet.crawler.comparison.alignment import Change, align, counts
+from freshet.crawler.compare import diff
+from freshet.crawler.compare.diff import Change, align, counts
 
 TEXTS = st.lists(
     st.sampled_from(["a", "b", "c d e", "c d f", "c x f", "one two three four", "one two six four"])
@@ -18,7 +18,7 @@ def told(old: list[str], new: list[str]) -> list[tuple[str, str]]:
 
 
 def test_the_example_holds() -> None:
-    assert doctest.testmod(alignment).failed == 0
+    assert doctest.testmod(diff).failed == 0
 
 
 def test_a_word_edited_is_an_edited_block_and_nothing_else() -> None:

@@ -2,13 +2,12 @@
 
 import doctest
 
-from freshet.crawler.comparison import summary
-from freshet.crawler.comparison.alignment import align
-from freshet.crawler.comparison.summary import in_numbers, in_one_line
+from freshet.crawler.compare import diff
+from freshet.crawler.compare.diff import align, in_numbers, in_one_line
 
 
 def test_the_example_holds() -> None:
-    assert doctest.testmod(summary).failed == 0
+    assert doctest.testmod(diff).failed == 0
 
 
 def test_the_first_edit_comes_before_additions_and_the_rest_is_counted() -> None:

@@ -5,8 +5,8 @@ import doctest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.comparison import words
-from freshet.crawler.comparison.words import compare_words, shared_words, words_of
+from freshet.crawler.compare import diff
+from freshet.crawler.compare.diff import compare_words, shared_words, words_of
 
 WORDS = st.lists(st.sampled_from(["a", "bee", "10.99", ",", "日本", " ", "x_y"]), max_size=12).map(
     " ".join
@@ -18,7 +18,7 @@ def changes(before: str, after: str) -> list[tuple[str, str]]:
 
 
 def test_the_example_holds() -> None:
-    assert doctest.testmod(words).failed == 0
+    assert doctest.testmod(diff).failed == 0
 
 
 def test_numbers_are_words_with_their_points() -> None:

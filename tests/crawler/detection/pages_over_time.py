@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from freshet.crawler.detection.change import Verdict
-from freshet.crawler.detection.judging import judge_blocks
-from freshet.crawler.detection.memory import PageMemory, PageRecord
-from freshet.crawler.detection.sketch import Sketch, sketch
-from freshet.crawler.detection.templates import HostRun
+from freshet.crawler.compare.history import PageMemory, PageRecord
+from freshet.crawler.compare.ladder import Verdict, judge_blocks
+from freshet.crawler.compare.templates import HostRun
+from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import Amendment
 from freshet.storage.words import Kind, Rung
 

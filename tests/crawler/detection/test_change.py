@@ -1,6 +1,6 @@
 """The ladder of change detection."""
 
-from freshet.crawler.detection.change import NOT_MODIFIED, Verdict, judge_body, judge_text
+from freshet.crawler.compare.ladder import NOT_MODIFIED, Verdict, judge_body, judge_text
 from freshet.storage.records import Digests
 from freshet.storage.words import Kind, Rung
 

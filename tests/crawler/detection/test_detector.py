@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from freshet.crawler.detection.change import Verdict
-from freshet.crawler.detection.detector import SAMPLE_PAGES, Detection, Detector, Recall
-from freshet.crawler.detection.memory import PageMemory
-from freshet.crawler.detection.sketch import sketch
+from freshet.crawler.compare.history import PageMemory
+from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detection, Detector, Recall, Verdict
+from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.records import Digests, DueUrl, PageHistory
 from freshet.storage.words import Kind, Rung
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from freshet.crawler.detection.flips import FLIP_WINDOW, Presence
+from freshet.crawler.compare.history import FLIP_WINDOW, Presence
 
 
 def alternates(visits: str) -> bool:

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.detection.change import Verdict
-from freshet.crawler.detection.judging import judge_blocks
-from freshet.crawler.detection.memory import PageRecord
-from freshet.crawler.detection.sketch import sketch
-from freshet.crawler.detection.templates import HostRun, Template
+from freshet.crawler.compare.history import PageRecord
+from freshet.crawler.compare.ladder import Verdict, judge_blocks
+from freshet.crawler.compare.templates import HostRun, Template
+from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.words import Kind, Rung
 from tests.crawler.detection.pages_over_time import PROSE, Page, sketch_of
 

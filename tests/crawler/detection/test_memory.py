@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.detection.flips import Presence
-from freshet.crawler.detection.layout import Item
-from freshet.crawler.detection.memory import (
+from freshet.crawler.compare.history import (
     MOST_DELTAS,
     MOST_ITEMS,
     Delta,
     PageMemory,
     PageRecord,
+    Presence,
+    SlotHistory,
     bounded,
 )
-from freshet.crawler.detection.sketch import sketch
-from freshet.crawler.detection.volatility import SlotHistory
+from freshet.crawler.compare.layout import Item
+from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.records import PageHistory
 from freshet.storage.words import Kind
 

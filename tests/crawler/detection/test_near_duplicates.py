@@ -9,7 +9,7 @@ from datasketch import MinHash, MinHashLSH
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.detection.near_duplicates import (
+from freshet.crawler.compare.near_duplicates import (
     BUCKET_SIZE,
     LEAST_SHINGLES,
     Banding,
@@ -19,7 +19,7 @@ from freshet.crawler.detection.near_duplicates import (
     optimal_banding,
     same,
 )
-from freshet.crawler.detection.sketch import PERMUTATIONS, Resemblance, Sketch, sketch
+from freshet.crawler.reduce.sketch import PERMUTATIONS, Resemblance, Sketch, sketch
 
 BANDING = Banding(9, 14)
 WORDS = [f"word{i}" for i in range(3_000)]

@@ -1,7 +1,7 @@
 """Which place became which in a rebuild."""
 
-from freshet.crawler.detection.layout import Layout
-from freshet.crawler.detection.renaming import new_names
+from freshet.crawler.compare.ladder import new_names
+from freshet.crawler.compare.layout import Layout
 
 
 def layout(*blocks: tuple[int, int]) -> Layout:

@@ -9,17 +9,17 @@ from datasketch import MinHash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.detection.sketch import (
+from freshet.crawler.reduce.sketch import (
     PERMUTATIONS,
     Resemblance,
     Sketch,
+    Words32,
     body_digest,
     minima,
     resemblance,
     sketch,
     text_digest,
 )
-from freshet.crawler.detection.word_hashes import Words32
 
 BLOCKS = st.lists(st.text(max_size=60), max_size=8)
 WORDS = [f"word{i}" for i in range(2_000)]

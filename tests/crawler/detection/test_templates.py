@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from freshet.crawler.detection.layout import Item
-from freshet.crawler.detection.memory import Delta, PageMemory, PageRecord
-from freshet.crawler.detection.templates import (
+from freshet.crawler.compare.history import Delta, PageMemory, PageRecord, SlotHistory
+from freshet.crawler.compare.layout import Item
+from freshet.crawler.compare.templates import (
     Correction,
     HostRun,
     PageDeltas,
@@ -17,7 +17,6 @@ from freshet.crawler.detection.templates import (
     frame_items,
     settled,
 )
-from freshet.crawler.detection.volatility import SlotHistory
 from freshet.storage.words import Kind
 from tests.crawler.detection.pages_over_time import sketch_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from freshet.crawler.detection.variants import Variant, variant
+from freshet.crawler.compare.near_duplicates import Variant, variant
 
 PAGE = "https://a.example/news/storm"
 

@@ -4,12 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.detection.volatility import (
-    STREAK,
-    STREAK_AGAINST_THE_SITE,
-    WINDOW,
-    SlotHistory,
-)
+from freshet.crawler.compare.history import STREAK, STREAK_AGAINST_THE_SITE, WINDOW, SlotHistory
 
 
 def volatile_after(history: str, *, streak: int = STREAK) -> bool:

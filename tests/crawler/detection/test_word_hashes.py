@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.detection import word_hashes as module
-from freshet.crawler.detection.word_hashes import word_hashes
+from freshet.crawler.reduce import sketch as module
+from freshet.crawler.reduce.sketch import word_hashes
 
 FACTOR = 0x9E3779B97F4A7C15
 SPREAD = 0xD6E8FEB86659FD93

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.importing import changedetection
-from freshet.crawler.importing.entries import Site, Skipped, Unreadable
+from freshet.crawler.admission import importers
+from freshet.crawler.admission.importers import Site, Skipped, Unreadable
 
 UUID = "6c2c7b1e-0d4c-4bb5-8d0e-0a1b2c3d4e5f"
 OTHER = "7d3d8c2f-1e5d-4cc6-9e1f-1b2c3d4e5f60"
@@ -41,18 +41,18 @@ def backup(**members: bytes) -> io.BytesIO:
 
 
 def test_a_watch_gives_its_url_and_title() -> None:
-    assert changedetection.read_json(store(watch(title="Home"))) == [
+    assert importers.read_json(store(watch(title="Home"))) == [
         Site("watch 1", "https://example.org/", "Home")
     ]
 
 
 def test_an_interval_of_its_own_is_in_days_whatever_its_units() -> None:
     own = {"weeks": 1, "days": None, "hours": 12, "minutes": 0, "seconds": 0}
-    (site,) = changedetection.read_json(store(watch(time_between_check=own)))
+    (site,) = importers.read_json(store(watch(time_between_check=own)))
     assert isinstance(site, Site)
     assert site.days == pytest.approx(7.5)
     default = watch(time_between_check=own, time_between_check_use_default=True)
-    (site,) = changedetection.read_json(store(default))
+    (site,) = importers.read_json(store(default))
     assert isinstance(site, Site)
     assert site.days is None
 
@@ -61,7 +61,7 @@ def test_an_interval_of_its_own_is_in_days_whatever_its_units() -> None:
     "said", [{"hours": "3"}, {"hours": -1}, {"hours": 10**400}, {"hours": True}, "3h", None]
 )
 def test_an_interval_that_is_none_is_not_said(said: object) -> None:
-    (site,) = changedetection.read_json(store(watch(time_between_check=said)))
+    (site,) = importers.read_json(store(watch(time_between_check=said)))
     assert isinstance(site, Site)
     assert site.days is None
 
@@ -81,13 +81,13 @@ def test_an_interval_that_is_none_is_not_said(said: object) -> None:
     ],
 )
 def test_what_has_no_counterpart_is_named(said: dict[str, object], words: str) -> None:
-    (site,) = changedetection.read_json(store(watch() | said))
+    (site,) = importers.read_json(store(watch() | said))
     assert site == Site("watch 1", "https://example.org/", lost=(words,))
 
 
 def test_what_is_not_watched_is_skipped_with_a_reason() -> None:
     watches = [watch(paused=True), watch("https://example.org/{{ now }}"), watch(None), {}]
-    found = changedetection.read_json(store(*watches))
+    found = importers.read_json(store(*watches))
     assert [each.reason for each in found if isinstance(each, Skipped)] == [
         "paused", "a template, not a URL", "it has no URL", "it has no URL"
     ]  # fmt: skip
@@ -103,8 +103,8 @@ def test_a_backup_gives_the_watches_of_either_layout() -> None:
             f"{OTHER}__history.txt": b"1,2",
         },
     )
-    assert changedetection.read_zip(one) == [Site("watch 1", "https://a.example/")]
-    assert changedetection.read_zip(each) == [
+    assert importers.read_zip(one) == [Site("watch 1", "https://a.example/")]
+    assert importers.read_zip(each) == [
         Site("watch 1", "https://a.example/"),
         Site("watch 2", "https://b.example/", lost=("snapshots",)),
     ]
@@ -115,20 +115,20 @@ def test_nothing_is_unpacked_to_anywhere(tmp_path: Path, monkeypatch: pytest.Mon
     evil = json.dumps(watch("https://evil.example/")).encode()
     names = ("..__..__watch_json", f"..__{UUID}__watch_json", "__tmp__evil__watch_json")
     file = backup(**dict.fromkeys(names, evil), **{"url-watches_json": store(watch())})
-    assert changedetection.read_zip(file) == [Site("watch 1", "https://example.org/")]
+    assert importers.read_zip(file) == [Site("watch 1", "https://example.org/")]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_bomb_ends_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changedetection, "MAX_BYTES", 1024 * 1024)
+    monkeypatch.setattr(importers, "MAX_BYTES", 1024 * 1024)
     bomb = b'{"watching": {}}' + b" " * (4 * 1024 * 1024)
     with pytest.raises(Unreadable, match="unpack to more than 1 MiB"):
-        changedetection.read_zip(backup(**{"url-watches_json": bomb}))
+        importers.read_zip(backup(**{"url-watches_json": bomb}))
     # Many small ones come to as much.
     small = json.dumps(watch()).encode() + b" " * 300_000
     many = {f"{UUID[:-2]}{n:02}__watch_json": small for n in range(10)}
     with pytest.raises(Unreadable, match="unpack to more than 1 MiB"):
-        changedetection.read_zip(backup(**many))
+        importers.read_zip(backup(**many))
 
 
 def test_packing_that_takes_any_amount_of_memory_is_refused() -> None:
@@ -136,22 +136,22 @@ def test_packing_that_takes_any_amount_of_memory_is_refused() -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as archive:
         archive.writestr("url-watches.json", store(watch()))
     with pytest.raises(Unreadable, match="packed otherwise than deflated"):
-        changedetection.read_zip(file)
+        importers.read_zip(file)
 
 
 def test_a_damaged_or_foreign_zip_is_refused_in_a_sentence() -> None:
     whole = backup(**{"url-watches_json": store(watch())}).getvalue()
     for length in range(0, len(whole), 7):
         with pytest.raises(Unreadable, match="ZIP"):
-            changedetection.read_zip(io.BytesIO(whole[:length]))
+            importers.read_zip(io.BytesIO(whole[:length]))
     for place in range(len(whole)):
         data = bytearray(whole)
         data[place] ^= 0xFF
         # Whatever the byte meant, nothing but this comes out.
         with suppress(Unreadable):
-            assert len(changedetection.read_zip(io.BytesIO(data))) <= 1
+            assert len(importers.read_zip(io.BytesIO(data))) <= 1
     with pytest.raises(Unreadable, match="no backup of changedetection"):
-        changedetection.read_zip(backup(letter=b"Dear Sir"))
+        importers.read_zip(backup(letter=b"Dear Sir"))
 
 
 @pytest.mark.parametrize(
@@ -160,12 +160,12 @@ def test_a_damaged_or_foreign_zip_is_refused_in_a_sentence() -> None:
 )
 def test_json_that_is_no_store_is_refused_in_a_sentence(data: bytes) -> None:
     with pytest.raises(Unreadable, match="JSON"):
-        changedetection.read_json(data)
+        importers.read_json(data)
 
 
 def test_a_list_has_a_url_a_line_with_its_tags_behind() -> None:
     data = b"https://a.example/\r\n\n# mine\nhttps://b.example/ news, law\n"
-    assert changedetection.read_list(data) == [
+    assert importers.read_list(data) == [
         Site("line 1", "https://a.example/"),
         Site("line 4", "https://b.example/", lost=("tags",)),
     ]

@@ -6,8 +6,8 @@ import gzip
 
 import pytest
 
-from freshet.crawler.importing import manifests
-from freshet.crawler.importing.entries import Entry, Site, Skipped, Unreadable
+from freshet.crawler.admission import importers
+from freshet.crawler.admission.importers import Entry, Site, Skipped, Unreadable
 
 NOT_HERE = "not beside the index; nothing is fetched"
 
@@ -23,7 +23,7 @@ def index(*urls: str) -> bytes:
 
 
 def read(data: bytes, **files: bytes) -> list[Entry]:
-    return manifests.read_manifest(data, {k.replace("_", "."): v for k, v in files.items()}.get)
+    return importers.read_manifest(data, {k.replace("_", "."): v for k, v in files.items()}.get)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -57,7 +57,7 @@ def test_no_name_leads_out_of_the_folder() -> None:
     urls = [
         f"https://a.example/x/{name}" for name in ("..", ".hidden", "%2e%2e", "a%2fb", "ok.xml")
     ]
-    manifests.read_manifest(index(*urls, "https://a.example/\\..\\x"), beside)
+    importers.read_manifest(index(*urls, "https://a.example/\\..\\x"), beside)
     assert asked == ["ok.xml"]
 
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.admission.sites import read_sites
-from freshet.crawler.importing.entries import Entry, Site, Skipped, Unreadable
-from freshet.crawler.importing.merging import merged, page
+from freshet.crawler.admission.importers import Entry, Site, Skipped, Unreadable, merged, page
+from freshet.crawler.admission.site_lists import read_sites
 from freshet.crawler.urls import canonical
 
 NAMES = st.text(max_size=40) | st.sampled_from(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from freshet.crawler.importing import opml
-from freshet.crawler.importing.entries import Site, Skipped, Unreadable
+from freshet.crawler.admission import importers
+from freshet.crawler.admission.importers import Site, Skipped, Unreadable
 
 OUTLINE = b"""<?xml version="1.0" encoding="UTF-8"?>
 <opml version="2.0"><head><title>Feeds</title></head><body>
@@ -19,7 +19,7 @@ OUTLINE = b"""<?xml version="1.0" encoding="UTF-8"?>
 
 
 def test_nested_outlines_give_pages_and_where_there_is_none_feeds() -> None:
-    assert opml.read_opml(OUTLINE) == [
+    assert importers.read_opml(OUTLINE) == [
         Site("line 4", "https://a.example/", "One"),
         Site("line 5", "https://b.example/feed", "Two", lost=("categories",)),
         Site("line 7", "https://c.example/", "Three"),
@@ -33,10 +33,10 @@ def test_no_entity_is_ever_declared() -> None:
     )
     bomb = f'<!DOCTYPE opml [{laughs}]><opml><body><outline text="&l9;"/></body></opml>'
     with pytest.raises(Unreadable, match="document type declaration"):
-        opml.read_opml(bomb.encode())
+        importers.read_opml(bomb.encode())
     outside = b'<!DOCTYPE opml SYSTEM "file:///etc/passwd"><opml/>'
     with pytest.raises(Unreadable, match="document type declaration"):
-        opml.read_opml(outside)
+        importers.read_opml(outside)
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def test_no_entity_is_ever_declared() -> None:
 )
 def test_what_is_no_outline_is_refused_in_a_sentence(data: bytes) -> None:
     with pytest.raises(Unreadable):
-        opml.read_opml(data)
+        importers.read_opml(data)
 
 
 def test_depth_costs_nothing() -> None:
     deep = b"<opml>" + b"<outline>" * 200_000 + b"</outline>" * 200_000 + b"</opml>"
-    assert opml.read_opml(deep) == []
+    assert importers.read_opml(deep) == []
 
 
 def test_what_is_too_large_is_not_parsed() -> None:
     with pytest.raises(Unreadable, match="larger than 16 MiB"):
-        opml.read_opml(b"<opml>" + b" " * 20_000_000)
+        importers.read_opml(b"<opml>" + b" " * 20_000_000)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.importing import urlwatch
-from freshet.crawler.importing.entries import Site, Skipped, Unreadable
+from freshet.crawler.admission import importers
+from freshet.crawler.admission.importers import Site, Skipped, Unreadable
 
 JOBS = """\
 name: "The homepage"
@@ -31,7 +31,7 @@ enabled: false
 
 
 def test_jobs_give_their_url_and_name_and_what_is_lost() -> None:
-    assert urlwatch.read_urlwatch(JOBS.encode()) == [
+    assert importers.read_urlwatch(JOBS.encode()) == [
         Site("job 1", "https://example.org/", "The homepage"),
         Skipped("job 2", "A list", "a command, which is never run"),
         Site("job 3", "https://app.example/", lost=("a browser that runs JavaScript",)),
@@ -42,7 +42,7 @@ def test_jobs_give_their_url_and_name_and_what_is_lost() -> None:
 
 def test_a_list_of_jobs_is_read_like_documents() -> None:
     data = b"- url: https://a.example/\n- url: https://b.example/\n- just words\n"
-    assert urlwatch.read_urlwatch(data) == [
+    assert importers.read_urlwatch(data) == [
         Site("job 1", "https://a.example/"),
         Site("job 2", "https://b.example/"),
         Skipped("job 3", "just words", "not a job"),
@@ -54,7 +54,7 @@ def test_a_list_of_jobs_is_read_like_documents() -> None:
 )
 def test_tags_build_nothing(tmp_path: Path, tag: str) -> None:
     mark = tmp_path / "mark"
-    found = urlwatch.read_urlwatch(f"url: !!{tag} ['touch {mark}']\n".encode())
+    found = importers.read_urlwatch(f"url: !!{tag} ['touch {mark}']\n".encode())
     assert found == [Skipped("job 1", "", "no URL")]
     assert not mark.exists()
 
@@ -63,15 +63,15 @@ def test_references_are_refused_before_they_grow() -> None:
     laughs = ["a0: &a0 [lol, lol, lol]"]
     laughs += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 20)]
     with pytest.raises(Unreadable, match=r"line 2: a reference \(\*a0\) is not read"):
-        urlwatch.read_urlwatch("\n".join(laughs).encode())
+        importers.read_urlwatch("\n".join(laughs).encode())
     with pytest.raises(Unreadable, match="a reference"):
-        urlwatch.read_urlwatch(b"url: x\nself: &s [*s]\n")
+        importers.read_urlwatch(b"url: x\nself: &s [*s]\n")
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
 def test_deep_nesting_is_refused(opening: str) -> None:
     with pytest.raises(Unreadable, match="nested too deeply"):
-        urlwatch.read_urlwatch(b"url: " * (opening != "- ") + opening.encode() * 100_000)
+        importers.read_urlwatch(b"url: " * (opening != "- ") + opening.encode() * 100_000)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_deep_nesting_is_refused(opening: str) -> None:
 )
 def test_what_is_no_yaml_is_refused_in_a_sentence(data: bytes) -> None:
     with pytest.raises(Unreadable):
-        urlwatch.read_urlwatch(data)
+        importers.read_urlwatch(data)
 
 
 def test_what_is_too_large_is_not_parsed() -> None:
     with pytest.raises(Unreadable, match="larger than 4 MiB"):
-        urlwatch.read_urlwatch(b"[" * 100_000_000)
+        importers.read_urlwatch(b"[" * 100_000_000)

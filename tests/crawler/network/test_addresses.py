@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.network.addresses import AddressGuard, is_disguised
+from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 
 PUBLIC = ["93.184.216.34", "8.8.8.8", "2606:4700::6810:85e5", "172.15.0.1", "172.32.0.1"]
 PRIVATE = ["127.0.0.1", "127.9.9.9", "::1", "10.0.0.1", "172.16.0.1", "192.168.1.1",

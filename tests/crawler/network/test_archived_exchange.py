@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from freshet.crawler.network.fetch import Accept, FetchLimits
+from freshet.crawler.fetch.client import Accept, FetchLimits
 from freshet.storage.words import Outcome
 from tests.crawler.network.hostile_server import closes, page, repeats, sends
 from tests.crawler.network.test_fetch import AGENT, exchange

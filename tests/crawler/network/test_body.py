@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.network.body import Body, Intake, Pace
-from freshet.crawler.network.decoding import CorruptBody
-from freshet.crawler.network.transport import Unfetched
+from freshet.crawler.fetch.client import Body, Intake, Pace
+from freshet.crawler.fetch.transport import CorruptBody, Unfetched
 from freshet.storage.words import Outcome
 
 KIB = 1024

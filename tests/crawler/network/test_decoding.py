@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.network.decoding import BoundedDecoder, CorruptBody, UnsupportedCoding
+from freshet.crawler.fetch.transport import BoundedDecoder, CorruptBody, UnsupportedCoding
 
 MIB = 1024 * 1024
 LARGEST_STEP = 4 * MIB + 1024

@@ -16,9 +16,8 @@ import uvloop
 import zstandard
 from aiohttp.abc import ResolveResult
 
-from freshet.crawler.network.addresses import AddressGuard
-from freshet.crawler.network.fetch import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
-from freshet.crawler.network.resolver import CachingResolver, DnsLimits
+from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
+from freshet.crawler.fetch.client import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome
 from tests.crawler.network.dns_server import SERVFAIL, name_server
@@ -521,7 +520,7 @@ async def test_what_nobody_foresaw_is_a_logged_result(caplog: pytest.LogCaptureF
         result = await fetcher.fetch(Request("http://shop.example/"))
     assert (result.reason, result.detail) == ("internal", "ZeroDivisionError('surprise')")
     (record,) = caplog.records
-    assert (record.name, record.levelno) == ("freshet.crawler.network.fetch", logging.ERROR)
+    assert (record.name, record.levelno) == ("freshet.crawler.fetch.client", logging.ERROR)
 
 
 async def test_an_endless_body_does_not_hold_up_other_hosts() -> None:

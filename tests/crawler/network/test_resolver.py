@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 
-from freshet.crawler.network.resolver import CachingResolver, DnsLimits, LookupFailed, NoSuchHost
+from freshet.crawler.fetch.addresses import CachingResolver, DnsLimits, LookupFailed, NoSuchHost
 from tests.crawler.network.dns_server import REFUSED, SERVFAIL, NameServer, name_server
 
 RECORDS: dict[str, list[str] | int] = {

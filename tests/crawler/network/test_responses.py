@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.network.responses import (
+from freshet.crawler.fetch.responses import (
     judge,
     looks_binary,
     media_type,

@@ -6,12 +6,12 @@ from ipaddress import ip_network
 import aiohttp
 import pytest
 
-from freshet.crawler.network.addresses import AddressGuard
-from freshet.crawler.network.decoding import CorruptBody, UnsupportedCoding
-from freshet.crawler.network.resolver import CachingResolver
-from freshet.crawler.network.transport import (
+from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
+from freshet.crawler.fetch.transport import (
     AddressRefused,
+    CorruptBody,
     Unfetched,
+    UnsupportedCoding,
     guarded_connector,
     own_failures,
 )

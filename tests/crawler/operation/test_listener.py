@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
-from freshet.crawler.operation.listener import Health, Listener
-from freshet.crawler.operation.metrics import Metrics
+from freshet.crawler.service.listener import Health, Listener
+from freshet.crawler.service.metrics import Metrics
 
 
 class Place:

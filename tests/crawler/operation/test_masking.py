@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.operation.masking import MASK, masked, masked_value
+from freshet.crawler.masking import MASK, masked, masked_value
 
 SECRET = "s3cr3tV4lue"
 NAMES = (

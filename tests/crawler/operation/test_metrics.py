@@ -9,8 +9,8 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from freshet.crawler.operation.metrics import Figures, MeasuredFreshness, Metrics
-from freshet.crawler.operation.vitality import State
+from freshet.crawler.service.health import State
+from freshet.crawler.service.metrics import Figures, MeasuredFreshness, Metrics
 from freshet.storage.entries import CappedLane, HostState, Outlook, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl, Observation, RobotsVisit, Visit
 from freshet.storage.words import Kind, RobotsStanding, Role

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.operation.sd_notify import NotifySocket
+from freshet.crawler.service.health import NotifySocket
 
 PROCESS = 42
 

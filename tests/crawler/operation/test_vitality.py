@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.operation.vitality import State, Vitality, Vitals
+from freshet.crawler.service.health import State, Vitality, Vitals
 
 BUSY = Vitals(turns=5, spent=9, commits=3, backlog=4, queued=7, parked=2)
 HOURS_S = 7_200.0

@@ -3,9 +3,8 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.parsing.blocks import ROOT, BlockKind, Blocks, below, kind_of
-from freshet.crawler.parsing.main_text import main_text, plain_text
-from freshet.crawler.parsing.markup import read
+from freshet.crawler.reduce.main_text import main_text, plain_text
+from freshet.crawler.reduce.markup import ROOT, BlockKind, Blocks, below, kind_of, read
 
 
 def blocks(markup: str) -> Blocks:

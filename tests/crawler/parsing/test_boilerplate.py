@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.parsing.boilerplate import is_frame_name, is_frame_role, is_hidden, is_stamp
+from freshet.crawler.reduce.boilerplate import is_frame_name, is_frame_role, is_hidden, is_stamp
 
 
 @pytest.mark.parametrize(

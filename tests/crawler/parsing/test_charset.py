@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.parsing.charset import decode
+from freshet.crawler.reduce.charset import decode
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20
 JAPANESE = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。 " * 20

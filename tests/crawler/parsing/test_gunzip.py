@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.parsing.gunzip import SLICE_BYTES, BrokenGzip, TooLong, gunzipped
+from freshet.crawler.reduce.sitemaps import SLICE_BYTES, BrokenGzip, TooLong, gunzipped
 
 TEXT = b"".join(b"line %d of the text\n" % n for n in range(10_000))
 

@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.parsing.json_text import is_json, json_text
-from freshet.crawler.parsing.page import parse
+from freshet.crawler.reduce.other_formats import is_json, json_text
+from freshet.crawler.reduce.page import parse
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.parsing.link_headers import header_links
+from freshet.crawler.reduce.page import header_links
 
 
 def test_each_link_has_its_target_and_parameters() -> None:

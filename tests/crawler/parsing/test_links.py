@@ -3,8 +3,8 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.parsing.links import LinkColumns, page_links
-from freshet.crawler.parsing.markup import read
+from freshet.crawler.reduce.markup import read
+from freshet.crawler.reduce.page import LinkColumns, page_links
 from freshet.storage.records import Links
 
 BASE = "https://h.example/docs/page.html"

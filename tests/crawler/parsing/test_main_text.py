@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.parsing.main_text import main_text, plain_text
-from freshet.crawler.parsing.markup import read
+from freshet.crawler.reduce.main_text import main_text, plain_text
+from freshet.crawler.reduce.markup import read
 
 PROSE = "<p>The first paragraph says enough to count.</p><p>The second one says more.</p>"
 BLOCKS = ("The first paragraph says enough to count.", "The second one says more.")

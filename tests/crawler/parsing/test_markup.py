@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from freshet.crawler.parsing.markup import Markup, plain, read
+from freshet.crawler.reduce.markup import Markup, plain, read
 
 PIECES = (
     "<div> </div> <p> </p> <b> </b> <a/href=x> <table> <td> <ul> <li> <br> <img/alt='<'> text "

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.parsing.nesting import is_calm, max_depth
+from freshet.crawler.reduce.nesting import is_calm, max_depth
 
 HOSTILE = [
     b"<", b"<!--", b"<!-->", b"<div>", b"<p>", b"<li>", b"<b>", b"</div>", b"<div ", b'<a b="',

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.parsing.main_text import plain_text
-from freshet.crawler.parsing.page import MetaRefresh, ParsedPage, is_plain, parse
+from freshet.crawler.reduce.main_text import plain_text
+from freshet.crawler.reduce.page import MetaRefresh, ParsedPage, is_plain, parse
 
 URL = "https://h.example/docs/page.html"
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.parsing.page import is_plain, parse
-from freshet.crawler.parsing.pdf import is_pdf, pdf_text
+from freshet.crawler.reduce.other_formats import is_pdf, pdf_text
+from freshet.crawler.reduce.page import is_plain, parse
 
 URL = "https://example.org/paper.pdf"
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from freshet.crawler.parsing import quarantine
-from freshet.crawler.parsing.feeds import Feed
-from freshet.crawler.parsing.page import ParsedPage, parse
-from freshet.crawler.parsing.quarantine import Parser, Unparsable
+from freshet.crawler.reduce import parser_process
+from freshet.crawler.reduce.feeds import Feed
+from freshet.crawler.reduce.page import ParsedPage, parse
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.storage.records import Links
 
 URL = "https://h.example/"
@@ -163,9 +163,9 @@ async def test_the_end_of_the_process_is_left_to_who_waits_for_it(
     await parser.parse(LARGE, URL, None)
     process = parser._worker._process
     assert process is not None
-    quarantine._kill(process)
+    parser_process._kill(process)
     await asyncio.to_thread(dead.wait, 10)
-    quarantine._kill(process)
+    parser_process._kill(process)
     may_take.set()
     await parser.close()
     assert process.returncode == -signal.SIGKILL

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from freshet.crawler.parsing.page import parse
-from freshet.crawler.parsing.quarantine_worker import FRAME, TooDeepError, read_page, send
+from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.parser_worker import FRAME, TooDeepError, read_page, send
 
-COMMAND = [sys.executable, "-m", "freshet.crawler.parsing.quarantine_worker"]
+COMMAND = [sys.executable, "-m", "freshet.crawler.reduce.parser_worker"]
 MEMORY = str(1 << 30)
 Worker = subprocess.Popen[bytes]
 
@@ -87,7 +87,7 @@ def test_it_dies_with_its_parent_even_in_the_middle_of_a_call() -> None:
     # A parent in between starts the worker, gives it an endless call and is killed.
     parent = f"""
 import os, pickle, signal, subprocess, sys
-from freshet.crawler.parsing.quarantine_worker import send
+from freshet.crawler.reduce.parser_worker import send
 command = {COMMAND!r} + ["60", {MEMORY!r}, str(os.getpid())]
 process = subprocess.Popen(command, stdin=subprocess.PIPE)
 send(process.stdin, pickle.dumps((signal.pause, ())))

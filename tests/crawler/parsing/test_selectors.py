@@ -3,9 +3,8 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.parsing.main_text import main_text
-from freshet.crawler.parsing.markup import read
-from freshet.crawler.parsing.selectors import NO_HINTS, SelectorHints, SiteHints
+from freshet.crawler.reduce.main_text import main_text
+from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, SiteHints, read
 
 PAGE = """<div class=price><p>12.50 EUR</p><p class=seen>Seen by 12</p></div>
 <main><p>Some words of the main element.</p><p class=seen>and Seen by 12 more</p></main>

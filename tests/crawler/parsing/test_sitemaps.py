@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.parsing.sitemaps import (
+from freshet.crawler.reduce.sitemaps import (
     Sitemap,
     SitemapEntry,
     SitemapKind,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from freshet.crawler.politeness.keys import LaneKeys, LaneKind
+from freshet.crawler.politeness import LaneKeys, LaneKind
 
 ADDRESSES = {
     "www.example.org": ["192.0.2.9", "192.0.2.10"],

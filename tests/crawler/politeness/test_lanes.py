@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.politeness.lanes import Answer, Lane, PolitenessRules, answer_of, back_off_s
+from freshet.crawler.politeness import Answer, Lane, PolitenessRules, answer_of, back_off_s
 from freshet.storage.entries import HostState
 
 RULES = PolitenessRules()

@@ -7,8 +7,7 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.politeness.lanes import PolitenessRules
-from freshet.crawler.politeness.retrying import FailureRetries
+from freshet.crawler.politeness import FailureRetries, PolitenessRules
 from freshet.storage.records import DueUrl, FetchResult, Visit
 from freshet.storage.words import Kind, Outcome, Role
 

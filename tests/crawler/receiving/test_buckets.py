@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.receiving.buckets import Buckets, Flow
+from freshet.crawler.push.hints import Buckets, Flow
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 30.0), st.floats(0.1, 3.0)), max_size=100))

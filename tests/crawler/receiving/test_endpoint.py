@@ -10,20 +10,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from freshet.crawler.admission.admitting import Admission, AdmissionRules
-from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.calling import Calls
-from freshet.crawler.errands import CallErrand
-from freshet.crawler.parsing.quarantine import Parser
-from freshet.crawler.receiving.bulletins import Bulletins
-from freshet.crawler.receiving.endpoint import Endpoint, Pushed, Reply
-from freshet.crawler.receiving.hints import Hints
-from freshet.crawler.receiving.inbox import Inbox
-from freshet.crawler.receiving.leases import LeaseRules, Leases
-from freshet.crawler.receiving.pinging import Pinging
-from freshet.crawler.receiving.refusals import Refusals
-from freshet.crawler.receiving.subscriber import Subscriber
+from freshet.crawler.frontier import CallErrand
+from freshet.crawler.push.hints import Hints, Inbox
+from freshet.crawler.push.indexnow import Pinging
+from freshet.crawler.push.server import Endpoint, Pushed, Refusals, Reply
+from freshet.crawler.push.websub import Bulletins, LeaseRules, Leases, Subscriber
+from freshet.crawler.reduce.parser_process import Parser
+from freshet.crawler.requests import Calls
 from freshet.storage.entries import Advertised, Subscription, SubscriptionNoted
 from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult
 from freshet.storage.words import Outcome

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from freshet.crawler.parsing.feeds import read_feed
-from freshet.crawler.parsing.page import parse
-from freshet.crawler.receiving.hub_links import advertised
+from freshet.crawler.reduce.feeds import read_feed
+from freshet.crawler.reduce.page import parse
+from freshet.crawler.signals.headers import advertised
 from freshet.storage.entries import Advertised
 
 URL = "https://a.example/feed"

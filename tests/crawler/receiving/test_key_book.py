@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.receiving.key_book import KeyBook, KeyPlace, Standing, holds_key
+from freshet.crawler.push.indexnow import KeyBook, KeyPlace, Standing, holds_key
 
 HOUR_S = 3_600.0
 DAY_S = 24 * HOUR_S

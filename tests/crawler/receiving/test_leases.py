@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from freshet.crawler.receiving.leases import LeaseRules, Leases, is_live
+from freshet.crawler.push.websub import LeaseRules, Leases, is_live
 from freshet.storage.entries import Advertised, Subscription, SubscriptionState
 
 DAY_S = 86_400.0

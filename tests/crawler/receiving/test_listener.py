@@ -10,10 +10,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from freshet.crawler.errors import CrawlError
-from freshet.crawler.receiving.endpoint import Pushed, Reply
-from freshet.crawler.receiving.listener import Listener
-from freshet.crawler.receiving.refusals import Refusals
+from freshet.crawler.push.server import Listener, Pushed, Refusals, Reply
+from freshet.crawler.tally import CrawlError
 
 
 @dataclass(slots=True)

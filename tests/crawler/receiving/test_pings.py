@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.receiving.pings import MAX_URLS, Ping, PingRefused, from_json, from_query
+from freshet.crawler.push.indexnow import MAX_URLS, Ping, PingRefused, from_json, from_query
 
 KEY = "0a1b2c3d-4E"
 HOME = "https://www.a.example"

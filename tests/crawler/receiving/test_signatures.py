@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.receiving.signatures import Signature, is_authentic, parse_signature
+from freshet.crawler.push.websub import Signature, is_authentic, parse_signature
 
 METHODS = st.sampled_from(["sha1", "sha256", "sha384", "sha512"])
 

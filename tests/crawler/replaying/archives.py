@@ -11,10 +11,10 @@ import zstandard
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from freshet.crawler.replaying.captures import ArchivedExchange, Damage
-from freshet.crawler.replaying.inputs import inputs_of
-from freshet.crawler.replaying.order import Order
-from freshet.crawler.replaying.reading import Reading
+from freshet.crawler.archive.index import Order
+from freshet.crawler.archive.inputs import inputs_of
+from freshet.crawler.archive.reader import Reading
+from freshet.crawler.archive.records import ArchivedExchange, Damage
 
 DATE = "2026-03-01T12:00:00Z"
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"

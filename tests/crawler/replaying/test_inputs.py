@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.errors import CrawlError
-from freshet.crawler.replaying.captures import Flaw
-from freshet.crawler.replaying.inputs import ArchiveFile, CaptureList, inputs_of
+from freshet.crawler.archive.inputs import ArchiveFile, CaptureList, inputs_of
+from freshet.crawler.archive.records import Flaw
+from freshet.crawler.tally import CrawlError
 from tests.crawler.replaying.archives import Read, gzipped, page
 
 

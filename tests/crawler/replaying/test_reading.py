@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.crawler.errors import CrawlError
-from freshet.crawler.replaying.captures import ArchivedExchange, ArchiveInfo, CaptureKind, Flaw
-from freshet.crawler.replaying.inputs import inputs_of
-from freshet.crawler.replaying.order import Order
-from freshet.crawler.replaying.reading import Reading
+from freshet.crawler.archive.index import Order
+from freshet.crawler.archive.inputs import inputs_of
+from freshet.crawler.archive.reader import Reading
+from freshet.crawler.archive.records import ArchivedExchange, ArchiveInfo, CaptureKind, Flaw
+from freshet.crawler.tally import CrawlError
 from tests.crawler.replaying.archives import (
     OK,
     Read,

@@ -6,11 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.network.fetch import Accept
-from freshet.crawler.network.responses import RawHeaders
-from freshet.crawler.replaying.captures import ArchivedExchange, CaptureKind, Facts, Position
-from freshet.crawler.replaying.messages import facts_of, header_lines, unchunked, warc_time
-from freshet.crawler.replaying.results import accept_of, fetch_result, is_ours
+from freshet.crawler.archive.reader import accept_of, fetch_result, is_ours
+from freshet.crawler.archive.records import (
+    ArchivedExchange,
+    CaptureKind,
+    Facts,
+    Position,
+    facts_of,
+    header_lines,
+    unchunked,
+    warc_time,
+)
+from freshet.crawler.fetch.client import Accept
+from freshet.crawler.fetch.responses import RawHeaders
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome
 

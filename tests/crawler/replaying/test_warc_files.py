@@ -9,10 +9,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.crawler.replaying.captures import Damage, Flaw
-from freshet.crawler.replaying.scanned import ScannedRecord
-from freshet.crawler.replaying.slices import Slice
-from freshet.crawler.replaying.warc_files import SeveralPerMember, scan
+from freshet.crawler.archive.records import Damage, Flaw
+from freshet.crawler.archive.scan import ScannedRecord, SeveralPerMember, Slice, scan
 from tests.crawler.replaying.archives import OK, digest, gzipped, page, record, zstandardised
 
 PAGES = [page(number) for number in range(6)]

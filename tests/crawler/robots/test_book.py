@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.politeness.lanes import PolitenessRules
+from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.robots.book import Bar, RobotsBook, RobotsRules
 from freshet.storage.entries import Host, RobotsRecord
 from freshet.storage.words import RobotsStanding

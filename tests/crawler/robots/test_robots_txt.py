@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.robots.robots_txt import (
+from freshet.crawler.robots.parser import (
     DAY_S,
     LIMIT_BYTES,
     Verdict,

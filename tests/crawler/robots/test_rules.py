@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.robots.rules import Rule, Rules, read_rule, readings
+from freshet.crawler.robots.parser import Rule, Rules, read_rule, readings
 
 patterns = st.builds(
     lambda start, rest, end: start + rest + end,

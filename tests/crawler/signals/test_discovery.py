@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from freshet.crawler.admission.admitting import Admission, AdmissionRules
-from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.signals.discovery import FEEDS_SHAPE, WELL_KNOWN_FEEDS, Discovery, header_feeds
+from freshet.crawler.signals.listings import FEEDS_SHAPE, WELL_KNOWN_FEEDS, Discovery, header_feeds
 from freshet.storage.records import DueUrl, Targets
 from freshet.storage.words import Role
 

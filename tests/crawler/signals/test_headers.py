@@ -8,9 +8,8 @@ from email.utils import formatdate
 
 import pytest
 
-from freshet.crawler.signals.claiming import Complaints, claimed
-from freshet.crawler.signals.headers import etag_moved, text_moved, times_of
-from freshet.crawler.signals.hearing import Hearing
+from freshet.crawler.signals.headers import Hearing, etag_moved, text_moved, times_of
+from freshet.crawler.signals.listings import Complaints, claimed
 from freshet.storage.entries import Claim, ClaimKind
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators, Visit
 from freshet.storage.words import Kind, Outcome, Role

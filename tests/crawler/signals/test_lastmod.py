@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.signals.lastmod import Span, Unbelievable, believed, span_of
+from freshet.crawler.signals.dates import Span, Unbelievable, believed, span_of
 
 HOUR_S = 3_600.0
 DAY_S = 86_400.0

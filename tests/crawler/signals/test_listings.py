@@ -9,15 +9,13 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.admission.admitting import Admission, AdmissionRules
-from freshet.crawler.admission.scope import Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.parsing.feeds import read_feed
-from freshet.crawler.parsing.sitemaps import SitemapLimits
-from freshet.crawler.politeness.lanes import PolitenessRules
+from freshet.crawler.politeness import PolitenessRules
+from freshet.crawler.reduce.feeds import read_feed
+from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.robots.book import RobotsBook, RobotsRules
-from freshet.crawler.signals.claiming import Complaints
-from freshet.crawler.signals.listings import Listing, Listings
+from freshet.crawler.signals.listings import Complaints, Listing, Listings
 from freshet.storage.entries import Claim
 from freshet.storage.records import DueUrl
 from freshet.storage.words import Role

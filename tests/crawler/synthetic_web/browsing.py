@@ -10,13 +10,10 @@ from collections.abc import Iterator
 from ada_url import join_url
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.robots.robots_txt import parse as parse_robots
-from freshet.crawler.synthetic_web.addresses import Addresses
-from freshet.crawler.synthetic_web.answers import Answer, Ask
-from freshet.crawler.synthetic_web.conditional import UNCONDITIONAL, Conditions
+from freshet.crawler.robots.parser import parse as parse_robots
+from freshet.crawler.synthetic_web.answers import UNCONDITIONAL, Answer, Ask, Conditions, Responder
 from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.responder import Responder
-from freshet.crawler.synthetic_web.site import without_utm
+from freshet.crawler.synthetic_web.site import Addresses, without_utm
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 
 

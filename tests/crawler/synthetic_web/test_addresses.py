@@ -1,7 +1,7 @@
 import pytest
 
-from freshet.crawler.synthetic_web.addresses import Addresses, authority
 from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.site import Addresses, authority
 
 
 def test_sites_are_named_below_localhost() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.presets import START_AT, WebSpec, endless
 from freshet.crawler.synthetic_web.site import Trap
 from freshet.crawler.synthetic_web.traps import ENTRANCES
+from freshet.crawler.synthetic_web.web import START_AT, WebSpec, endless
 from tests.crawler.synthetic_web.browsing import get, hrefs, responder_for
 
 SPEC = WebSpec(1, 60, span_days=30.0)

@@ -1,6 +1,6 @@
 import pytest
 
-from freshet.crawler.synthetic_web.clock import WebClock
+from freshet.crawler.synthetic_web.web import WebClock
 
 
 def test_a_clock_stands_still_until_it_is_advanced() -> None:

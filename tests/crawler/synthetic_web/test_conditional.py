@@ -1,6 +1,6 @@
 import pytest
 
-from freshet.crawler.synthetic_web.conditional import UNCONDITIONAL, Conditions, is_current
+from freshet.crawler.synthetic_web.answers import UNCONDITIONAL, Conditions, is_current
 
 NOON = "Thu, 01 Jan 1970 12:00:00 GMT"
 NOON_AT = 43_200.0

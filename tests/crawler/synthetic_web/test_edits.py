@@ -2,10 +2,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.synthetic_web.chance import generator
-from freshet.crawler.synthetic_web.content import BlockKind, EditKind, Form
-from freshet.crawler.synthetic_web.edits import FIGURE_MIX, PROSE_MIX, Blocks, compose, plan, revise
-from freshet.crawler.synthetic_web.languages import ENGLISH, GERMAN, JAPANESE, Language
+from freshet.crawler.synthetic_web.content import (
+    ENGLISH,
+    FIGURE_MIX,
+    GERMAN,
+    JAPANESE,
+    PROSE_MIX,
+    BlockKind,
+    Blocks,
+    EditKind,
+    Form,
+    Language,
+    compose,
+    generator,
+    plan,
+    revise,
+)
 
 LANGUAGES = st.sampled_from([ENGLISH, GERMAN, JAPANESE])
 

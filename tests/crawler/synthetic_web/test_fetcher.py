@@ -2,14 +2,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from freshet.crawler.network.addresses import AddressGuard
-from freshet.crawler.network.fetch import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
-from freshet.crawler.network.resolver import CachingResolver
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.clock import WebClock
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.presets import showcase
-from freshet.crawler.synthetic_web.server import WebServer, serve
+from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
+from freshet.crawler.fetch.client import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
+from freshet.crawler.synthetic_web.content import DAY_S
+from freshet.crawler.synthetic_web.server import SyntheticFetcher, WebServer, serve
+from freshet.crawler.synthetic_web.web import WebClock, showcase
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome
 

@@ -1,6 +1,5 @@
-from freshet.crawler.synthetic_web.content import Form, Link, Place, Revision, version_at
-from freshet.crawler.synthetic_web.histories import Entry, Listing, Story
-from freshet.crawler.synthetic_web.languages import ENGLISH
+from freshet.crawler.synthetic_web.content import ENGLISH, Form, Link, Place, Revision, version_at
+from freshet.crawler.synthetic_web.site import Entry, Listing, Story
 
 EDITS = (Revision(10.0, Form.WORD), Revision(20.0, Form.REWRITE), Revision(30.0, Form.WORD))
 

@@ -2,8 +2,14 @@ from collections import Counter
 
 import pytest
 
-from freshet.crawler.synthetic_web.chance import generator
-from freshet.crawler.synthetic_web.languages import ENGLISH, GERMAN, JAPANESE, RUSSIAN, Language
+from freshet.crawler.synthetic_web.content import (
+    ENGLISH,
+    GERMAN,
+    JAPANESE,
+    RUSSIAN,
+    Language,
+    generator,
+)
 
 LANGUAGES = [ENGLISH, GERMAN, JAPANESE, RUSSIAN]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from freshet.crawler.synthetic_web.__main__ import main
+from freshet.crawler.synthetic_web.server import main
 
 
 async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, dict[str, str]]:

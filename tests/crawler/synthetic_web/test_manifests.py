@@ -4,12 +4,10 @@ import feedparser
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.synthetic_web.addresses import Addresses
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.manifests import SITEMAPS, listed, manifest_bytes
-from freshet.crawler.synthetic_web.presets import showcase
-from freshet.crawler.synthetic_web.resources import Manifest
+from freshet.crawler.synthetic_web.content import DAY_S, Place
+from freshet.crawler.synthetic_web.site import Addresses, Manifest
+from freshet.crawler.synthetic_web.sites import SITEMAPS, listed, manifest_bytes
+from freshet.crawler.synthetic_web.web import showcase
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
 WEB = showcase()

@@ -1,6 +1,6 @@
+from freshet.crawler.synthetic_web.answers import Slot, Template, noise
 from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.noise import Slot, Template, noise
-from freshet.crawler.synthetic_web.resources import UTF_8, Encoding
+from freshet.crawler.synthetic_web.site import UTF_8, Encoding
 
 PLACE = Place("site", "/")
 

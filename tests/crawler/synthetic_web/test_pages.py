@@ -1,16 +1,27 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.synthetic_web.addresses import Addresses
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.content import EditKind, Form, Link, Place, Revision
-from freshet.crawler.synthetic_web.histories import Story
-from freshet.crawler.synthetic_web.languages import ENGLISH
-from freshet.crawler.synthetic_web.pages import Renderer, look_at
-from freshet.crawler.synthetic_web.presets import showcase
-from freshet.crawler.synthetic_web.resources import UTF_8, Document, Head
-from freshet.crawler.synthetic_web.site import Frame, Site, Skin
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.answers import Renderer, look_at
+from freshet.crawler.synthetic_web.content import (
+    DAY_S,
+    ENGLISH,
+    EditKind,
+    Form,
+    Link,
+    Place,
+    Revision,
+)
+from freshet.crawler.synthetic_web.site import (
+    UTF_8,
+    Addresses,
+    Document,
+    Frame,
+    Head,
+    Site,
+    Skin,
+    Story,
+)
+from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from tests.crawler.synthetic_web.browsing import frame_text, get, main_text, responder_for
 
 FRAME_FORMS = (Form.FOOTER, Form.NAVIGATION, Form.ADVERT)

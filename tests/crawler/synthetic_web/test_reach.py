@@ -1,9 +1,7 @@
 import pytest
 
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.presets import WebSpec, mixed, showcase
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.content import DAY_S, Place
+from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, mixed, showcase
 from tests.crawler.synthetic_web.browsing import NaiveCrawl, get, responder_for
 
 

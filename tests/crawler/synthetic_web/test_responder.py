@@ -1,10 +1,8 @@
 import pytest
 
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.conditional import Conditions
-from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.presets import START_AT, plain, showcase
-from freshet.crawler.synthetic_web.responder import Responder
+from freshet.crawler.synthetic_web.answers import Conditions, Responder
+from freshet.crawler.synthetic_web.content import DAY_S, Place
+from freshet.crawler.synthetic_web.web import START_AT, plain, showcase
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
 WEB = showcase()

@@ -5,11 +5,9 @@ from itertools import pairwise
 import aiohttp
 import pytest
 
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.clock import WebClock
-from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.presets import plain, showcase
+from freshet.crawler.synthetic_web.content import DAY_S, Place
 from freshet.crawler.synthetic_web.server import Exchange, Placement, WebServer, serve
+from freshet.crawler.synthetic_web.web import WebClock, plain, showcase
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
 WEB = showcase()

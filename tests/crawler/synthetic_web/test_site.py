@@ -1,7 +1,14 @@
 import pytest
 
-from freshet.crawler.synthetic_web.resources import Fault, File, Manifest, Resource
-from freshet.crawler.synthetic_web.site import Site, Trap, without_utm
+from freshet.crawler.synthetic_web.site import (
+    Fault,
+    File,
+    Manifest,
+    Resource,
+    Site,
+    Trap,
+    without_utm,
+)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
 from freshet.crawler.admission.traps import TrapKind, TrapLimits, classify
+from freshet.crawler.synthetic_web.answers import Responder
 from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
-from freshet.crawler.synthetic_web.responder import Responder
-from freshet.crawler.synthetic_web.sites.events import EVENT_TRAPS, events
+from freshet.crawler.synthetic_web.difficult_sites import EVENT_TRAPS, events
 from freshet.crawler.synthetic_web.traps import ENTRANCES
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
 from tests.crawler.synthetic_web.browsing import get, hrefs, main_text, responder_for
 
 WEB = SyntheticWeb.of(1, [events(WebSpec().plot("events"))], START_AT, START_AT + 1)

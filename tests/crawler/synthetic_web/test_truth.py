@@ -1,11 +1,15 @@
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.content import EditKind, Form, Link, Place, Revision
-from freshet.crawler.synthetic_web.histories import Entry, Listing, Story
-from freshet.crawler.synthetic_web.languages import ENGLISH
-from freshet.crawler.synthetic_web.presets import WebSpec, mixed
-from freshet.crawler.synthetic_web.resources import Document
-from freshet.crawler.synthetic_web.site import Frame, Site
+from freshet.crawler.synthetic_web.content import (
+    DAY_S,
+    ENGLISH,
+    EditKind,
+    Form,
+    Link,
+    Place,
+    Revision,
+)
+from freshet.crawler.synthetic_web.site import Document, Entry, Frame, Listing, Site, Story
 from freshet.crawler.synthetic_web.truth import Edit, Event, Life, Truth
+from freshet.crawler.synthetic_web.web import WebSpec, mixed
 
 WORDS = tuple(Revision(at, Form.WORD) for at in (10.0, 20.0, 30.0))
 PAGE = Place("site", "/page")

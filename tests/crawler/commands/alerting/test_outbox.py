@@ -16,13 +16,12 @@ from typing import Any
 import pytest
 
 from freshet.config.settings import Alerts
-from freshet.crawler.alerts.delivery import Answer, Dispatch, Outcome
-from freshet.crawler.alerts.periods import Mode, Rhythm
+from freshet.crawler.alerts.messages import Composing, stored_importances
+from freshet.crawler.alerts.outbox import Outbox
+from freshet.crawler.alerts.receivers import Answer, Dispatch, Outcome
+from freshet.crawler.alerts.rules import Channel, Mode, Rhythm
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.commands.alerting.composing import Composing, stored_importances
-from freshet.crawler.commands.alerting.outbox import Outbox
-from freshet.crawler.commands.alerting.rules import Channel
-from freshet.crawler.commands.parsers import parser_of
+from freshet.crawler.network import parser_of
 from freshet.storage.tables import alerts
 from freshet.storage.tables.alerts import AlertRule
 from freshet.storage.words import Kind

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.commands.laboratory import tables
-from freshet.crawler.commands.main import app
+from freshet.crawler.cli.main import app
+from freshet.crawler.lab import report
 from tests.storage.small_store import SmallStore, small_store
 
 DAY_S = 86_400.0
@@ -96,7 +96,7 @@ def test_the_tables_hold_what_json_says(store: SmallStore, tmp_path: Path) -> No
     result = replay(store.path, *options, "--parquet", folder, "--json")
     assert result.exit_code == 0, result.output
     found: Any = json.loads(result.stdout)
-    assert {file.stem for file in folder.iterdir()} == set(tables.TABLES)
+    assert {file.stem for file in folder.iterdir()} == set(report.TABLES)
 
     def rows(name: str, columns: str) -> list[tuple[Any, ...]]:
         query = f"SELECT {columns} FROM read_parquet('{folder / name}.parquet')"
@@ -132,7 +132,7 @@ def test_what_cannot_be_written_is_said_in_one_line_before_the_work(
         assert result.exit_code in {1, 2}
         assert words in result.stderr
         assert result.stderr.count("\n") == 1
-    monkeypatch.setattr("crawler.commands.sources.parquet_files.find_spec", lambda name: None)
+    monkeypatch.setattr("freshet.crawler.lab.plan_files.find_spec", lambda name: None)
     without = replay(store.path, "--parquet", tmp_path / "tables")
     assert "pip install 'freshet[parquet]'" in without.stderr
     assert without.stderr.count("\n") == 1

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from freshet.crawler.commands.laboratory import wording
-from freshet.crawler.commands.laboratory.wording import Proof
+from freshet.crawler.lab import report
+from freshet.crawler.lab.report import Proof
 from freshet.scheduler.evaluate.counterfactual import Terms
 from freshet.scheduler.evaluate.verdicts import Bounded, Verdict, compare
 from tests.scheduler.counterfactual.archives import one_page
@@ -37,8 +37,8 @@ def test_proof_is_what_the_ranges_give(
     some: Verdict, other: tuple[float, float, float], expected: Proof
 ) -> None:
     pair = [verdict(some, "late", *other), verdict(some, "early", 0.1, 0.2, 0.9)]
-    assert wording.proof(pair) is expected
-    assert expected.value in wording.sentence(pair) or expected is Proof.EQUAL
+    assert report.proof(pair) is expected
+    assert expected.value in report.sentence(pair) or expected is Proof.EQUAL
 
 
 def test_sentences_name_the_freshest_first(some: Verdict) -> None:
@@ -47,21 +47,21 @@ def test_sentences_name_the_freshest_first(some: Verdict) -> None:
         verdict(some, "a", 0.1, 0.2, 2.0),
         verdict(some, "b", 0.25, 0.3, 2.0),
     ]
-    said = wording.sentence(three)
+    said = report.sentence(three)
     assert said.startswith("With 5 fetches a day a would have kept the pages fresher than b and c")
     assert "0.1 – 0.2 against 0.25 – 0.3 of b" in said
-    both = wording.summary([three, [replace(each, budget=9.0) for each in three]])
+    both = report.summary([three, [replace(each, budget=9.0) for each in three]])
     assert both == (
         "a comes out freshest with both budgets; the ranges of costs do not overlap with both "
         "budgets."
     )
-    assert "nothing to compare" in wording.summary([three[:1]])
+    assert "nothing to compare" in report.summary([three[:1]])
     assert np.isfinite(three[0].binary.early)
-    more = wording.summary([three[:1], [verdict(some, "c", 0.1, 0.2, 2.0, budget=9.0)]])
+    more = report.summary([three[:1], [verdict(some, "c", 0.1, 0.2, 2.0, budget=9.0)]])
     assert "0.3 – 0.4 with 5 fetches a day, and of 0.1 – 0.2 with 9" in more
 
 
 def test_names_stand_in_a_sentence() -> None:
-    assert wording.named([]) == ""
-    assert wording.named(["a"]) == "a"
-    assert wording.named(["a", "b", "c"]) == "a, b and c"
+    assert report.named([]) == ""
+    assert report.named(["a"]) == "a"
+    assert report.named(["a", "b", "c"]) == "a, b and c"

@@ -1,6 +1,6 @@
 """The areas of a site."""
 
-from freshet.crawler.commands.sources.areas import Areas
+from freshet.crawler.importance import Areas
 from freshet.scheduler.estimate.site_clock import AREAS
 
 ORIGIN = "https://a.example"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from freshet.config.loading import ConfigError, load
-from freshet.crawler.commands.sources.exchange import costs_of, exchange_of, relative_delays
+from freshet.crawler.capacities import costs_of, exchange_of, relative_delays
 from freshet.scheduler.agenda.ephemeral import Exchange
 from freshet.storage.entries import Host, HostState
 

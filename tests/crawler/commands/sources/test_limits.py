@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from freshet.crawler.commands.sources.limits import limits_of
-from freshet.crawler.commands.sources.spacing import Spacing
+from freshet.crawler.capacities import Spacing, limits_of
 from freshet.storage.entries import Host, HostState
 
 

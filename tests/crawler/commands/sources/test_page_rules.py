@@ -9,7 +9,7 @@ import pytest
 
 from freshet.config.loading import ConfigError, load
 from freshet.config.settings import PageRule
-from freshet.crawler.commands.sources.page_rules import terms
+from freshet.crawler.importance import terms
 
 URLS = ["https://a.example/", "https://a.example/tag/x", "http://b.example/shop/tag/1?page=2"]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.commands.sources.pagerank import pagerank
+from freshet.crawler.importance import pagerank
 
 GRAPHS = st.integers(1, 8).flatmap(
     lambda n: st.tuples(

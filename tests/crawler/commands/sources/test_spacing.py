@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from freshet.crawler.commands.sources.spacing import Spacing
+from freshet.crawler.capacities import Spacing
 
 
 def test_a_host_gets_a_crawl_a_delay_and_its_own_delay_if_that_is_longer() -> None:

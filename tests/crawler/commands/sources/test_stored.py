@@ -10,13 +10,8 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.config.settings import Daemon, Ephemeral, PageRule
-from freshet.crawler.commands.sources.columns import Sources
-from freshet.crawler.commands.sources.stored import (
-    Learning,
-    lane_delays_s,
-    read_history,
-    sources_of,
-)
+from freshet.crawler.lab.plan_files import Sources
+from freshet.crawler.lab.plan_sources import Learning, lane_delays_s, read_history, sources_of
 from freshet.scheduler.estimate import ESTIMATORS, poisson
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence

@@ -11,8 +11,7 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.config.settings import Daemon, PageRule
-from freshet.crawler.commands.sources.importance import Importance
-from freshet.crawler.commands.sources.weighing import Weighing, weigh
+from freshet.crawler.importance import Importance, Weighing, weigh
 from freshet.storage.database import reading
 from freshet.storage.records import StoredSeed
 from tests.storage.small_store import HOST, SmallStore, small_store

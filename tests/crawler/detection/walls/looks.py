@@ -1,9 +1,8 @@
 """Looks at pages that the tests write as HTML."""
 
-from freshet.crawler.detection.sketch import sketch
-from freshet.crawler.detection.walls.look import PageLook
-from freshet.crawler.detection.walls.signs import read_signs
-from freshet.crawler.parsing.page import parse
+from freshet.crawler.compare.not_content.page import PageLook, read_signs
+from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.sketch import sketch
 
 HOST = "https://shop.example"
 

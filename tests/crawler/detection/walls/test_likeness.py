@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.detection.walls.likeness import Print, likeness, print_of
+from freshet.crawler.compare.not_content.host import Print, likeness, print_of
 from tests.crawler.detection.walls.looks import look_at
 
 SORRY = "<h1>Nothing at {path}</h1><p>Nobody put a thing here on 2026-11-{n}, ticket {n}f7a9b.</p>"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from freshet.crawler.detection.walls.probing import probe_url
+from freshet.crawler.compare.not_content.host import probe_url
 
 
 @pytest.mark.parametrize(

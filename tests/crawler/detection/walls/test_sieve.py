@@ -2,7 +2,7 @@
 
 import pytest
 
-from freshet.crawler.detection.walls.sieve import MOST_BLOCKS, is_short, tells
+from freshet.crawler.compare.not_content.cues import MOST_BLOCKS, is_short, tells
 
 
 def test_only_pages_of_few_words_are_weighed_more_where_content_was() -> None:

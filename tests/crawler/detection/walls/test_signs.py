@@ -3,12 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.detection.sketch import sketch
-from freshet.crawler.detection.walls.look import PageLook
-from freshet.crawler.detection.walls.sieve import MOST_BYTES
-from freshet.crawler.detection.walls.signs import NO_SIGNS, read_signs
-from freshet.crawler.detection.walls.site import SiteWalls
-from freshet.crawler.parsing.blocks import Blocks
+from freshet.crawler.compare.not_content.cues import MOST_BYTES
+from freshet.crawler.compare.not_content.host import SiteWalls
+from freshet.crawler.compare.not_content.page import NO_SIGNS, PageLook, read_signs
+from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.sketch import sketch
 from tests.crawler.detection.walls.looks import look_at
 
 

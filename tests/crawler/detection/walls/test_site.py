@@ -6,11 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.detection.sketch import sketch
-from freshet.crawler.detection.walls.likeness import Print
-from freshet.crawler.detection.walls.look import PageLook, WallKind, is_another_text
-from freshet.crawler.detection.walls.probing import HonestAnswer
-from freshet.crawler.detection.walls.site import PROBE_LASTS_S, Family, Probe, SiteWalls
+from freshet.crawler.compare.not_content.host import (
+    PROBE_LASTS_S,
+    Family,
+    HonestAnswer,
+    Print,
+    Probe,
+    SiteWalls,
+)
+from freshet.crawler.compare.not_content.page import PageLook, WallKind, is_another_text
+from freshet.crawler.reduce.sketch import sketch
 from tests.crawler.detection.walls.looks import look_at
 
 AT = 1_790_000_000.0

@@ -2,9 +2,9 @@
 
 import pytest
 
-from freshet.crawler.detection.walls.judging import Standing, is_enough
-from freshet.crawler.detection.walls.look import PageLook, WallKind
-from freshet.crawler.detection.walls.weighing import weigh
+from freshet.crawler.compare.not_content.evidence import weigh
+from freshet.crawler.compare.not_content.host import Standing, is_enough
+from freshet.crawler.compare.not_content.page import PageLook, WallKind
 from tests.crawler.detection.walls.looks import look_at
 
 FILLER = (

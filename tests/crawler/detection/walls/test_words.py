@@ -2,7 +2,7 @@
 
 import pytest
 
-from freshet.crawler.detection.walls.words import (
+from freshet.crawler.compare.not_content.cues import (
     Listener,
     cues,
     folded,

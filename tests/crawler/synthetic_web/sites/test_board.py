@@ -6,15 +6,11 @@ import re
 
 import pytest
 
-from freshet.crawler.synthetic_web.addresses import Addresses
-from freshet.crawler.synthetic_web.answers import Ask
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.content import BlockKind, EditKind, Form
-from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
-from freshet.crawler.synthetic_web.responder import Responder
-from freshet.crawler.synthetic_web.site import Clutter
-from freshet.crawler.synthetic_web.sites.board import board
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.answers import Ask, Responder
+from freshet.crawler.synthetic_web.content import DAY_S, BlockKind, EditKind, Form
+from freshet.crawler.synthetic_web.difficult_sites import board
+from freshet.crawler.synthetic_web.site import Addresses, Clutter
+from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
 
 SPEC = WebSpec(hosts=1, pages_per_host=12, seed=3)
 
@@ -68,7 +64,7 @@ def test_a_rebuild_and_a_banner_change_every_page_and_no_content() -> None:
 
 
 def test_boards_are_part_of_the_labelled_web() -> None:
-    from freshet.crawler.synthetic_web.presets import labelled
+    from freshet.crawler.synthetic_web.web import labelled
 
     made = labelled(WebSpec(4, 8, 1, span_days=10))
     assert {"board-all", "board-none", "news", "wiki"} <= set(made.sites)

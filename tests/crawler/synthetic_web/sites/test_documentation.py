@@ -1,8 +1,7 @@
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.content import EditKind
-from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
-from freshet.crawler.synthetic_web.sites.documentation import documentation
+from freshet.crawler.synthetic_web.content import DAY_S, EditKind
+from freshet.crawler.synthetic_web.sites import documentation
 from freshet.crawler.synthetic_web.truth import Truth
+from freshet.crawler.synthetic_web.web import START_AT, WebSpec
 
 SITE = documentation(WebSpec().plot("docs"))
 TRUTH = Truth({"docs": SITE})

@@ -1,8 +1,8 @@
 import pytest
 
-from freshet.crawler.robots.robots_txt import parse
-from freshet.crawler.synthetic_web.presets import WebSpec
-from freshet.crawler.synthetic_web.sites.guarded import guarded
+from freshet.crawler.robots.parser import parse
+from freshet.crawler.synthetic_web.difficult_sites import guarded
+from freshet.crawler.synthetic_web.web import WebSpec
 
 SITE = guarded(WebSpec().plot("guarded", pages=14))
 ROBOTS = parse((SITE.robots or "").encode())

@@ -1,8 +1,7 @@
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.content import Content, Place
-from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
-from freshet.crawler.synthetic_web.resources import Document
-from freshet.crawler.synthetic_web.sites.news import news
+from freshet.crawler.synthetic_web.content import DAY_S, Content, Place
+from freshet.crawler.synthetic_web.site import Document
+from freshet.crawler.synthetic_web.sites import news
+from freshet.crawler.synthetic_web.web import START_AT, WebSpec
 
 SITE = news(WebSpec(span_days=30).plot("news"))
 

@@ -2,14 +2,10 @@ from collections import Counter
 
 import pytest
 
-from freshet.crawler.synthetic_web.addresses import Addresses
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.manifests import manifest_bytes
-from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
-from freshet.crawler.synthetic_web.resources import Document, Manifest
-from freshet.crawler.synthetic_web.sites.newsroom import newsroom
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.content import DAY_S, Place
+from freshet.crawler.synthetic_web.site import Addresses, Document, Manifest
+from freshet.crawler.synthetic_web.sites import manifest_bytes, newsroom
+from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
 
 SPEC = WebSpec(span_days=20)
 SITE = newsroom(SPEC.plot("courier"), 40)

@@ -1,7 +1,6 @@
 from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
-from freshet.crawler.synthetic_web.sites.notes import notes
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.difficult_sites import notes
+from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
 from tests.crawler.synthetic_web.browsing import get, main_text, responder_for
 
 WEB = SyntheticWeb.of(1, [notes(WebSpec().plot("notes"))], START_AT, START_AT + 1)

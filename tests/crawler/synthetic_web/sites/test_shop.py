@@ -1,11 +1,10 @@
 from collections import Counter
 
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.content import Form
-from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
-from freshet.crawler.synthetic_web.resources import Document
-from freshet.crawler.synthetic_web.sites.shop import shop
+from freshet.crawler.synthetic_web.content import DAY_S, Form
+from freshet.crawler.synthetic_web.site import Document
+from freshet.crawler.synthetic_web.sites import shop
 from freshet.crawler.synthetic_web.truth import Truth
+from freshet.crawler.synthetic_web.web import START_AT, WebSpec
 
 SITE = shop(WebSpec().plot("shop"))
 TRUTH = Truth({"shop": SITE})

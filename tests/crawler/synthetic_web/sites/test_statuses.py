@@ -1,10 +1,9 @@
 import pytest
 
+from freshet.crawler.synthetic_web.answers import Responder
 from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
-from freshet.crawler.synthetic_web.responder import Responder
-from freshet.crawler.synthetic_web.sites.statuses import CHAINS, statuses
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.difficult_sites import CHAINS, statuses
+from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
 WEB = SyntheticWeb.of(1, [statuses(WebSpec().plot("status"))], START_AT, START_AT + 1)

@@ -1,10 +1,9 @@
 from collections import Counter
 
-from freshet.crawler.synthetic_web.chance import DAY_S
-from freshet.crawler.synthetic_web.content import EditKind
-from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
-from freshet.crawler.synthetic_web.sites.wiki import RATES_PER_DAY, wiki
+from freshet.crawler.synthetic_web.content import DAY_S, EditKind
+from freshet.crawler.synthetic_web.sites import RATES_PER_DAY, wiki
 from freshet.crawler.synthetic_web.truth import Truth
+from freshet.crawler.synthetic_web.web import START_AT, WebSpec
 
 SITE = wiki(WebSpec().plot("wiki"))
 TRUTH = Truth({"wiki": SITE})

@@ -3,10 +3,9 @@ from ada_url import join_url
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.presets import START_AT, WebSpec
-from freshet.crawler.synthetic_web.resources import Document
-from freshet.crawler.synthetic_web.sites.zoo import zoo
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.synthetic_web.difficult_sites import zoo
+from freshet.crawler.synthetic_web.site import Document
+from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
 from tests.crawler.synthetic_web.browsing import get, hrefs, main_text, responder_for
 
 SITE = zoo(WebSpec().plot("zoo"))

@@ -1,0 +1,469 @@
+"""Admission: which links of a page lead into the frontier, and which are held back.
+
+Pure. Everything in scope becomes a known page; what is not crawled says why.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from math import inf
+from typing import Final
+
+from freshet.crawler.admission.traps import (
+    Combinations,
+    Parts,
+    Proof,
+    TrapKind,
+    TrapLimits,
+    TrapSign,
+    classify,
+    pattern_of,
+)
+from freshet.crawler.urls import canonical, origin, registrable_domain, site_key, without_fragment
+from freshet.storage.records import (
+    Alias,
+    DueUrl,
+    FetchResult,
+    Links,
+    Observation,
+    SeedsSettled,
+    StoredSeed,
+    Targets,
+    Visit,
+)
+from freshet.storage.words import AliasKind, Kind, Role
+
+# -- scope -------------------------------------------------------------------
+#
+# Scope: which URLs belong to the crawl.
+#
+# Invariant: a URL is in scope if and only if one of its keys is the key of a root. Hence the
+# cost of a question does not depend on the number of seeds.
+
+
+class ScopeKind(StrEnum):
+    """How far the crawl goes beyond its seeds."""
+
+    HOST = "host"
+    DOMAIN = "domain"
+    PREFIX = "prefix"
+    LIST = "list"
+
+
+class Scope:
+    """The roots of a crawl, and what is reached from them.
+
+    A root is a seed, or where the seed's own redirect led. In scope are, by kind:
+
+    - ``host``: URLs of a root's site (``http``, ``https`` and ``www.`` count as one);
+    - ``domain``: URLs with a root's registrable domain, on any host and port;
+    - ``prefix``: URLs of a root's site, in the directory of the root's path: all up to its
+      last '/', so that ``/docs`` without a slash means the whole site;
+    - ``list``: the roots.
+    """
+
+    def __init__(self, kind: ScopeKind, seeds: Iterable[str] = ()) -> None:
+        self.kind = kind
+        self._roots: dict[str, None] = {}
+        # Counted: a key stays while any root has it.
+        self._keys: Counter[str] = Counter()
+        for seed in seeds:
+            self.add_seed(seed)
+
+    def add_seed(self, url: str) -> None:
+        """Make a seed's URL a root.
+
+        Raises:
+            ValueError: if it is not an absolute http or https URL.
+        """
+        root = canonical(url)
+        if root not in self._roots:
+            self._roots[root] = None
+            self._keys[self._root_key(root)] += 1
+
+    def move_seed(self, old: str, new: str) -> None:
+        """A seed has redirected: ``new`` becomes a root, and ``old`` is one no longer.
+
+        Raises:
+            ValueError: if either is not an absolute http or https URL; nothing has changed.
+        """
+        left = canonical(old)
+        self.add_seed(new)
+        if left != canonical(new) and left in self._roots:
+            del self._roots[left]
+            self._release(self._root_key(left))
+
+    def contains(self, url: str) -> bool:
+        """Whether an http or https URL is in scope.
+
+        Raises:
+            ValueError: if it is not an absolute http or https URL.
+        """
+        return any(key in self._keys for key in self._keys_of(url))
+
+    def roots(self) -> list[str]:
+        """The canonical roots in the order of their arrival: ``Scope(kind, roots)`` again."""
+        return list(self._roots)
+
+    def _release(self, key: str) -> None:
+        self._keys[key] -= 1
+        if not self._keys[key]:
+            del self._keys[key]
+
+    def _root_key(self, root: str) -> str:
+        """The narrowest key of a root: the last, which is the deepest directory."""
+        *_, key = self._keys_of(root)
+        return key
+
+    def _keys_of(self, url: str) -> Iterable[str]:
+        match self.kind:
+            case ScopeKind.HOST:
+                return (site_key(url),)
+            case ScopeKind.DOMAIN:
+                return (registrable_domain(origin(url).host),)
+            case ScopeKind.PREFIX:
+                return _directories(canonical(url))
+            case ScopeKind.LIST:
+                return (canonical(url),)
+
+
+def _directories(url: str) -> Iterator[str]:
+    """A canonical URL's site with each directory on its path, the outermost first."""
+    path = url.partition("?")[0].split("/", 3)[3]
+    directory = f"{site_key(url)}/"
+    yield directory
+    for segment in path.split("/")[:-1]:
+        directory += f"{segment}/"
+        yield directory
+
+
+#: The pages of a site link to the same pages: what is judged by the URL alone is remembered.
+_REMEMBERED = 8192
+
+#: Indexes of indexes: the protocol allows one level, sites use two, a trap has no end.
+_MAX_INDEX_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRules:
+    """``max_depth`` is in links from a seed, 0 for no limit; extensions have no dot."""
+
+    max_depth: int = 256
+    excluded_extensions: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """What a URL by itself says: its origin, and which rule or pattern it falls under.
+
+    ``parts`` are None where it can be no combination of values that recur.
+    """
+
+    origin: str
+    is_excluded: bool
+    sign: TrapSign | None
+    pattern: str | None
+    parts: Parts | None
+
+
+class Admission:
+    """Judges URLs by scope, depth, ending and trap."""
+
+    def __init__(self, scope: Scope, rules: AdmissionRules, traps: TrapLimits) -> None:
+        self.scope = scope
+        self._rules = rules
+        self._traps = traps
+        self._combinations = Combinations(traps.min_combined)
+        self._judged = lru_cache(_REMEMBERED)(self._judge)
+
+    def links(self, links: Links, depth: int, *, nofollow: bool) -> tuple[Targets, frozenset[int]]:
+        """The targets among a page's links, and the columns that lead out of scope.
+
+        ``depth`` is that of the page; ``nofollow`` holds for the page as a whole.
+        """
+        targets = Targets()
+        offsite = set()
+        for i, url in enumerate(links.urls):
+            if not self.scope.contains(url):
+                offsite.add(i)
+                continue
+            held = "nofollow" if nofollow or "nofollow" in links.rels[i].split() else None
+            self.add(targets, url, links.fetch_urls[i], depth=depth + 1, held_back=held)
+        return targets, frozenset(offsite)
+
+    def sitemap(
+        self, targets: Targets, urls: Iterable[tuple[str, str]], depth: int, *, index: bool
+    ) -> None:
+        """Append the targets among a sitemap's entries (canonical and as written)."""
+        for url, fetch_url in urls:
+            if index:
+                held = "depth" if depth >= _MAX_INDEX_DEPTH else None
+                self.add(
+                    targets, url, fetch_url, depth=depth + 1, role=Role.SITEMAP, held_back=held
+                )
+            elif self.scope.contains(url):
+                self.add(targets, url, fetch_url, depth=depth + 1)
+
+    def add(
+        self,
+        targets: Targets,
+        url: str,
+        fetch_url: str,
+        *,
+        depth: int,
+        role: Role = Role.PAGE,
+        redirects: int = 0,
+        held_back: str | None = None,
+    ) -> None:
+        """Append one URL; held back where a rule says so."""
+        shape, kind, cap, pattern = None, None, 0, None
+        judgement = self._judged(url)
+        if role is Role.PAGE and held_back is None:
+            held_back = self._held_back(judgement, depth)
+            pattern = self._pattern(judgement)
+            if sign := judgement.sign:
+                shape, kind, cap = sign.shape, f"trap: {sign.kind}", sign.cap
+        targets.urls.append(url)
+        targets.fetch_urls.append(fetch_url)
+        targets.origins.append(judgement.origin)
+        targets.roles.append(role)
+        targets.depths.append(depth)
+        targets.redirects.append(redirects)
+        targets.held_back.append(held_back)
+        targets.trap_shapes.append(shape)
+        targets.trap_kinds.append(kind)
+        targets.trap_caps.append(cap)
+        targets.patterns.append(pattern)
+
+    def pattern(self, url: str) -> str | None:
+        """The pattern of bounded URLs to which a canonical URL belongs, None for none."""
+        return self._pattern(self._judged(url))
+
+    def proof(self, url: str) -> Proof | None:
+        """Why the page at a canonical URL has to show something new; None: it has not."""
+        judgement = self._judged(url)
+        if judgement.sign is not None and judgement.sign.kind is TrapKind.CALENDAR:
+            return Proof.DATED
+        return Proof.COMBINED if self._combinations.is_combined(judgement.parts) else None
+
+    def _pattern(self, judgement: _Judgement) -> str | None:
+        """That of combinations gathers what the names of parameters would keep apart."""
+        return self._combinations.pattern(judgement.parts) or judgement.pattern
+
+    def _held_back(self, judgement: _Judgement, depth: int) -> str | None:
+        if self._rules.max_depth and depth > self._rules.max_depth:
+            return "depth"
+        return "extension" if judgement.is_excluded else None
+
+    def _judge(self, url: str) -> _Judgement:
+        sign = classify(url, self._traps)
+        combines = sign is None or sign.kind is TrapKind.QUERY
+        return _Judgement(
+            str(origin(url)),
+            _extension(url) in self._rules.excluded_extensions,
+            sign,
+            pattern_of(sign) if sign is not None else None,
+            self._combinations.note(url) if combines else None,
+        )
+
+
+def _extension(url: str) -> str:
+    """The ending of the path's last segment, lower-case, without the dot."""
+    path = url.split("?", 1)[0]
+    name = path.rsplit("/", 1)[-1]
+    return name.rsplit(".", 1)[-1].lower() if "." in name and path.count("/") > 2 else ""
+
+
+def sitemap_links(urls: Collection[tuple[str, str]]) -> Links:
+    """A sitemap's entries as links."""
+    return Links(
+        tuple(u for u, _ in urls),
+        tuple(f for _, f in urls),
+        ("sitemap",) * len(urls),
+        ("",) * len(urls),
+    )
+
+
+# -- redirection -------------------------------------------------------------
+#
+# Redirects: a redirect is a discovery, and its target a due URL of its own.
+#
+# Consequence: each hop is judged by scope, robots.txt and the address guard like any URL,
+# takes its turn on its own host's lane, and a crawl that is killed between two hops goes on
+# at the second.
+
+#: A visit commits long before that.
+_RECENT_S: Final = 60.0
+_RECENT: Final = 1_024
+
+
+class Redirection:
+    """Judges the target of a redirect or of a meta refresh.
+
+    ``alias_target`` reads which page a URL is another name of (its id, or None).
+    """
+
+    def __init__(
+        self,
+        admission: Admission,
+        alias_target: Callable[[str], Awaitable[int | None]],
+        *,
+        max_redirects: int,
+    ) -> None:
+        self._admission = admission
+        self._alias_target = alias_target
+        self._max_redirects = max_redirects
+        # Of visits that may not have committed: where each URL led, and when.
+        self._recent: OrderedDict[str, tuple[str, float]] = OrderedDict()
+
+    async def visit(
+        self, due: DueUrl, result: FetchResult, location: str, kind: AliasKind, now: float
+    ) -> Visit:
+        """The visit of a URL that sends its visitor to ``location`` (resolved)."""
+        try:
+            target = canonical(location)
+        except ValueError as error:
+            return _failed(due, result, now, "bad_redirect", str(error))
+        if due.redirects >= self._max_redirects:
+            why = f"more than {self._max_redirects} redirects in a row, the next to {target}"
+            return _failed(due, result, now, "too_many_redirects", why)
+        if target == due.url:
+            return self._same_page(due, result, location, now)
+        # Noted before anything is waited for: of two that lead to one another, the second to
+        # answer closes the circle, however their visits interleave.
+        self._note(due.url, target, now)
+        if await self._leads_back(target, due, now):
+            self._recent.pop(due.url, None)
+            return _failed(due, result, now, "redirect_loop", f"{target} leads back here")
+        return self._other_page(due, result, location, target, kind, now)
+
+    def _note(self, url: str, target: str, now: float) -> None:
+        self._recent[url] = target, now
+        if len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+
+    async def _leads_back(self, target: str, due: DueUrl, now: float) -> bool:
+        led_to, at = self._recent.get(target, (None, -inf))
+        if led_to == due.url and now - at <= _RECENT_S:
+            return True
+        return await self._alias_target(target) == due.page_id
+
+    def _same_page(self, due: DueUrl, result: FetchResult, location: str, now: float) -> Visit:
+        """Another spelling of the same page: ask for that one instead.
+
+        Once, or twice where the second is the canonical one.
+        """
+        spelling = without_fragment(location)
+        is_news = spelling != due.fetch_url and (spelling == due.url or not due.attempt)
+        if not is_news:
+            return _failed(due, result, now, "redirect_loop", "it redirects to itself")
+        observation = _observation(due, result, now, Kind.REDIRECTED, "respelled", spelling)
+        return Visit(due, observation, role=due.role, retry_at=now, fetch_url=spelling)
+
+    def _other_page(
+        self,
+        due: DueUrl,
+        result: FetchResult,
+        location: str,
+        target: str,
+        kind: AliasKind,
+        now: float,
+    ) -> Visit:
+        new_root = None
+        if due.seed_id is not None:
+            self._admission.scope.move_seed(due.url, target)
+            new_root = target
+        if due.role is Role.PAGE and not self._admission.scope.contains(target):
+            observation = _observation(due, result, now, Kind.REDIRECTED, "out_of_scope", target)
+            links = Links((target,), (location,), ("redirect",), ("",))
+            return Visit(due, observation, links=links, offsite=frozenset({0}))
+        targets = Targets()
+        self._admission.add(
+            targets, target, location, depth=due.depth, role=due.role, redirects=due.redirects + 1
+        )
+        return Visit(
+            due, _observation(due, result, now, Kind.REDIRECTED, kind, target), role=due.role,
+            targets=targets, alias=Alias(target, kind), new_root=new_root,
+        )  # fmt: skip
+
+
+def _failed(due: DueUrl, result: FetchResult, now: float, reason: str, detail: str) -> Visit:
+    return Visit(due, _observation(due, result, now, Kind.FAILED, reason, detail), role=due.role)
+
+
+def _observation(
+    due: DueUrl, result: FetchResult, now: float, kind: Kind, reason: str, detail: str
+) -> Observation:
+    return Observation(
+        due.page_id, now, kind, status=result.status, reason=reason, detail=detail,
+        duration_s=result.duration_s,
+    )  # fmt: skip
+
+
+# -- seeding -----------------------------------------------------------------
+#
+# Seeding: at which URL each line of the site list is crawled.
+#
+# A line with a scheme is taken at its word. One without is tried with https, and with http
+# where nothing speaks TLS there; a certificate that fails is a result and no reason to fall
+# back.
+
+#: Failures that say "nobody speaks https here".
+_NO_HTTPS = frozenset({"connect", "timeout_connect", "not_tls"})
+
+
+class Seeding:
+    """The seeds of a run; those whose scheme is open wait for their host's first answer."""
+
+    def __init__(self, seeds: Sequence[StoredSeed], admission: Admission) -> None:
+        self._admission = admission
+        self._decided: list[StoredSeed] = []
+        self._open: dict[str, list[StoredSeed]] = {}
+        self.renew(seeds)
+
+    def renew(self, seeds: Sequence[StoredSeed]) -> None:
+        """Go on with these, and nothing else in scope."""
+        self._admission.scope = Scope(self._admission.scope.kind)
+        self._decided = [s for s in seeds if s.root_url is not None or s.fallback_url is None]
+        self._open = {}
+        for seed in seeds:
+            if seed.root_url is None and seed.fallback_url is not None:
+                self._open.setdefault(str(origin(seed.url)), []).append(seed)
+
+    def decided(self, now: float) -> SeedsSettled:
+        """The seeds that need no probe; sets the scope. From then on redirects may move them."""
+        decided, self._decided = self._decided, []
+        return self._settled([(s, s.root_url or s.url) for s in decided], now)
+
+    def open_origins(self) -> list[str]:
+        """The https origins whose robots.txt decides the scheme of some seeds."""
+        return list(self._open)
+
+    def settle(self, at_origin: str, result: FetchResult, now: float) -> list[SeedsSettled]:
+        """An origin has answered, or not: decide the seeds that waited for it."""
+        seeds = self._open.pop(at_origin, [])
+        if not seeds:
+            return []
+        # A redirect was an answer, whatever became of the request that followed it.
+        is_first = str(origin(result.url)) == at_origin
+        fall_back = is_first and result.status is None and result.reason in _NO_HTTPS
+        return [
+            self._settled(
+                [(s, s.fallback_url if fall_back and s.fallback_url else s.url) for s in seeds],
+                now,
+            )
+        ]
+
+    def _settled(self, seeds: Sequence[tuple[StoredSeed, str]], now: float) -> SeedsSettled:
+        targets = Targets()
+        pairs = []
+        for seed, url in seeds:
+            page_url = canonical(url)
+            self._admission.scope.add_seed(page_url)
+            self._admission.add(targets, page_url, url, depth=0)
+            pairs.append((seed.seed_id, page_url))
+        return SeedsSettled(tuple(pairs), now, targets)

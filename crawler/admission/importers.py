@@ -1,0 +1,661 @@
+"""What changedetection.io watches: its backup (ZIP), its data store (JSON) or a list of URLs.
+
+Of a ZIP only the members that name watches are read, each within a bound, and nothing is written
+to the disk: neither the number, the names nor the sizes of the others matter. Both layouts are
+read: all watches in ``url-watches.json``, or each in a ``watch.json`` in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import IO, Final, TypeAlias
+from urllib.parse import urlsplit
+from xml.parsers import expat
+
+import yaml
+
+from freshet.crawler.admission.site_lists import (
+    Header,
+    csv_header,
+    read_sites,
+    seeds_from_arguments,
+)
+from freshet.crawler.reduce.sitemaps import (
+    Sitemap,
+    SitemapKind,
+    SitemapLimits,
+    looks_like_sitemap,
+    parse_sitemap,
+)
+from freshet.crawler.urls import canonical
+
+# -- entries -----------------------------------------------------------------
+#
+# What another program's list says, entry by entry.
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A URL that is watched.
+
+    Attributes:
+        where: which entry it is, in words for people.
+        url: as written; not checked.
+        name: as written, or "".
+        days: the interval between two looks that the entry asks for; None where it says none.
+        lost: what it says beyond that, for which a site list has no place, in words for people.
+    """
+
+    where: str
+    url: str
+    name: str = ""
+    days: float | None = None
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An entry that gives no site, and the reason."""
+
+    where: str
+    text: str
+    reason: str
+
+
+Entry: TypeAlias = Site | Skipped
+
+
+class Unreadable(Exception):
+    """The file is not of its format, or too large; the message is a sentence without its name."""
+
+
+#: Of JSON in all; ten thousand watches with their filters come to some 30 MB.
+MAX_BYTES: Final = 64 * 1024 * 1024
+#: Members of a ZIP; a year of hourly snapshots of a hundred pages.
+_MAX_MEMBERS: Final = 1_000_000
+_PACKED: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+_STORE: Final = "url-watches.json"
+_WATCH: Final = re.compile(r"[0-9a-fA-F-]{8,64}/watch\.json")
+_HISTORY: Final = re.compile(r"([0-9a-fA-F-]{8,64})/history\.txt")
+_UNIT_DAYS: Final = {
+    "weeks": 7.0, "days": 1.0, "hours": 1 / 24, "minutes": 1 / 1_440, "seconds": 1 / 86_400,
+}  # fmt: skip
+_RAW: Final = "source:"
+
+_Watch: TypeAlias = Mapping[str, object]
+
+#: What a watch may say for which there is no place in a site list.
+_LOST: Final[Mapping[str, Callable[[_Watch], bool]]] = {
+    "filters by CSS or XPath (see parse.include)": lambda w: _any(w, "include_filters css_filter"),
+    "elements left out (see parse.ignore)": lambda w: _any(w, "subtractive_selectors"),
+    "conditions on the text": lambda w: _any(
+        w, "trigger_text ignore_text text_should_not_be_present extract_text conditions"
+    ),
+    "headers, method, body or proxy": lambda w: (
+        _any(w, "headers body proxy") or w.get("method") not in {None, "", "GET"}
+    ),
+    "a browser that runs JavaScript": lambda w: (
+        _any(w, "browser_steps webdriver_js_execute_code")
+        or str(w.get("fetch_backend", "")).startswith(("html_webdriver", "extra_browser"))
+    ),
+    "prices and stock": lambda w: w.get("processor") not in {None, "", "text_json_diff"},
+    "notifications": lambda w: _any(w, "notification_urls"),
+    "tags": lambda w: _any(w, "tags tag"),
+    "hours of the day": lambda w: bool(_mapping(w.get("time_schedule_limit")).get("enabled")),
+}
+
+
+def read_zip(file: IO[bytes]) -> list[Entry]:
+    """The watches of a backup.
+
+    Raises:
+        Unreadable: it is no such backup, is damaged, or unpacks to too much.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+            if len(names) > _MAX_MEMBERS:
+                raise Unreadable(f"a ZIP with more than {_MAX_MEMBERS:,} members")
+            return list(_watches(_members(archive, names), _kept(names)))
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError) as error:
+        raise Unreadable(f"a damaged ZIP: {error}") from error
+    except (NotImplementedError, RuntimeError) as error:
+        # How zipfile says that a member is encrypted, or packed in a way that it does not know.
+        raise Unreadable(f"a ZIP that cannot be unpacked: {error}") from error
+
+
+def read_json(data: bytes) -> list[Entry]:
+    """The watches of a data store, or the one of a ``watch.json``.
+
+    Raises:
+        Unreadable: it is no such file.
+    """
+    if len(data) > MAX_BYTES:
+        raise Unreadable(f"larger than {MAX_BYTES // 1024**2} MiB")
+    found = _parsed(data)
+    watching = found.get("watching")
+    if isinstance(watching, Mapping):
+        return list(_watches(watching.items(), frozenset()))
+    if "url" in found:
+        return list(_watches([(str(found.get("uuid", "1")), found)], frozenset()))
+    raise Unreadable('JSON without "watching": it is no data store of changedetection.io')
+
+
+def read_list(data: bytes) -> list[Entry]:
+    """The URLs of a list, one a line; what stands behind one are its tags."""
+    if len(data) > MAX_BYTES:
+        raise Unreadable(f"larger than {MAX_BYTES // 1024**2} MiB")
+    found: list[Entry] = []
+    for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
+        url, *tags = line.split(maxsplit=1)[:2] if line.strip() else [""]
+        if url and not url.startswith("#"):
+            found.append(Site(f"line {number}", url, lost=("tags",) if tags else ()))
+    return found
+
+
+def _members(archive: zipfile.ZipFile, names: Iterable[str]) -> Iterator[tuple[str, object]]:
+    """The watches of a ZIP with their ids, all of them read within the bound."""
+    left, found = MAX_BYTES, False
+    for name in names:
+        if name != _STORE and not _WATCH.fullmatch(name):
+            continue
+        found = True
+        if archive.getinfo(name).compress_type not in _PACKED:
+            # Others may ask for any amount of memory.
+            raise Unreadable(f"a ZIP in which {name} is packed otherwise than deflated")
+        with archive.open(name) as member:
+            # What a header says of sizes is not believed.
+            data = member.read(left + 1)
+        left -= len(data)
+        if left < 0:
+            raise Unreadable(f"a ZIP whose watches unpack to more than {MAX_BYTES // 1024**2} MiB")
+        content = _parsed(data)
+        if name == _STORE:
+            yield from _mapping(content.get("watching")).items()
+        else:
+            yield name.partition("/")[0], content
+    if not found:
+        raise Unreadable(f"a ZIP without {_STORE} or watch.json: no backup of changedetection.io")
+
+
+def _kept(names: Iterable[str]) -> frozenset[str]:
+    """The ids of watches of which there are snapshots."""
+    return frozenset(found[1] for name in names if (found := _HISTORY.fullmatch(name)))
+
+
+def _parsed(data: bytes) -> Mapping[str, object]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Unreadable(f"not JSON: {reason}") from error
+    if not isinstance(found, dict):
+        raise Unreadable("JSON, but no object")
+    return found
+
+
+def _watches(watches: Iterable[tuple[str, object]], kept: frozenset[str]) -> Iterator[Entry]:
+    for number, (uuid, watch) in enumerate(watches, 1):
+        where = f"watch {number}"
+        if not isinstance(watch, Mapping) or not isinstance(watch.get("url"), str):
+            yield Skipped(where, str(uuid), "it has no URL")
+            continue
+        yield _watch(where, watch, has_history=uuid in kept)
+
+
+def _watch(where: str, watch: _Watch, *, has_history: bool) -> Entry:
+    url = str(watch["url"]).strip()
+    if watch.get("paused") is True:
+        return Skipped(where, url, "paused")
+    if "{{" in url or "{%" in url:
+        return Skipped(where, url, "a template, not a URL")
+    lost = [words for words, holds in _LOST.items() if holds(watch)]
+    if url.startswith(_RAW):
+        url = url.removeprefix(_RAW)
+        lost.append("the source code instead of the text")
+    if has_history:
+        lost.append("snapshots")
+    title = watch.get("title")
+    name = title if isinstance(title, str) else ""
+    return Site(where, url, name, _days(watch), tuple(lost))
+
+
+def _days(watch: _Watch) -> float | None:
+    """The interval that the watch itself asks for."""
+    if watch.get("time_between_check_use_default") is True:
+        return None
+    said = _mapping(watch.get("time_between_check"))
+    total = sum(days * _number(said.get(unit)) for unit, days in _UNIT_DAYS.items())
+    return total if 0 < total < math.inf else None
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    try:
+        return max(0.0, float(value)) if math.isfinite(value) else 0.0
+    except OverflowError:
+        return 0.0
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _any(watch: _Watch, names: str) -> bool:
+    return any(watch.get(name) for name in names.split())
+
+
+# -- manifests ---------------------------------------------------------------
+#
+# The pages of a sitemap, also gzipped, and those of the sitemaps that an index names.
+#
+# Nothing is fetched: the sitemaps of an index are read where they lie beside it under the names
+# that their URLs end in.
+
+#: The protocol's bound, packed or not.
+MANIFEST_MAX_BYTES: Final = SitemapLimits().max_bytes
+_MAX_SITEMAPS: Final = 1_000
+#: A file beside the index: no folder, nothing hidden, no way up.
+_PLAIN_NAME: Final = re.compile(r"[\w-][\w.-]*")
+
+
+def read_manifest(data: bytes, beside: Callable[[str], bytes | None]) -> list[Entry]:
+    """The pages, in the order of the file; ``beside`` gives the file of a name, if there is one.
+
+    Raises:
+        Unreadable: it is no sitemap, or nothing of it can be read.
+    """
+    sitemap = _parsed_yaml(data)
+    if sitemap.kind is not SitemapKind.INDEX:
+        return list(_pages(sitemap, ""))
+    found: list[Entry] = []
+    for number, entry in enumerate(sitemap.entries, 1):
+        where = f"sitemap {number}"
+        if number > _MAX_SITEMAPS:
+            found.append(Skipped(where, entry.url, f"an index of more than {_MAX_SITEMAPS:,}"))
+            break
+        found.extend(_named(where, entry.url, beside))
+    return [*found, *_trouble(sitemap, "index")]
+
+
+def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Iterator[Entry]:
+    """The pages of a sitemap that an index names."""
+    name = urlsplit(url).path.rpartition("/")[2]
+    data = beside(name) if _PLAIN_NAME.fullmatch(name) else None
+    if data is None:
+        yield Skipped(where, url, "not beside the index; nothing is fetched")
+        return
+    try:
+        sitemap = _parsed_yaml(data)
+    except Unreadable as reason:
+        yield Skipped(where, url, str(reason))
+        return
+    if sitemap.kind is SitemapKind.INDEX:
+        yield Skipped(where, url, "an index in an index")
+        return
+    yield from _pages(sitemap, f"{name}, ")
+
+
+def _parsed_yaml(data: bytes) -> Sitemap:
+    sitemap = parse_sitemap(data)
+    if sitemap.kind is SitemapKind.UNKNOWN or (sitemap.problem and not sitemap.entries):
+        raise Unreadable(f"not a sitemap: {sitemap.problem or 'it has no entries'}")
+    return sitemap
+
+
+def _pages(sitemap: Sitemap, prefix: str) -> Iterator[Entry]:
+    for number, entry in enumerate(sitemap.entries, 1):
+        yield Site(f"{prefix}entry {number}", entry.url)
+    yield from _trouble(sitemap, f"{prefix}the end")
+
+
+def _trouble(sitemap: Sitemap, where: str) -> Iterator[Entry]:
+    """What of it could not be read."""
+    if sitemap.truncated:
+        yield Skipped(where, "", "the rest is longer than a sitemap may be")
+    if sitemap.problem:
+        yield Skipped(where, "", f"the rest: {sitemap.problem}")
+    if sitemap.rejected:
+        yield Skipped(where, "", f"{sitemap.rejected:,} entries without a usable URL")
+
+
+# -- merging -----------------------------------------------------------------
+#
+# Adding sites to a site list, of which what is there stays as it is.
+#
+# Invariant: the new list begins with the bytes of the old one, and reading it gives every site
+# that was added. Consequence: adding the same sites again adds nothing.
+
+_NAME_COLUMNS = ("name", "title", "note", "comment")
+#: Of a table that is begun.
+_COLUMNS = ("url", "importance", "name")
+_LONGEST_NAME = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A list with further sites.
+
+    Attributes:
+        data: the whole new list.
+        sites: all that the entries name, each once, in their order.
+        added: those of them that it had not.
+        skipped: entries that give no site.
+    """
+
+    data: bytes
+    sites: tuple[Site, ...]
+    added: tuple[Site, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def merged(old: bytes, name: str, entries: Iterable[Entry]) -> Merged:
+    """Add what ``entries`` name to a list, which may be empty; ``name`` is the list's.
+
+    Raises:
+        Unreadable: the old list is none that lines can be added to.
+    """
+    had = _had(old, name)
+    sites: dict[str, Site] = {}
+    skipped: list[Skipped] = []
+    for entry in entries:
+        refused = entry if isinstance(entry, Skipped) else _refused(entry)
+        if refused is not None:
+            skipped.append(refused)
+        elif isinstance(entry, Site):
+            sites.setdefault(page(entry.url), entry)
+    added = tuple(site for url, site in sites.items() if url not in had)
+    data = _with(old, name, added) if added else old
+    return Merged(data, tuple(sites.values()), added, tuple(skipped))
+
+
+def page(url: str) -> str:
+    """The canonical URL of a site that was not skipped."""
+    return canonical(seeds_from_arguments([url]).seeds[0].url)
+
+
+def _had(old: bytes, name: str) -> set[str]:
+    """The canonical URLs of a list; where a line has no scheme, both."""
+    if old.lstrip().startswith(b"<"):
+        raise Unreadable("XML: lines can be added to a text or CSV only")
+    found = read_sites(old, name)
+    for problem in found.problems:
+        # Of a line that is no site, the beginning is told; of a whole that is no list, nothing.
+        if not problem.text or (_is_table(name) and csv_header(old) is None):
+            raise Unreadable(problem.message)
+    return {
+        canonical(url)
+        for seed in found.seeds
+        for url in (seed.url, seed.fallback_url)
+        if url is not None
+    }
+
+
+def _refused(site: Site) -> Skipped | None:
+    """Why a site is none, if it is not."""
+    for problem in seeds_from_arguments([site.url]).problems:
+        return Skipped(site.where, site.url, problem.message)
+    return None
+
+
+def _with(old: bytes, name: str, added: Sequence[Site]) -> bytes:
+    newline = "\r\n" if b"\r\n" in old else "\n"
+    text = "".join(f"{line}{newline}" for line in _lines(old, name, added))
+    data = old + (newline.encode() if old and not old.endswith((b"\n", b"\r")) else b"")
+    data += text.encode()
+    has = {canonical(seed.url) for seed in read_sites(data, name).seeds}
+    if lost := [site.url for site in added if page(site.url) not in has]:
+        raise Unreadable(f"{lost[0]} cannot be added: the last line is not a whole one")
+    return data
+
+
+def _lines(old: bytes, name: str, added: Sequence[Site]) -> Iterable[str]:
+    header = csv_header(old)
+    if header is not None:
+        yield from (_row(header, site) for site in added)
+    elif _is_table(name):
+        header = Header("\t" if name.lower().endswith(".tsv") else ",", _COLUMNS)
+        yield header.delimiter.join(header.columns)
+        yield from (_row(header, site) for site in added)
+    else:
+        for site in added:
+            named = _one_line(site.name)
+            yield f"{site.url}  # {named}" if named else site.url
+
+
+def _is_table(name: str) -> bool:
+    return name.lower().endswith((".csv", ".tsv"))
+
+
+def _row(header: Header, site: Site) -> str:
+    cells = ["" for _ in header.columns]
+    cells[header.url] = site.url
+    for column in _NAME_COLUMNS:
+        if column in header.columns:
+            cells[header.columns.index(column)] = _one_line(site.name)
+            break
+    line = io.StringIO()
+    csv.writer(line, delimiter=header.delimiter, lineterminator="").writerow(cells)
+    return line.getvalue()
+
+
+def _one_line(name: str) -> str:
+    """A name that ends no line, begins no comment, and steers no terminal."""
+    words = "".join(c if c.isprintable() else " " for c in name).split()
+    return " ".join(words).lstrip("#").strip()[:_LONGEST_NAME]
+
+
+# -- opml --------------------------------------------------------------------
+#
+# The sites of an OPML outline, however deeply it is nested.
+#
+# A document type declaration ends the reading before an entity could be declared.
+
+OPML_MAX_BYTES: Final = 16 * 1024 * 1024
+
+
+def read_opml(data: bytes) -> list[Entry]:
+    """The outlines that name a page or a feed, in the order of the document.
+
+    Raises:
+        Unreadable: it is not well-formed, not OPML, too large, or declares a document type.
+    """
+    if len(data) > OPML_MAX_BYTES:
+        raise Unreadable(f"larger than {OPML_MAX_BYTES // 1024**2} MiB")
+    outlines = _Outlines()
+    try:
+        outlines.parser.Parse(data.lstrip(), True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise Unreadable(f"line {error.lineno}: not well-formed XML: {reason}") from error
+    except (LookupError, ValueError) as error:
+        # Of an encoding that is not known, or not this document's.
+        raise Unreadable(f"not read: {error}") from error
+    return outlines.found
+
+
+class _Outlines:
+    """Takes the outlines from the parser."""
+
+    def __init__(self) -> None:
+        self.found: list[Entry] = []
+        self.parser = expat.ParserCreate(namespace_separator=" ")
+        self.parser.StartDoctypeDeclHandler = self._refuse
+        self.parser.StartElementHandler = self._start
+        self._is_opml = False
+
+    def _refuse(self, *_declaration: object) -> None:
+        line = self.parser.CurrentLineNumber
+        raise Unreadable(f"line {line}: a document type declaration, which is refused")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if not self._is_opml and name.lower() != "opml":
+            raise Unreadable(f"XML, but not OPML: <{name[:40]}>")
+        self._is_opml = True
+        if name.lower() == "outline":
+            values = {key.lower(): value.strip() for key, value in attributes.items()}
+            self._take(values, f"line {self.parser.CurrentLineNumber}")
+
+    def _take(self, values: dict[str, str], where: str) -> None:
+        name = values.get("title") or values.get("text") or ""
+        # The page before its feed, which a crawl of the page finds.
+        url = values.get("htmlurl") or values.get("xmlurl") or values.get("url")
+        if url:
+            lost = ("categories",) if values.get("category") else ()
+            self.found.append(Site(where, url, name, lost=lost))
+        elif values.get("type"):
+            self.found.append(Skipped(where, name, f"of type {values['type'][:40]}, without a URL"))
+
+
+# -- recognising -------------------------------------------------------------
+#
+# Which format a list is in, by what it begins with.
+
+#: So many bytes of the beginning are looked at.
+SNIFFED_BYTES = 4_096
+
+_ZIP = b"PK\x03\x04"
+_GZIP = b"\x1f\x8b"
+_MARK = b"\xef\xbb\xbf"
+_OPML = re.compile(rb"<opml[\s>]", re.IGNORECASE)
+_JOB = re.compile(
+    rb"^(?:- )?[\"']?(?:url|navigate|command|shell|name|kind)[\"']?\s*:", re.MULTILINE
+)
+_URL = re.compile(rb"\A(?:\s|#[^\n]*\n)*+(?:source:)?https?://", re.IGNORECASE)
+
+
+class Format(StrEnum):
+    """The lists that are read."""
+
+    AUTO = "auto"
+    CHANGEDETECTION = "changedetection"
+    URLWATCH = "urlwatch"
+    OPML = "opml"
+    SITEMAP = "sitemap"
+
+
+def is_zip(head: bytes) -> bool:
+    """Whether a file begins like a ZIP."""
+    return head.startswith(_ZIP)
+
+
+def recognised(head: bytes) -> Format:
+    """The format of a file that begins like this.
+
+    Raises:
+        Unreadable: it is none of them.
+    """
+    start = head.removeprefix(_MARK).lstrip()
+    if is_zip(head) or start.startswith(b"{") or _URL.match(start):
+        return Format.CHANGEDETECTION
+    if looks_like_sitemap(head) or head.startswith(_GZIP):
+        return Format.SITEMAP
+    if start.startswith(b"<") and _OPML.search(start):
+        return Format.OPML
+    if _JOB.search(start) and not start.startswith(b"<"):
+        return Format.URLWATCH
+    names = ", ".join(list(Format)[1:])
+    raise Unreadable(f"in none of the formats that are known ({names}); --format names one")
+
+
+# -- urlwatch ----------------------------------------------------------------
+#
+# The jobs of urlwatch: its ``urls.yaml``, a document for each.
+#
+# Tags are not heeded: all that is made of the YAML are texts, lists and mappings. References
+# (``*name``) are refused before anything is made, for a few of them can stand for any number of
+# texts, and so is deep nesting.
+
+#: Jobs are written by hand.
+URLWATCH_MAX_BYTES: Final = 4 * 1024 * 1024
+_MAX_DEPTH: Final = 32
+#: What says nothing that would be missed: identity, and how a request is made.
+_PLAIN: Final = frozenset(
+    "url navigate name kind note enabled timeout max_tries ignore_cached ignore_connection_errors "
+    "ignore_timeout_errors ignore_too_many_redirects ignore_http_error_codes".split()
+)
+_NO: Final = frozenset({"false", "no", "off"})
+_SHOWN: Final = 40
+# Compiled into the wheels of PyYAML, but not where it was built without libyaml.
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+def read_urlwatch(data: bytes) -> list[Entry]:
+    """The jobs, in their order.
+
+    Raises:
+        Unreadable: it is not YAML, too large, too deep, or has references.
+    """
+    if len(data) > URLWATCH_MAX_BYTES:
+        raise Unreadable(f"larger than {URLWATCH_MAX_BYTES // 1024**2} MiB")
+    try:
+        text = data.decode("utf-8-sig")
+        _vet(text)
+        documents = [each for each in yaml.load_all(text, _LOADER) if each]
+    except UnicodeDecodeError as error:
+        raise Unreadable("not UTF-8") from error
+    except yaml.YAMLError as error:
+        raise Unreadable(f"not YAML: {_words(error)}") from error
+    # A single document may be a list of jobs.
+    jobs = documents[0] if len(documents) == 1 and isinstance(documents[0], list) else documents
+    return list(_entries(jobs))
+
+
+def _vet(text: str) -> None:
+    """Look at the events, which come one by one, before anything is built."""
+    depth = 0
+    for event in yaml.parse(text, _LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            raise Unreadable(f"{_line(event)}a reference (*{event.anchor}) is not read")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise Unreadable(f"{_line(event)}nested too deeply")
+
+
+def _line(event: yaml.Event) -> str:
+    return f"line {event.start_mark.line + 1}: " if event.start_mark is not None else ""
+
+
+def _words(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}: " if mark is not None else ""
+    return f"{where}{getattr(error, 'problem', None) or error}"
+
+
+def _entries(jobs: list[object]) -> Iterator[Entry]:
+    for number, job in enumerate(jobs, 1):
+        where = f"job {number}"
+        if isinstance(job, dict):
+            yield _entry(where, job)
+        else:
+            yield Skipped(where, str(job), "not a job")
+
+
+def _entry(where: str, job: dict[object, object]) -> Entry:
+    name = _text(job.get("name"))
+    url = _text(job.get("url")) or _text(job.get("navigate"))
+    if not url:
+        what = "a command, which is never run" if "command" in job or "shell" in job else "no URL"
+        return Skipped(where, name or _text(job.get("command")), what)
+    if _text(job.get("enabled")).lower() in _NO:
+        return Skipped(where, url, "not enabled")
+    lost = [str(key)[:_SHOWN] for key in job if key not in _PLAIN]
+    if "navigate" in job:
+        lost.append("a browser that runs JavaScript")
+    return Site(where, url, name, lost=tuple(lost))
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""

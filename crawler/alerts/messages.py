@@ -1,0 +1,235 @@
+"""Messages out of alerts: what is due to be told, with what there is to say of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import inf
+from typing import Any, Final
+
+import aiosqlite
+import numpy as np
+
+from freshet.config.settings import Settings
+from freshet.crawler.alerts.rules import Channel, Mode
+from freshet.crawler.clock import Clock
+from freshet.crawler.compare.diff import align, in_one_line
+from freshet.crawler.importance import terms, weigh
+from freshet.crawler.reduce.parser_process import Parser
+from freshet.crawler.stored_text import NoText, read_text
+from freshet.crawler.terminal import plain
+from freshet.storage.database import Database, StoreError, StoreUnavailable
+from freshet.storage.queries import page
+from freshet.storage.tables import alerts as alerts_tables
+from freshet.storage.tables.alerts import WITHDRAWN, Message, Told, key_of
+from freshet.storage.words import Kind
+
+# -- payload -----------------------------------------------------------------
+#
+# What a message says, as JSON; the README gives its schema.
+
+
+def of_alert(
+    told: Told, rule: str, title: str | None, summary: str, importance: float
+) -> dict[str, Any]:
+    """What an alert says."""
+    return {
+        "id": told.key,
+        "rule": rule,
+        "kind": told.kind,
+        "withdraws": told.withdraws,
+        "reason": told.reason,
+        "url": told.url,
+        "title": title,
+        "observation": told.observation_id,
+        "last_seen": None if told.last_at is None else iso(told.last_at),
+        "seen": iso(told.seen_at),
+        "status": told.status,
+        "resemblance": told.resemblance,
+        "resemblance_se": told.resemblance_se,
+        "blocks_added": told.blocks_added,
+        "blocks_removed": told.blocks_removed,
+        "summary": summary,
+        "importance": importance,
+    }
+
+
+def single(alert: Mapping[str, Any]) -> str:
+    """The message that tells of one alert."""
+    return _message(f"page.{alert['kind']}", alert["seen"], alert)
+
+
+def digest(rule: str, period: tuple[float, float], alerts: Sequence[Mapping[str, Any]]) -> str:
+    """The message that tells of all alerts of an hour or a day."""
+    begin, end = map(iso, period)
+    return _message("digest", end, {"rule": rule, "from": begin, "to": end, "changes": alerts})
+
+
+def trial(rule: str, now: float) -> str:
+    """A message that tells of nothing, to see whether it arrives."""
+    return _message("test", iso(now), {"rule": rule, "summary": "Freshet can reach you."})
+
+
+def _message(kind: str, timestamp: str, data: Mapping[str, Any]) -> str:
+    message = {"type": kind, "timestamp": timestamp, "data": data}
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+
+
+def iso(at: float) -> str:
+    """A time in ISO 8601, UTC, to the microsecond."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+# -- change summary ----------------------------------------------------------
+#
+# A change in one line, from the stored bytes; from the counts where these are not kept.
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The versions of the page at ``url`` after a change and before it, None: there is none."""
+
+    url: str
+    version_id: int | None
+    before_id: int | None
+    blocks_added: int | None
+    blocks_removed: int | None
+
+
+async def change_summary(
+    connection: aiosqlite.Connection, parser: Parser, change: Versions, width: int
+) -> str:
+    """What changed, at most about ``width`` characters."""
+    if change.version_id is None or change.before_id is None:
+        return in_counts(change)
+    found = await page.by_id(connection, change.before_id, change.version_id)
+    if len(found) != 2:
+        return in_counts(change)
+    try:
+        old, new = [await read_text(connection, parser, change.url, each) for each in found]
+    except NoText:
+        return in_counts(change)
+    return in_one_line(align(old.texts, new.texts), width)
+
+
+def in_counts(change: Versions) -> str:
+    """How many blocks came and went."""
+    return f"{change.blocks_added or 0} blocks added, {change.blocks_removed or 0} removed"
+
+
+log = logging.getLogger(__name__)
+
+#: What pages weigh, in the order of their alerts.
+Importances = Callable[[Sequence[Told]], Awaitable[Sequence[float]]]
+
+_SUMMARY_WIDTH: Final = 200
+_TITLE_WIDTH: Final = 300
+#: Alerts in one message; a kilobyte each at most. The others follow in another one.
+_AT_MOST: Final = 1_000
+
+
+def stored_importances(database: Database, settings: Settings) -> Importances:
+    """What pages weigh by the site list, links and rules; looked up once."""
+    known: list[Importances] = []
+
+    async def importances(told: Sequence[Told]) -> Sequence[float]:
+        if not known:
+            # What weighs takes half a second to import: a crawl without news need not spend it.
+
+            known.append(await importances_of(database, settings))
+        return await known[0](told)
+
+    return importances
+
+
+class Composing:
+    """Makes the messages of rules, each when it is about to be sent for the first time.
+
+    *Invariant.* A message is made of alerts that are in no other, in one transaction. What is
+    taken back before that is never told, what is taken back later follows.
+    """
+
+    def __init__(
+        self, database: Database, parser: Parser, importances: Importances, clock: Clock
+    ) -> None:
+        self._database = database
+        self._parser = parser
+        self._importances = importances
+        self._clock = clock
+
+    async def due_at(self, channel: Channel) -> float:
+        """When the next message of a rule is to be made, ``inf`` if there is nothing to tell."""
+        oldest = await alerts_tables.oldest_waiting(self._database.writer, channel.name)
+        return inf if oldest is None else channel.rhythm.period(oldest)[1]
+
+    async def compose(self, channel: Channel) -> None:
+        """Make the message that is due; it need not come about if alerts were taken back."""
+        current, now = self._database.writer, self._clock.now()
+        oldest = await alerts_tables.oldest_waiting(current, channel.name)
+        if oldest is None:
+            return
+        at_once = channel.rhythm.mode is Mode.IMMEDIATE
+        period = channel.rhythm.period(oldest)
+        before, limit = (inf, 1) if at_once else (period[1], _AT_MOST)
+        found = await alerts_tables.waiting(current, channel.name, before, limit)
+        if not found:
+            return
+        alerts = await self._alerts(channel.name, found)
+        keys = [each.key for each in found]
+        key = keys[0] if at_once else key_of("digest", channel.name, period[1], keys)
+        body = single(alerts[0]) if at_once else digest(channel.name, period, alerts)
+        since = min(each.at for each in found)
+        message = Message(0, key, channel.name, body, since, 0, now)
+        async with self._database.transaction() as connection:
+            await alerts_tables.compose(connection, message, found)
+
+    async def _alerts(self, rule: str, found: Sequence[Told]) -> list[dict[str, Any]]:
+        weights = await self._importances(found)
+        return [
+            of_alert(each, rule, plain((each.title or "")[:_TITLE_WIDTH]) or None,
+                     await self._summary(each), weight)
+            for each, weight in zip(found, weights, strict=True)
+        ]  # fmt: skip
+
+    async def _summary(self, told: Told) -> str:
+        """What happened, in a line."""
+        if told.kind == WITHDRAWN:
+            return f"told by mistake: {told.reason or 'no significant change after all'}"
+        if told.kind != Kind.CHANGED:
+            return "gone" if told.kind == Kind.GONE else "new"
+        both = Versions(
+            told.url, told.version_id, told.before_id, told.blocks_added, told.blocks_removed
+        )
+        try:
+            line = await change_summary(self._database.writer, self._parser, both, _SUMMARY_WIDTH)
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            # A body that is damaged is no reason to keep the news back.
+            log.warning("alerts: no summary of %s: %s", told.url, error)
+            line = in_counts(both)
+        return plain(line)
+
+
+# -- importances -------------------------------------------------------------
+#
+# What pages weigh of which there are alerts, as the store says where no daemon runs.
+
+
+async def importances_of(database: Database, settings: Settings) -> Importances:
+    """What pages weigh by all that the store knows now."""
+    weighing = await weigh(database.reader, settings.daemon.importance)
+
+    async def importances(told: Sequence[Told]) -> Sequence[float]:
+        urls, origins = [each.url for each in told], [each.origin for each in told]
+        rows = {origin: row for row, origin in enumerate(dict.fromkeys(origins))}
+        host = np.array([rows[origin] for origin in origins], np.intp)
+        ids = np.array([each.page_id for each in told], np.int64)
+        own = weighing.importances(ids, urls, host, list(rows))
+        found = terms(urls, np.zeros(len(urls), np.intp), own, settings.daemon.rules)
+        return [float(value) for value in found.importance]
+
+    return importances

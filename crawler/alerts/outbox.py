@@ -1,0 +1,273 @@
+"""The sender: takes messages from the store to their receivers, beside whatever is fetched.
+
+*Invariant.* Each receiver has a task, a connection and a pause of its own. Consequence: one that
+hangs or is down delays no other, and no fetching. To one receiver messages go one at a time, in
+the order in which they were made; the next goes out when the one before is settled.
+
+The outbox is read on the connection that writes it. While others go through a long answer on the
+reader, that shows the store as it was when they began, and what was sent would be sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+from typing import Any, Final
+
+from freshet.config.settings import Alerts
+from freshet.crawler.alerts.messages import Composing
+from freshet.crawler.alerts.receivers import Answer, Dispatch, Outcome, Receiver
+from freshet.crawler.alerts.rules import Channel
+from freshet.crawler.clock import Clock
+from freshet.crawler.politeness import back_off_s
+from freshet.storage.database import Database, StoreError, StoreUnavailable
+from freshet.storage.tables import alerts
+from freshet.storage.tables.alerts import Message
+
+log = logging.getLogger(__name__)
+
+#: Another process may have asked for another try (`freshet alerts --retry`).
+_LOOKS_EVERY_S: Final = 60.0
+#: A store that is away is tried again after so long.
+_STORE_WAIT_S: Final = 60.0
+#: What is due at the end of a crawl is sent within so long, or the next time.
+_FINISH_S: Final = 30.0
+#: However old a message is, it is tried so often before it is given up.
+_LEAST_TRIES: Final = 3
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A receiver and the rules that go to it."""
+
+    receiver: Receiver
+    channels: Sequence[Channel]
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    failing: bool = False
+    task: asyncio.Task[None] | None = None
+
+
+class Outbox:
+    """Sends what the rules want told.
+
+    Make it inside the running event loop. Errors of the store end the sending, which is logged,
+    and nothing else: what is unsent stays in the store.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        composing: Composing,
+        receiver_of: Callable[[Channel], Receiver],
+        limits: Alerts,
+        clock: Clock,
+        rng: Random,
+    ) -> None:
+        self._database = database
+        self._composing = composing
+        self._receiver_of = receiver_of
+        self._limits = limits
+        self._clock = clock
+        self._rng = rng
+        self._lanes: dict[tuple[str, bytes | None], _Lane] = {}
+        self._left: list[_Lane] = []
+        self._stop = asyncio.Event()
+        self._is_running = self._is_finishing = False
+
+    def obey(self, limits: Alerts, channels: Sequence[Channel]) -> None:
+        """Go by these rules from now on; receivers that are in none of them are let go.
+
+        Raises:
+            CrawlError: a receiver cannot be used; nothing has changed then.
+        """
+        by_target: defaultdict[tuple[str, bytes | None], list[Channel]] = defaultdict(list)
+        for channel in channels:
+            by_target[channel.url, channel.key].append(channel)
+        made = {
+            target: self._receiver_of(theirs[0])
+            for target, theirs in by_target.items()
+            if target not in self._lanes
+        }
+        self._limits = limits
+        self._left += [lane for target, lane in self._lanes.items() if target not in by_target]
+        self._lanes = {
+            target: self._lanes[target] if target in self._lanes else _Lane(made[target], [])
+            for target in by_target
+        }
+        for target, lane in self._lanes.items():
+            lane.channels = by_target[target]
+        for lane in self._left:
+            lane.channels = []
+        if self._is_running:
+            self.start()
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._is_running = True
+        for lane in self._lanes.values():
+            if lane.task is None:
+                name = f"alerts to {lane.channels[0].target}"
+                lane.task = asyncio.create_task(self._serve(lane), name=name)
+        self.committed()
+
+    def committed(self, _batch: object = None) -> None:
+        """Something was written that there may be alerts of."""
+        for lane in (*self._lanes.values(), *self._left):
+            lane.changed.set()
+
+    async def send_due(self) -> None:
+        """Send what is due now, to each receiver until it fails.
+
+        Raises:
+            StoreError: the store cannot be read or written.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            for lane in self._lanes.values():
+                tasks.create_task(self._send(lane))
+
+    async def finish(self, told_to_stop: asyncio.Event) -> None:
+        """Send what is due now, for half a minute or until told to stop, and no more."""
+        self._is_finishing = True
+        self.start()
+        tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
+        if tasks:
+            ended = asyncio.create_task(asyncio.wait(tasks))
+            stopped = asyncio.create_task(told_to_stop.wait())
+            first = asyncio.FIRST_COMPLETED
+            await asyncio.wait({ended, stopped}, timeout=_FINISH_S, return_when=first)
+            stopped.cancel()
+        await self.close()
+
+    async def close(self) -> None:
+        """Let deliveries under way end, within the time limit, and no other begin."""
+        self._stop.set()
+        self.committed()
+        lanes = [*self._lanes.values(), *self._left]
+        await asyncio.gather(*(lane.task for lane in lanes if lane.task is not None))
+        for lane in lanes:
+            await lane.receiver.close()
+
+    async def _serve(self, lane: _Lane) -> None:
+        while lane.channels and not self._stop.is_set():
+            lane.changed.clear()
+            try:
+                until = await self._send(lane)
+            except StoreUnavailable:
+                # Whoever writes the store tells of it, and waits; so do we.
+                await self._wait_for_store(lane)
+                continue
+            except StoreError as error:
+                _tell_of_the_end(error)
+                return
+            except Exception:
+                log.exception("alerts are sent no more, by a fault of Freshet's own")
+                raise
+            if self._is_finishing:
+                return
+            until = min(until, self._clock.now() + _LOOKS_EVERY_S)
+            await self._clock.wait(lane.changed, until, idle=False)
+
+    async def _send(self, lane: _Lane) -> float:
+        """Send all that is due to a receiver; when the next message is."""
+        while lane.channels and not self._stop.is_set():
+            names = [channel.name for channel in lane.channels]
+            message = await alerts.head(self._database.writer, names)
+            if message is None:
+                due = [(await self._composing.due_at(c), n) for n, c in enumerate(lane.channels)]
+                at, number = min(due)
+                if at > self._clock.now():
+                    return at
+                await self._composing.compose(lane.channels[number])
+            elif message.next_at > self._clock.now():
+                return message.next_at
+            else:
+                await self._try(lane, message)
+        return inf
+
+    async def _try(self, lane: _Lane, message: Message) -> None:
+        dispatch = Dispatch(message.key, message.body)
+        try:
+            answer = await lane.receiver.deliver(dispatch, self._clock.now())
+        except Exception as error:
+            log.exception("sending alert %s failed in an unforeseen way", message.key)
+            answer = Answer(Outcome.FAILED, repr(type(error)))
+        await self._settle(lane, message, answer)
+        self._tell(lane, message, answer)
+
+    async def _settle(self, lane: _Lane, message: Message, answer: Answer) -> None:
+        """Write down what became of a delivery, as soon as the store lets us."""
+        number, now = message.message_id, self._clock.now()
+        if answer.outcome is Outcome.TAKEN:
+            await self._written(lane, alerts.sent, number, now)
+        elif self._is_given_up(message, answer, now):
+            log.error(
+                "alerts: %s: a message is given up (%s); `freshet alerts --retry` sends it again",
+                message.rule, answer.said,
+            )  # fmt: skip
+            await self._written(lane, alerts.failed, number, now, answer.said)
+        else:
+            pause = back_off_s(self._limits, message.tries + 1, self._rng)
+            asked = min(answer.retry_after_s or 0.0, self._limits.back_off_max_s)
+            await self._written(lane, alerts.tried, number, now + max(pause, asked), answer.said)
+
+    def _is_given_up(self, message: Message, answer: Answer, now: float) -> bool:
+        is_old = now - message.since > self._limits.give_up_s
+        is_tried = message.tries + 1 >= _LEAST_TRIES
+        return answer.outcome is Outcome.REFUSED or (is_old and is_tried)
+
+    async def _written(
+        self, lane: _Lane, change: Callable[..., Awaitable[None]], *arguments: Any
+    ) -> None:
+        """Commit a change, next of all and however long the store is away.
+
+        What was taken goes twice to whoever does not look at names if this does not come about.
+
+        Raises:
+            StoreUnavailable: it is away, and the sender has been told to stop.
+        """
+        while True:
+            try:
+                async with self._database.at_once() as connection:
+                    await change(connection, *arguments)
+            except StoreUnavailable:
+                if self._stop.is_set():
+                    raise
+                await self._wait_for_store(lane)
+            else:
+                return
+
+    async def _wait_for_store(self, lane: _Lane) -> None:
+        """Wait until something was committed, which tells that it is back, or for a while."""
+        lane.changed.clear()
+        if not self._stop.is_set():
+            until = self._clock.now() + _STORE_WAIT_S
+            await self._clock.wait(lane.changed, until, idle=False)
+
+    def _tell(self, lane: _Lane, message: Message, answer: Answer) -> None:
+        """Log once when a receiver begins to fail, and once when it is back."""
+        is_failing = answer.outcome is Outcome.FAILED
+        if is_failing and not lane.failing:
+            log.warning(
+                "alerts: %s: %s does not take them (%s); they are kept, and tried ever more rarely",
+                message.rule, _target(lane, message.rule), answer.said,
+            )  # fmt: skip
+        elif lane.failing and answer.outcome is Outcome.TAKEN:
+            log.warning(
+                "alerts: %s: %s takes them again", message.rule, _target(lane, message.rule)
+            )
+        if answer.outcome is not Outcome.REFUSED:
+            lane.failing = is_failing
+
+
+def _tell_of_the_end(error: StoreError) -> None:
+    log.error("alerts are sent no more, and stay in the store: %s", error)
+
+
+def _target(lane: _Lane, rule: str) -> str:
+    by_name: Mapping[str, Channel] = {channel.name: channel for channel in lane.channels}
+    return by_name[rule].target if rule in by_name else "the receiver"

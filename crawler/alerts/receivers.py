@@ -1,0 +1,277 @@
+"""Delivering a message: the seam between the outbox and whoever takes messages."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import logging
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+
+from freshet.crawler.fetch.addresses import AddressGuard
+from freshet.crawler.fetch.responses import retry_after_s
+from freshet.crawler.fetch.transport import Unfetched, guarded_connector, own_failures
+
+
+class Outcome(StrEnum):
+    """What became of a delivery: ``REFUSED`` is about the message, ``FAILED`` may pass."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a delivery ended; ``retry_after_s`` is when the receiver wants to be asked again."""
+
+    outcome: Outcome
+    said: str = ""
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """A message on its way: ``key`` names it, however often it is sent; ``body`` is JSON."""
+
+    key: str
+    body: str
+
+
+class Receiver(Protocol):
+    """Takes messages, one at a time."""
+
+    async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
+        """Hand a message over within the time limit; whatever goes wrong is in the answer."""
+
+    async def close(self) -> None:
+        """Let go of what is open."""
+
+
+# -- signing -----------------------------------------------------------------
+#
+# Signatures of webhooks by the Standard Webhooks specification.
+#
+# What is signed is ``id.timestamp.body`` with HMAC-SHA256 (its scheme ``v1``).
+
+_PREFIX: Final = "whsec_"
+#: Of the specification: 192 to 512 bits.
+_LEAST, _MOST = 24, 64
+
+
+def key_of(secret: str) -> bytes:
+    """The key that a secret stands for: ``whsec_`` and base64, or 24 to 64 bytes of text.
+
+    Raises:
+        ValueError: it is no such secret; the message does not quote it.
+    """
+    key = secret.encode()
+    if secret.startswith(_PREFIX):
+        try:
+            key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"what follows {_PREFIX} is not base64") from error
+    if not _LEAST <= len(key) <= _MOST:
+        raise ValueError(f"it has {len(key)} bytes, and should have {_LEAST} to {_MOST}")
+    return key
+
+
+def signature(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
+    """The value of the header ``webhook-signature``; ``timestamp`` is in Unix seconds."""
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    digest = hmac.digest(key, signed, hashlib.sha256)
+    return f"v1,{base64.b64encode(digest).decode('ascii')}"
+
+
+# -- webhook -----------------------------------------------------------------
+#
+# Webhooks: JSON posted to a URL, named and signed by the Standard Webhooks specification.
+
+#: Answers that are about the message: sent again, it would be answered alike.
+_ABOUT_THE_MESSAGE: Final = frozenset({400, 410, 413, 415, 422})
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """Where to post, and with which key to sign (None: not at all)."""
+
+    url: str
+    key: bytes | None
+    timeout_s: float
+
+
+class Webhook:
+    """Posts to one URL, over connections of its own.
+
+    Redirects are not followed, and of an answer only status and headers are read. A new
+    connection is made for each message: what breaks on a stale one would have to be sent twice.
+    """
+
+    def __init__(
+        self, hook: Hook, guard: AddressGuard, resolver: AbstractResolver, user_agent: str
+    ) -> None:
+        self._hook = hook
+        self._session = aiohttp.ClientSession(
+            connector=guarded_connector(guard, resolver, None),
+            headers={"User-Agent": user_agent, "Connection": "close"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            timeout=aiohttp.ClientTimeout(total=None),
+        )
+
+    async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
+        """As :class:`~freshet.crawler.alerts.receivers.Receiver` says."""
+        try:
+            async with asyncio.timeout(self._hook.timeout_s):
+                with own_failures():
+                    return await self._post(dispatch, now)
+        except TimeoutError:
+            return Answer(Outcome.FAILED, f"no answer within {self._hook.timeout_s:g} s")
+        except (Unfetched, OSError) as error:
+            said = error.detail if isinstance(error, Unfetched) else str(error) or repr(error)
+            return Answer(Outcome.FAILED, said)
+
+    async def _post(self, dispatch: Dispatch, now: float) -> Answer:
+        body = dispatch.body.encode()
+        async with self._session.post(
+            self._hook.url, data=body, headers=self._headers(dispatch, body, now),
+            allow_redirects=False,
+        ) as response:  # fmt: skip
+            status, headers = response.status, response.raw_headers
+        if 200 <= status < 300:
+            return Answer(Outcome.TAKEN)
+        said = f"HTTP {status} {response.reason or ''}".rstrip()
+        if status in _ABOUT_THE_MESSAGE:
+            return Answer(Outcome.REFUSED, said)
+        return Answer(Outcome.FAILED, said, retry_after_s(headers, now))
+
+    def _headers(self, dispatch: Dispatch, body: bytes, now: float) -> dict[str, str]:
+        timestamp = int(now)
+        headers = {
+            "Content-Type": "application/json",
+            "webhook-id": dispatch.key,
+            "webhook-timestamp": str(timestamp),
+            "Idempotency-Key": dispatch.key,
+        }
+        if self._hook.key is not None:
+            signed = signature(self._hook.key, dispatch.key, timestamp, body)
+            headers["webhook-signature"] = signed
+        return headers
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._session.close()
+
+
+# -- apprised ----------------------------------------------------------------
+#
+# Messages for people through apprise (an extra): mail, chats, telephones, by its URLs.
+
+#: Items of a digest that a person is shown.
+_SHOWN: Final = 50
+_LONGEST: Final = 300
+
+
+class ApprisedError(Exception):
+    """A service cannot be used as asked; the message is one line without the URL."""
+
+
+class Apprised:
+    """One service, asked in a thread of its own, since apprise blocks.
+
+    A thread cannot be ended: one that has not come back in time is left alone, and until it has,
+    every delivery fails. It never holds up the end of the program.
+
+    Raises:
+        ApprisedError: the extra is not installed, or apprise does not know the URL.
+    """
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        # What it logs may quote the URL, and with it passwords.
+        logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
+        self._service = _service(url)
+        self._timeout_s = timeout_s
+        self._thread: threading.Thread | None = None
+
+    async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
+        """As :class:`~freshet.crawler.alerts.receivers.Receiver` says."""
+        if self._thread is not None and self._thread.is_alive():
+            return Answer(Outcome.FAILED, "the service has not come back from the last message")
+        title, body = in_words(json.loads(dispatch.body))
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[Answer] = loop.create_future()
+
+        def work() -> None:
+            try:
+                taken = self._service.notify(body=body, title=title, body_format="text")
+                answer = Answer(Outcome.TAKEN)
+                if not taken:
+                    answer = Answer(Outcome.FAILED, "the service did not take it")
+            except Exception as error:  # noqa: BLE001 - of some hundred services, told as it is
+                answer = Answer(Outcome.FAILED, f"the service failed: {type(error).__name__}")
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_settle, answered, answer)
+
+        self._thread = threading.Thread(target=work, name="apprise", daemon=True)
+        self._thread.start()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await answered
+        except TimeoutError:
+            return Answer(Outcome.FAILED, f"no answer within {self._timeout_s:g} s")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _service(url: str) -> Any:
+    with warnings.catch_warnings():
+        # What its plug-ins import may be on its way out of Python; that is not for our user.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            service = import_module("apprise").Apprise()
+        except ModuleNotFoundError as error:
+            raise ApprisedError(
+                "only http and https URLs without the extra: pipx install 'freshet[apprise]'"
+            ) from error
+        if not service.add(url):
+            raise ApprisedError("apprise does not know this kind of URL, or something is missing")
+        return service
+
+
+def _settle(answered: asyncio.Future[Answer], answer: Answer) -> None:
+    if not answered.done():
+        answered.set_result(answer)
+
+
+def in_words(message: Mapping[str, Any]) -> tuple[str, str]:
+    """The title and the text of a message for people."""
+    data = message["data"]
+    if message["type"] == "digest":
+        changes: Sequence[Mapping[str, Any]] = data["changes"]
+        lines = [_line(change) for change in changes[:_SHOWN]]
+        if len(changes) > _SHOWN:
+            lines.append(f"… and {len(changes) - _SHOWN:,} more")
+        return f"{data['rule']}: {len(changes):,} pages, {data['from']} to {data['to']}", "\n".join(
+            lines
+        )
+    if message["type"] == "test":
+        return f"{data['rule']}: a test", data["summary"]
+    return f"{data['rule']}: {data['kind']} {data['title'] or data['url']}", _line(data)
+
+
+def _line(data: Mapping[str, Any]) -> str:
+    words = f"{data['kind']}: {data['url']}"
+    return f"{words}\n  {data['summary'][:_LONGEST]}" if data["summary"] else words

@@ -1,0 +1,198 @@
+"""From the settings to who is told of what, and how: names and secrets are looked up here."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+from enum import StrEnum
+from ipaddress import ip_address, ip_network
+from math import inf
+from pathlib import Path
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from pydantic import SecretStr
+from yarl import URL
+
+from freshet.config.settings import AlertRule as RuleSettings
+from freshet.config.settings import Alerts, Settings, masked
+from freshet.crawler.alerts.receivers import (
+    Apprised,
+    ApprisedError,
+    Hook,
+    Receiver,
+    Webhook,
+    key_of,
+)
+from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
+from freshet.crawler.importance import pattern
+from freshet.crawler.network import user_agent
+from freshet.crawler.service.logs import hide, hide_url
+from freshet.crawler.tally import CrawlError
+from freshet.storage.tables.alerts import AlertRule
+from freshet.storage.words import Kind
+
+# -- periods -----------------------------------------------------------------
+#
+# When digests are due: the hours and days that they cover.
+
+_HOUR_S = 3_600.0
+
+
+class Mode(StrEnum):
+    """When what happened is told."""
+
+    IMMEDIATE = "immediate"
+    HOURLY = "hourly"
+    DAILY = "daily"
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """When a rule tells; a day ends at ``hour`` in ``zone``, whatever its clocks do that day."""
+
+    mode: Mode
+    hour: int = 0
+    zone: str = "UTC"
+
+    def period(self, at: float) -> tuple[float, float]:
+        """The period (Unix seconds, the end not in it) that a moment belongs to.
+
+        Each ends where the next begins. What is told at once belongs to one that is over.
+        """
+        if self.mode is Mode.IMMEDIATE:
+            return -inf, -inf
+        if self.mode is Mode.HOURLY:
+            begin = at // _HOUR_S * _HOUR_S
+            return begin, begin + _HOUR_S
+        zone = UTC if self.zone == "UTC" else ZoneInfo(self.zone)
+        day = datetime.fromtimestamp(at, zone).date()
+        # The clocks may go back over midnight, so that a day may lie ahead of its date.
+        ends = [
+            datetime.combine(day + timedelta(days=n), time(self.hour), zone).timestamp()
+            for n in range(-2, 3)
+        ]
+        return max(end for end in ends if end <= at), min(end for end in ends if end > at)
+
+
+_WEB: Final = frozenset({"http", "https"})
+_LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A rule with its secrets: where its messages go, when, and the key that signs them."""
+
+    name: str
+    rhythm: Rhythm
+    url: str = field(repr=False)
+    key: bytes | None = field(repr=False)
+
+    @property
+    def target(self) -> str:
+        """Where its messages go, as it may be shown."""
+        return masked(self.url)
+
+
+def matching(alerts: Alerts) -> list[AlertRule]:
+    """The rules as the store applies them."""
+    return [
+        AlertRule(
+            rule.name,
+            frozenset(map(Kind, rule.kinds or alerts.kinds)),
+            re.compile("|".join(f"(?:{pattern(each).pattern})" for each in rule.match)),
+        )
+        for rule in alerts.rules
+    ]
+
+
+def channels(alerts: Alerts) -> list[Channel]:
+    """The rules as messages are sent by them; no log line holds their secrets from now on.
+
+    Raises:
+        CrawlError: a secret or a URL is not where it should be, or is none.
+    """
+    return [_channel(alerts, rule) for rule in alerts.rules]
+
+
+def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) -> Receiver:
+    """Whoever takes the messages of a channel.
+
+    Raises:
+        CrawlError: apprise is not installed, or does not know the URL.
+    """
+    timeout_s = settings.alerts.timeout_s
+    url = URL(channel.url)
+    if url.scheme in _WEB:
+        network, crawl = settings.network, settings.crawl
+        guard = AddressGuard(
+            allow_private=network.allow_private_addresses,
+            allow_networks=(*network.allow_networks, *_named(url.host or "", network.resolve)),
+        )
+        hook = Hook(channel.url, channel.key, timeout_s)
+        return Webhook(hook, guard, resolver, user_agent(crawl.product, crawl.contact))
+    try:
+        return Apprised(channel.url, timeout_s)
+    except ApprisedError as error:
+        raise CrawlError(f"alerts.rules: {channel.name}: {channel.target}: {error}") from error
+
+
+def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
+    hour = alerts.hour if rule.hour is None else rule.hour
+    rhythm = Rhythm(Mode(rule.mode or alerts.mode), hour, rule.zone or alerts.zone)
+    url = _looked_up(rule.name, "url", rule.url)
+    hide_url(url)
+    scheme, mark, rest = url.partition("://")
+    url = f"{scheme.lower()}://{rest}"
+    if not mark or not scheme or (scheme.lower() in _WEB and not _is_web(url)):
+        raise CrawlError(f"alerts.rules: {rule.name}: url is no URL, such as https://…")
+    if rule.secret is None:
+        return Channel(rule.name, rhythm, url, None)
+    secret = _looked_up(rule.name, "secret", rule.secret)
+    hide(secret)
+    hide(secret.removeprefix("whsec_"))
+    try:
+        return Channel(rule.name, rhythm, url, key_of(secret))
+    except ValueError as error:
+        raise CrawlError(f"alerts.rules: {rule.name}: secret: {error}") from error
+
+
+def _is_web(url: str) -> bool:
+    try:
+        return bool(URL(url).host)
+    except ValueError:
+        return False
+
+
+def _looked_up(rule: str, key: str, secret: SecretStr) -> str:
+    """The text itself, or what an environment variable or a file holds."""
+    text = secret.get_secret_value()
+    where, _, name = text.partition(":")
+    if where == "env":
+        if not (value := os.environ.get(name, "").strip()):
+            raise CrawlError(f"alerts.rules: {rule}: {key}: the environment has no {name}")
+        return value
+    if where != "file":
+        return text
+    try:
+        return Path(name).expanduser().read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise CrawlError(f"alerts.rules: {rule}: {key}: {name} cannot be read: {why}") from error
+
+
+def _named(host: str, resolve: Mapping[str, str]) -> Sequence[Network]:
+    """The networks that somebody asked for who wrote this host into the settings.
+
+    An address and localhost are meant as they stand there; what a name leads to, DNS says, and
+    that goes by the rules for fetching unless the settings give the name an address.
+    """
+    if host == "localhost" or host.endswith(".localhost"):
+        return _LOOPBACK
+    try:
+        return (ip_network(ip_address(resolve.get(host, host))),)
+    except ValueError:
+        return ()

@@ -1,0 +1,1 @@
+"""Archives of responses, written and read: WARC, CDXJ, WACZ."""

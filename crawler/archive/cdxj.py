@@ -1,0 +1,314 @@
+"""The CDXJ index of an archive: where each record stands, sorted by its key and time.
+
+A line is ``KEY TIMESTAMP {JSON}`` with the fields that pywb and ReplayWeb.page look for. Indexed
+is what can be shown: responses and revisits, but no 304. Programs that look a page up take the
+nearest line, and would show its empty answer instead of the page that it confirms.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from heapq import merge
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Final, NamedTuple
+from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
+from uuid import uuid4
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
+
+from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
+
+from freshet.crawler.fetch.responses import media_type
+
+# -- surt --------------------------------------------------------------------
+#
+# Sort-friendly URLs (SURT): the keys of a CDX index.
+#
+# Programs that look pages up make the key of what they are asked for, and find what was filed
+# under the same. So these are the rules of the Internet Archive's canonicaliser, which they all
+# follow; the crawl's own canonical URLs differ.
+#
+# >>> surt("https://www.Example.org:443/News/?b=2&a=1#top")
+# 'org,example)/news?a=1&b=2'
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_WWW: Final = re.compile(r"^www\d*\.")
+#: Everything printable but blanks, # and %.
+_SAFE: Final = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
+#: Sessions in a path, as ASP.NET puts them, and in a query.
+_PATH_SESSIONS: Final = (
+    re.compile(r"(.*/)\((?:[a-z]\([0-9a-z]{24}\))+\)/([^?]+\.aspx.*)", re.I),
+    re.compile(r"(.*/)\([0-9a-z]{24}\)/([^?]+\.aspx.*)", re.I),
+)
+_QUERY_SESSIONS: Final = tuple(
+    re.compile(rf"(.*){session}(?:&(.*))?", re.I)
+    for session in (
+        "jsessionid=[0-9a-z]{32}", "phpsessid=[0-9a-z]{32}", "sid=[0-9a-z]{32}",
+        "aspsessionid[a-z]{8}=[a-z]{24}", "cfid=[^&]+&cftoken=[^&]+",
+    )
+)  # fmt: skip
+
+
+def surt(url: str) -> str:
+    """The key of an http or https URL; of one that cannot be read, the URL itself."""
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").strip("."), parts.port
+    except ValueError:
+        return url
+    if not host:
+        return url
+    host = ",".join(reversed(_WWW.sub("", host).split(".")))
+    place = host if port in (None, _DEFAULT_PORTS.get(parts.scheme)) else f"{host}:{port}"
+    query = _query(parts.query)
+    return f"{place}){_path(parts.path)}{'?' if query else ''}{query}"
+
+
+def _path(path: str) -> str:
+    kept: list[bytes] = []
+    for each in _unescaped(path).split(b"/")[1:]:
+        if each == b".." and kept:
+            kept.pop()
+        elif each != b".":
+            kept.append(each)
+    folders = b"".join(b"/" + each for each in kept[:-1] if each)
+    path = _escaped(folders + b"/" + b"".join(kept[-1:])).lower()
+    for session in _PATH_SESSIONS:
+        if found := session.fullmatch(path):
+            path = found[1] + found[2]
+    return path.removesuffix("/") or "/"
+
+
+def _query(query: str) -> str:
+    query = _escaped(_unescaped(query))
+    for session in _QUERY_SESSIONS:
+        if found := session.fullmatch(query):
+            query = found[1] + (found[2] or "")
+    if len(query) <= 1:
+        return query.lower()
+    pairs = sorted(each.split("=", 1) for each in query.lower().split("&"))
+    return "&".join(map("=".join, pairs))
+
+
+def _unescaped(text: str) -> bytes:
+    """Without percent-encoding, however often it was applied."""
+    before, after = text.encode("utf-8", "surrogatepass"), unquote_to_bytes(text)
+    while after != before:
+        before, after = after, unquote_to_bytes(after)
+    return after
+
+
+def _escaped(data: bytes) -> str:
+    return quote_from_bytes(data, safe=_SAFE)
+
+
+_REVISIT: Final = "warc/revisit"
+_NOT_MODIFIED: Final = "304"
+_SHOWN: Final = WarcRecordType.response | WarcRecordType.revisit
+
+
+@dataclass(frozen=True, slots=True)
+class CdxEntry:
+    """A response or revisit, and where it stands.
+
+    ``timestamp`` has 14 digits; ``mime`` is the media type that the server named, ``status`` its
+    status code as text.
+    """
+
+    url: str
+    timestamp: str
+    mime: str
+    status: str
+    digest: str
+    offset: int
+    length: int
+    file: str
+
+    @property
+    def is_revisit(self) -> bool:
+        """Whether the payload stands in another record."""
+        return self.mime == _REVISIT
+
+    def line(self) -> str:
+        """The line of the index, with its end."""
+        fields = {
+            "url": self.url, "mime": self.mime, "status": self.status, "digest": self.digest,
+            "length": str(self.length), "offset": str(self.offset), "filename": self.file,
+        }  # fmt: skip
+        return f"{surt(self.url)} {self.timestamp} {json.dumps(fields)}\n"
+
+
+class UnreadableArchive(Exception):
+    """A file cannot be read on; the message says which, where and why."""
+
+
+def entries(path: Path) -> Iterator[CdxEntry]:
+    """The entries of a WARC file, in its order.
+
+    Raises:
+        UnreadableArchive: the file is damaged, or none of WARC.
+    """
+    awaited: CdxEntry | None = None
+    count = 0
+    try:
+        for record in ArchiveIterator(path, parse_http=True):
+            count += 1
+            if awaited is not None:
+                yield _ended(awaited, record.stream_pos)
+            awaited = _entry(record, path.name) if record.record_type & _SHOWN else None
+    except (OSError, EOFError, RuntimeError, ValueError) as error:
+        raise UnreadableArchive(f"{path}: {error}") from error
+    if not count:
+        raise UnreadableArchive(f"{path}: there is no WARC record in it")
+    if awaited is not None:
+        yield _ended(awaited, path.stat().st_size)
+
+
+def write_cdxj(
+    paths: Iterable[Path], out: IO[str], *, heard: Callable[[CdxEntry], None] | None = None
+) -> int:
+    """Write the index of some WARC files; how many lines it has.
+
+    Sorted is a file at a time, what is sorted waits on the disk. ``heard`` is told of each.
+
+    Raises:
+        UnreadableArchive: one of the files is damaged.
+    """
+    count = 0
+    with ExitStack() as stack:
+        parts: list[IO[str]] = []
+        for path in paths:
+            lines = []
+            for each in entries(path):
+                if each.status == _NOT_MODIFIED:
+                    continue
+                lines.append(each.line())
+                if heard is not None:
+                    heard(each)
+            lines.sort()
+            count += len(lines)
+            part = stack.enter_context(TemporaryFile("w+", encoding="ascii"))
+            part.writelines(lines)
+            part.seek(0)
+            parts.append(part)
+        out.writelines(merge(*parts))
+    return count
+
+
+def _entry(record: WarcRecord, file: str) -> CdxEntry:
+    """The entry, without its length, which the next record shows."""
+    headers = record.headers
+    is_revisit = record.record_type is WarcRecordType.revisit
+    label = record.http_headers.get("Content-Type") or "" if record.is_http_parsed else ""
+    status = record.http_headers.status_code if record.is_http_parsed else None
+    return CdxEntry(
+        url=headers.get("WARC-Target-URI") or "",
+        timestamp="".join(c for c in headers.get("WARC-Date") or "" if c.isdigit())[:14],
+        mime=_REVISIT if is_revisit else media_type(label) or "unk",
+        status=str(status or ""),
+        digest=headers.get("WARC-Payload-Digest") or "",
+        offset=record.stream_pos,
+        length=0,
+        file=file,
+    )
+
+
+def _ended(entry: CdxEntry, at: int) -> CdxEntry:
+    return replace(entry, length=at - entry.offset)
+
+
+# -- wacz --------------------------------------------------------------------
+#
+# A WACZ package (version 1.1.1): an archive with its index and its pages in one ZIP file.
+#
+# ReplayWeb.page and its kin open it, also over the network: WARC files and index stand in it
+# uncompressed, so that any part can be read by its position.
+
+_CHUNK_BYTES: Final = 1 << 20
+_VERSION: Final = "1.1.1"
+_PAGE_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
+_PAGES: Final = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}
+
+
+class _Resource(NamedTuple):
+    """A file of the package, as its manifest lists it."""
+
+    name: str
+    path: str
+    hash: str
+    bytes: int
+
+
+def write_wacz(paths: Sequence[Path], target: Path, *, software: str, now: float) -> int:
+    """Package some WARC files; how many lines their index has.
+
+    Raises:
+        OSError: the target cannot be written.
+        UnreadableArchive: one of the files is damaged.
+    """
+    created = datetime.fromtimestamp(now, UTC)
+    with (
+        TemporaryFile("w+", encoding="utf-8") as index,
+        TemporaryFile("w+", encoding="utf-8") as pages,
+    ):
+        pages.write(json.dumps(_PAGES) + "\n")
+        count = write_cdxj(paths, index, heard=partial(_note_page, pages))
+        with target.open("wb") as file, ZipFile(file, "w") as package:
+            add = partial(_added, package, created)
+            resources = [add(f"archive/{path.name}", _chunks(path)) for path in paths]
+            resources.append(add("indexes/index.cdx", _encoded(index)))
+            resources.append(add("pages/pages.jsonl", _encoded(pages)))
+            manifest = _json(
+                {
+                    "profile": "data-package", "wacz_version": _VERSION, "software": software,
+                    "created": f"{created:%Y-%m-%dT%H:%M:%SZ}",
+                    "resources": [each._asdict() for each in resources],
+                }
+            )  # fmt: skip
+            told = add("datapackage.json", [manifest])
+            add("datapackage-digest.json", [_json({"path": told.path, "hash": told.hash})])
+    return count
+
+
+def _note_page(pages: IO[str], entry: CdxEntry) -> None:
+    if entry.status != "200" or entry.mime not in _PAGE_TYPES:
+        return
+    stamp = datetime.strptime(entry.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    line = {"id": uuid4().hex, "url": entry.url, "ts": f"{stamp:%Y-%m-%dT%H:%M:%SZ}"}
+    pages.write(json.dumps(line) + "\n")
+
+
+def _added(package: ZipFile, at: datetime, path: str, chunks: Iterable[bytes]) -> _Resource:
+    """Add a file, as it is."""
+    info = ZipInfo(path, (at.year, at.month, at.day, at.hour, at.minute, at.second))
+    info.compress_type = ZIP_STORED
+    info.external_attr = 0o644 << 16
+    digest, size = sha256(), 0
+    with package.open(info, "w", force_zip64=True) as out:
+        for chunk in chunks:
+            out.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+    return _Resource(path.rpartition("/")[2], path, f"sha256:{digest.hexdigest()}", size)
+
+
+def _chunks(path: Path) -> Iterable[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            yield chunk
+
+
+def _encoded(text: IO[str]) -> Iterable[bytes]:
+    text.seek(0)
+    return (line.encode() for line in text)
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, indent=2).encode()

@@ -1,0 +1,293 @@
+"""What a path given as an archive is: a WARC, a WACZ, a list of them, a folder, an index.
+
+Decided by what a file begins with, not by its name. Nothing is unpacked: the archives in a WACZ
+are stored as they are and read where they lie.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from freshet.crawler.archive.scan import Slice, codec_of
+from freshet.crawler.reduce.sitemaps import BrokenGzip, gunzipped
+from freshet.crawler.tally import CrawlError
+
+_ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".wacz")
+#: Some crawlers give a file its name only when it is complete.
+_UNFINISHED = ".open"
+_ZIP = b"PK\x03\x04"
+_CDX_LINE = re.compile(rb"\S+ \d{4,14} \{|!meta |\{\"")
+#: So much of a file decides what it is.
+_HEAD_BYTES = 4096
+#: What a local file header of a ZIP has before its name.
+_LOCAL_HEADER_BYTES = 30
+_MAX_LISTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFile:
+    """A WARC on the disk: a file, or ``size`` bytes from ``start`` of a WACZ."""
+
+    path: Path
+    member: str | None = None
+    start: int = 0
+    size: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return str(self.path) if self.member is None else f"{self.path}!{self.member}"
+
+    def open(self) -> Slice:
+        """Its bytes.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        return Slice(self.path, self.start, self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureList:
+    """A CDXJ: captures to be read by offset, and only those. It may be gzipped."""
+
+    path: Path
+
+
+Input = ArchiveFile | CaptureList
+
+
+def inputs_of(paths: Iterable[Path]) -> list[Input]:
+    """The archives at these paths, in the order given; those of a folder by name.
+
+    A file that is reached twice counts once.
+
+    Raises:
+        CrawlError: a path is no archive, or leads to one that is missing.
+    """
+    found: dict[Input, None] = {}
+    for path in paths:
+        found.update(dict.fromkeys(_expanded(path.resolve(), 0)))
+    return list(found)
+
+
+def _expanded(path: Path, depth: int) -> Iterator[Input]:
+    try:
+        if path.is_dir():
+            yield from _in_folder(path, depth)
+        else:
+            yield from _in_file(path, depth)
+    except OSError as error:
+        raise CrawlError(f"{path}: {error.strerror or error}") from error
+
+
+def _in_folder(path: Path, depth: int) -> Iterator[Input]:
+    archives = [
+        each
+        for each in sorted(path.rglob("*"))
+        if each.name.removesuffix(_UNFINISHED).endswith(_ENDINGS) and each.is_file()
+    ]
+    if not archives:
+        endings = ", ".join(f"*{ending}" for ending in _ENDINGS)
+        raise CrawlError(f"{path}: the folder holds no archive ({endings})")
+    for each in archives:
+        yield from _in_file(each, depth)
+
+
+def _in_file(path: Path, depth: int) -> Iterator[Input]:
+    with Slice(path) as source:
+        head = source.read_at(0, _HEAD_BYTES)
+        codec = codec_of(source)
+    if head.startswith(_ZIP):
+        yield from _in_wacz(path)
+    elif _is_capture_list(head):
+        yield CaptureList(path)
+    elif codec is not None or not head or _looks_like_warc(path, head):
+        yield ArchiveFile(path)
+    else:
+        yield from _in_list(path, head, depth)
+
+
+def _is_capture_list(head: bytes) -> bool:
+    text = head
+    if head.startswith(b"\x1f\x8b"):
+        try:
+            text = zlib.decompressobj(31).decompress(head, 256)
+        except zlib.error:
+            return False
+    return _CDX_LINE.match(text) is not None
+
+
+def _looks_like_warc(path: Path, head: bytes) -> bool:
+    """A damaged archive: it is called one, and what it holds is not just text."""
+    return path.name.endswith(_ENDINGS) and not _is_text(head)
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        return b"\0" not in head and bool(head.decode("utf-8", "strict").strip())
+    except UnicodeDecodeError as error:
+        # The end of the head may cut a character.
+        return error.start > len(head) - 4 and b"\0" not in head
+
+
+def _in_wacz(path: Path) -> Iterator[ArchiveFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [each for each in archive.infolist() if _is_warc_member(each)]
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
+        raise CrawlError(f"{path}: not a WACZ that can be read: {error}") from error
+    if not members:
+        raise CrawlError(f"{path}: the ZIP holds no WARC")
+    with Slice(path) as source:
+        for each in members:
+            yield ArchiveFile(path, each.filename, _data_start(source, path, each), each.file_size)
+
+
+def _is_warc_member(member: zipfile.ZipInfo) -> bool:
+    return member.filename.endswith(_ENDINGS[:3]) and not member.is_dir()
+
+
+def _data_start(source: Slice, path: Path, member: zipfile.ZipInfo) -> int:
+    if member.compress_type != zipfile.ZIP_STORED:
+        raise CrawlError(
+            f"{path}: {member.filename} is compressed a second time in the ZIP; unpack it"
+            " (unzip) and give the folder"
+        )
+    header = source.read_at(member.header_offset, _LOCAL_HEADER_BYTES)
+    if not header.startswith(_ZIP) or len(header) < _LOCAL_HEADER_BYTES:
+        raise CrawlError(f"{path}: at byte {member.header_offset}: the ZIP is damaged")
+    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    return member.header_offset + _LOCAL_HEADER_BYTES + lengths
+
+
+def _in_list(path: Path, head: bytes, depth: int) -> Iterator[Input]:
+    """The files that a text names, a line each, from its folder."""
+    if depth >= _MAX_LISTS:
+        raise CrawlError(f"{path}: the list is named by a list {depth} deep")
+    if not _is_text(head) or not _first_is_file(path, head):
+        raise CrawlError(f"{path}: neither an archive nor a list of archives{_beginning(head)}")
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            text = line.decode("utf-8", "replace").strip()
+            if not text or text.startswith("#"):
+                continue
+            target = _named(path, text)
+            if target is None:
+                raise CrawlError(f"{path}: line {number}: no file {text[:200]!r}{_hint(text)}")
+            yield from _expanded(target, depth + 1)
+
+
+def _first_is_file(path: Path, head: bytes) -> bool:
+    lines = (line.strip() for line in head.decode("utf-8", "replace").splitlines())
+    first = next((line for line in lines if line and not line.startswith("#")), "")
+    return first.endswith((*_ENDINGS, ".cdxj", _UNFINISHED)) or _named(path, first) is not None
+
+
+def _named(path: Path, text: str) -> Path | None:
+    """The file that a line means: from the list's folder, or beside it."""
+    try:
+        candidates = [path.parent / text, path.parent / Path(text).name]
+        return next((each.resolve() for each in candidates if each.exists() and each != path), None)
+    except (OSError, ValueError):
+        return None
+
+
+def _hint(text: str) -> str:
+    return "; fetch it first" if text.startswith(("http://", "https://", "s3://")) else ""
+
+
+def _beginning(head: bytes) -> str:
+    line = head[:60].splitlines()[:1]
+    return f"; it begins with {line[0].decode('utf-8', 'replace')!r}" if line else ""
+
+
+# -- capture lists -----------------------------------------------------------
+#
+# CDXJ: lines that say in which file, and where in it, each capture stands.
+#
+# A line is a key, a time and an object of JSON with ``filename``, ``offset`` and ``length``, as
+# pywb and Common Crawl write it. Of an archive that comes with one, only what it lists is read.
+
+_SLICE_BYTES = 64 * 1024
+_MAX_LINE_BYTES = 1024 * 1024
+#: Members of gzip that follow one another make one text; this is more than any disk has.
+_NO_LIMIT = 2**62
+
+
+class ListedCapture(NamedTuple):
+    """A line: the file as it is named there, and the place; a length of 0 is not known."""
+
+    line: int
+    filename: str
+    offset: int
+    length: int
+
+
+def listed_captures(path: Path) -> Iterator[ListedCapture]:
+    """The captures that a list names, in its order.
+
+    Raises:
+        CrawlError: a line cannot be read.
+    """
+    for number, line in enumerate(_lines(path), 1):
+        start = line.find(b"{")
+        if start < 0 or line.startswith(b"!"):
+            if line.strip() and not line.startswith(b"!"):
+                raise CrawlError(f"{path}: line {number}: no object of JSON")
+            continue
+        yield _capture(path, number, line[start:])
+
+
+def _capture(path: Path, number: int, text: bytes) -> ListedCapture:
+    try:
+        fields = json.loads(text)
+        filename, offset = str(fields["filename"]), int(fields["offset"])
+        length = int(fields.get("length") or 0)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        wanted = "filename, offset and length"
+        raise CrawlError(f"{path}: line {number}: no capture with {wanted}") from error
+    if not (0 <= offset < 2**62 and 0 <= length < 2**62):
+        raise CrawlError(f"{path}: line {number}: an impossible offset or length")
+    return ListedCapture(number, filename, offset, length)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    rest = b""
+    try:
+        with path.open("rb") as file:
+            slices = iter(lambda: file.read(_SLICE_BYTES), b"")
+            for piece in gunzipped(slices, _NO_LIMIT):
+                *lines, rest = (rest + piece).split(b"\n")
+                if len(rest) > _MAX_LINE_BYTES:
+                    raise CrawlError(f"{path}: a line is longer than {_MAX_LINE_BYTES} bytes")
+                yield from lines
+    except BrokenGzip as error:
+        raise CrawlError(f"{path}: {error}") from error
+    except OSError as error:
+        raise CrawlError(f"{path}: {error.strerror or error}") from error
+    if rest:
+        yield rest
+
+
+def located(path: Path, capture: ListedCapture) -> Path:
+    """The file that a line means: from the list's folder, beside it, or in its ``archive``.
+
+    Raises:
+        CrawlError: there is none.
+    """
+    name = Path(capture.filename)
+    folder = path.parent
+    places = (folder / name, folder / name.name, folder.parent / "archive" / name.name)
+    for place in chain(places, (folder / "archive" / name.name,)):
+        if place.is_file():
+            return place.resolve()
+    raise CrawlError(f"{path}: line {capture.line}: no file {capture.filename[:200]!r}")

@@ -1,0 +1,456 @@
+"""Exchanges read back from their places, in the order of an index.
+
+A record is fetched by its offset, without looking at others: archives are nearly in the order of
+time, so the system's read-ahead has it by then. Only where one stream holds several records are
+they read one after the other. Memory holds one exchange, its body cut at the limit.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from fastwarc.warc import WarcRecord
+
+from freshet.crawler.archive.index import START, Entry, Order
+from freshet.crawler.archive.inputs import ArchiveFile
+from freshet.crawler.archive.records import (
+    MAX_HEAD_BYTES,
+    ArchivedExchange,
+    ArchiveInfo,
+    CaptureKind,
+    Damage,
+    Facts,
+    Flaw,
+    Place,
+    Position,
+    facts_of,
+    head_end,
+    header_lines,
+    http_headers,
+    http_status,
+    is_chunked,
+    named,
+    target_url,
+    unchunked,
+)
+from freshet.crawler.archive.scan import (
+    BrokenMember,
+    Codec,
+    Coding,
+    Member,
+    Slice,
+    codec_of,
+    declared_length,
+    guessed_codec,
+    warc_records,
+)
+from freshet.crawler.fetch.client import Accept, Body, Request, intake_of
+from freshet.crawler.fetch.responses import RawHeaders, Verdict, first_header, judge, retry_after_s
+from freshet.crawler.fetch.transport import Unfetched, own_failures
+from freshet.storage.records import FetchResult
+from freshet.storage.words import Outcome
+
+#: The limit of a sitemap, which is the largest unless a page's is set higher.
+MAX_BODY_BYTES = 50 * 1024 * 1024
+
+_OPEN_FILES = 64
+_OK, _NOT_MODIFIED = 200, 304
+#: Room for the heads of the record and of the message in it, and for chunked framing.
+_ROOM_BYTES = 2 * MAX_HEAD_BYTES
+_CHANGED = "the record is not the one that was indexed: the file has changed since"
+
+
+class Unreadable(ValueError):
+    """A record that was indexed cannot be read now."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record read back; ``is_cut`` says that its block goes on."""
+
+    fields: Mapping[str, str]
+    block: bytes
+    is_cut: bool
+
+
+class Reading:
+    """Reads the exchanges of an index; keep it open while its exchanges are wanted.
+
+    ``max_body_bytes`` bounds a body as it is stored; more of it is not read. Give the largest
+    limit that any of them may have. Without ``requests`` those are read only where an answer
+    cannot be told without them: to a 304 that others wrote.
+    """
+
+    def __init__(
+        self, order: Order, max_body_bytes: int = MAX_BODY_BYTES, *, requests: bool = True
+    ) -> None:
+        self._order = order
+        self._requests = requests
+        self._max_bytes = max_body_bytes + _ROOM_BYTES
+        self._max_body_bytes = max_body_bytes
+        self._files = order.sources
+        self._open: OrderedDict[int, _OpenFile] = OrderedDict()
+
+    def close(self) -> None:
+        """Close the files."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def exchanges(self, after: Position = START) -> Iterator[ArchivedExchange | Damage]:
+        """All exchanges behind a position in order; a damage in the place of one that is lost.
+
+        Raises:
+            CrawlError: the index cannot be read.
+        """
+        for entry in self._order.entries(after):
+            try:
+                yield self.exchange(entry)
+            except (Unreadable, BrokenMember, OSError) as error:
+                yield self._lost(entry.position, error)
+
+    def infos(self) -> Iterator[ArchiveInfo | Damage]:
+        """What the files say of themselves, in the order of time, or that it is lost."""
+        for position, place in self._order.infos():
+            try:
+                record = self._file(position.source).record(place, self._max_bytes)
+            except (Unreadable, BrokenMember, OSError) as error:
+                yield self._lost(position, error)
+            else:
+                file = self._files[position.source].name
+                yield ArchiveInfo(position, file, header_lines(record.block))
+
+    def exchange(self, entry: Entry) -> ArchivedExchange:
+        """One exchange.
+
+        Raises:
+            Unreadable: its file has changed.
+            BrokenMember, OSError: it cannot be read.
+        """
+        source = entry.position.source
+        # In the order in which crawlers write them, for the files that are streams.
+        is_plain = not self._requests and (entry.status != _NOT_MODIFIED or entry.outcome)
+        request = None if is_plain else self._record(source, entry.request)
+        answer = self._record(source, entry.answer)
+        facts = self._record(source, entry.facts)
+        witness = answer or facts
+        if witness is None or target_url(witness.fields.get("warc-target-uri")) != entry.url:
+            raise Unreadable(_CHANGED)
+        headers: RawHeaders = ()
+        body, is_cut = b"", False
+        if answer is not None:
+            headers, body = _answered(answer)
+            is_cut = answer.is_cut
+        status = entry.status
+        truncated = None if answer is None else answer.fields.get("warc-truncated")
+        if entry.kind is CaptureKind.SAME and entry.original is not None:
+            original = self._original(*entry.original)
+            lines, body = _answered(original)
+            is_cut, truncated = original.is_cut, original.fields.get("warc-truncated")
+            headers = headers or lines
+            status = _status(original) if status is None else status
+        return ArchivedExchange(
+            position=entry.position,
+            file=self._files[source].name,
+            kind=entry.kind,
+            url=entry.url,
+            started_at=entry.started_at,
+            status=status,
+            headers=headers,
+            wire_body=body[: self._max_body_bytes + 1],
+            request_headers=() if request is None else _message(request.block)[0],
+            peer=witness.fields.get("warc-ip-address"),
+            digest=entry.digest,
+            truncated=truncated,
+            is_cut=is_cut or len(body) > self._max_body_bytes,
+            facts=Facts() if facts is None else facts_of(facts.block),
+        )
+
+    def _lost(self, position: Position, error: Exception) -> Damage:
+        file = self._files[position.source].name
+        return Damage(file, position.offset, str(error), Flaw.UNREADABLE)
+
+    def _record(self, source: int, place: Place | None) -> StoredRecord | None:
+        return None if place is None else self._file(source).record(place, self._max_bytes)
+
+    def _original(self, source: int, place: Place) -> StoredRecord:
+        return self._file(source).record(place, self._max_bytes)
+
+    def _file(self, source: int) -> _OpenFile:
+        if source not in self._open:
+            self._open[source] = _OpenFile(self._files[source])
+            if len(self._open) > _OPEN_FILES:
+                self._open.popitem(last=False)[1].close()
+        self._open.move_to_end(source)
+        return self._open[source]
+
+
+class _OpenFile:
+    """A file whose records are read by their places."""
+
+    def __init__(self, file: ArchiveFile) -> None:
+        self._source = file.open()
+        self._codec = codec_of(self._source) or guessed_codec(self._source)
+        self._stream: _Stream | None = None
+
+    def close(self) -> None:
+        self._stream = None
+        self._source.close()
+
+    def record(self, place: Place, max_bytes: int) -> StoredRecord:
+        if place.length:
+            return _parsed(self._stored(place, max_bytes))
+        if self._stream is None or not self._stream.is_before(place):
+            self._stream = _Stream(self._source, self._codec, place.offset)
+        return self._stream.record(place.nth, max_bytes)
+
+    def _stored(self, place: Place, max_bytes: int) -> bytes:
+        """The record as text, cut at the limit."""
+        if self._codec.coding is Coding.PLAIN:
+            return self._source.read_at(place.offset, min(place.length, max_bytes))
+        pieces, size = [], 0
+        for piece in Member(self._source, place.offset, self._codec, place.length):
+            pieces.append(piece)
+            size += len(piece)
+            if size >= max_bytes:
+                break
+        return b"".join(pieces)
+
+
+class _Stream:
+    """Records that have no places of their own, read one after the other."""
+
+    def __init__(self, source: Slice, codec: Codec, start: int) -> None:
+        self._start = start
+        self._next = 0
+        self._records = warc_records(source, start, codec)
+
+    def is_before(self, place: Place) -> bool:
+        """Whether the record is yet to come."""
+        return place.offset == self._start and place.nth >= self._next
+
+    def record(self, nth: int, max_bytes: int) -> StoredRecord:
+        """A record that is yet to come."""
+        for record in self._records:
+            self._next += 1
+            if self._next > nth:
+                return _read(record, max_bytes)
+        raise Unreadable(_CHANGED)
+
+
+def _read(record: WarcRecord, max_bytes: int) -> StoredRecord:
+    pieces, left = [], max_bytes
+    while left > 0 and (piece := record.reader.read(left)):
+        pieces.append(piece)
+        left -= len(piece)
+    fields = named(record.headers.items_bytes())
+    return StoredRecord(fields, b"".join(pieces), record.content_length > max_bytes)
+
+
+def _parsed(text: bytes) -> StoredRecord:
+    end = head_end(text)
+    if end is None:
+        raise Unreadable(_CHANGED)
+    fields = named(header_lines(text[:end]))
+    length = declared_length(fields.get("content-length"))
+    if isinstance(length, str):
+        raise Unreadable(_CHANGED)
+    return StoredRecord(fields, text[end : end + length], end + length > len(text))
+
+
+def _is_resource(record: StoredRecord) -> bool:
+    return record.fields.get("warc-type", "").lower() == "resource"
+
+
+def _status(record: StoredRecord) -> int | None:
+    return _OK if _is_resource(record) else http_status(record.block)
+
+
+def _answered(record: StoredRecord) -> tuple[RawHeaders, bytes]:
+    """The headers and the body of an answer."""
+    if not _is_resource(record):
+        return _message(record.block)
+    content_type = record.fields.get("content-type", "application/octet-stream")
+    return ((b"Content-Type", content_type.encode("latin-1", "replace")),), record.block
+
+
+def _message(block: bytes) -> tuple[RawHeaders, bytes]:
+    """The headers and the body of an HTTP message, without chunked framing."""
+    end = head_end(block)
+    head, body = (block, b"") if end is None else (block[:end], block[end:])
+    headers = http_headers(head)
+    return headers, unchunked(body) if is_chunked(headers) else body
+
+
+# -- results -----------------------------------------------------------------
+#
+# An archived exchange as the fetcher would have given it.
+#
+# Our own archives say how each exchange ended; of others it is judged by what they hold, with the
+# limits of a fetch, so that a replay decides as a crawl would have decided.
+
+#: Headers that an archive renames because the body is kept in another form than they say.
+_RENAMED = b"x-archive-orig-"
+_ROBOTS_PATH = "/robots.txt"
+_ACCEPTS = {str(each): each for each in Accept}
+_OUTCOMES = {str(each): each for each in Outcome}
+_NO_BODY = Body(b"", b"")
+_CONDITIONS = (b"if-none-match", b"if-modified-since")
+
+
+def is_ours(exchange: ArchivedExchange) -> bool:
+    """Whether Freshet wrote it: its outcome is known, not judged."""
+    return _known_outcome(exchange) is not None
+
+
+def accept_of(exchange: ArchivedExchange) -> Accept:
+    """What the request wanted, as said by our own archives; what it will have been, of others."""
+    said = exchange.facts.accept
+    if said is not None and said in _ACCEPTS:
+        return _ACCEPTS[said]
+    if not exchange.url.endswith(_ROBOTS_PATH):
+        return Accept.PAGE
+    try:
+        path = urlsplit(exchange.url).path
+    except ValueError:
+        return Accept.PAGE
+    return Accept.ROBOTS if path == _ROBOTS_PATH else Accept.PAGE
+
+
+def fetch_result(
+    exchange: ArchivedExchange, max_body_bytes: int, accept: Accept | None = None
+) -> FetchResult:
+    """The exchange as a value of the crawl; trouble is an outcome, never an exception.
+
+    ``max_body_bytes`` is the limit of a page; ``accept`` replaces what :func:`accept_of` says,
+    for a sitemap in a foreign archive.
+    """
+    facts = exchange.facts
+    headers = exchange.headers
+    if is_ours(exchange):
+        headers = _as_they_came(headers)
+        exchange = replace(exchange, headers=headers)
+    verdict, body = _judged(exchange, max_body_bytes, accept or accept_of(exchange))
+    wait_s = facts.retry_after_s
+    if wait_s is None:
+        wait_s = retry_after_s(headers, exchange.ended_at)
+    return FetchResult(
+        url=exchange.url,
+        outcome=verdict.outcome,
+        started_at=exchange.started_at,
+        duration_s=facts.duration_s,
+        status=exchange.status,
+        reason=verdict.reason,
+        detail=verdict.detail,
+        request_headers=tuple(
+            (name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in exchange.request_headers
+        ),
+        headers=headers,
+        wire_body=body.wire,
+        body=body.decoded,
+        peer=exchange.peer,
+        location=verdict.location,
+        retry_after_s=wait_s,
+    )
+
+
+def _judged(
+    exchange: ArchivedExchange, max_body_bytes: int, accept: Accept
+) -> tuple[Verdict, Body]:
+    """How it ended, and its body if that counts."""
+    known = _known(exchange)
+    if known is not None and known.outcome is not Outcome.FETCHED:
+        return known, _NO_BODY
+    verdict = known or _by_status(exchange)
+    if verdict.outcome is not Outcome.FETCHED:
+        return verdict, _NO_BODY
+    try:
+        with own_failures():
+            return verdict, _body(exchange, max_body_bytes, accept, is_known=known is not None)
+    except Unfetched as end:
+        return Verdict(end.outcome, end.reason, end.detail), _NO_BODY
+
+
+def _known_outcome(exchange: ArchivedExchange) -> Outcome | None:
+    said = exchange.facts.outcome
+    return None if said is None else _OUTCOMES.get(said)
+
+
+def _known(exchange: ArchivedExchange) -> Verdict | None:
+    """What the archive says of the outcome."""
+    outcome, facts = _known_outcome(exchange), exchange.facts
+    if outcome is None:
+        return None
+    return Verdict(outcome, facts.reason, facts.detail, facts.location)
+
+
+def _by_status(exchange: ArchivedExchange) -> Verdict:
+    if exchange.kind is CaptureKind.NOT_MODIFIED:
+        return Verdict(Outcome.NOT_MODIFIED)
+    if exchange.status is None:
+        return Verdict(Outcome.FAILED, "protocol", "the archive holds no HTTP status")
+    requested = exchange.request_headers
+    # Who wrote no requests down may have asked on a condition.
+    is_conditional = not requested or any(first_header(requested, c) for c in _CONDITIONS)
+    location = first_header(exchange.headers, b"location")
+    return judge(exchange.status, exchange.url, location, is_conditional=is_conditional)
+
+
+def _body(
+    exchange: ArchivedExchange, max_body_bytes: int, accept: Accept, *, is_known: bool
+) -> Body:
+    """The body, decoded within the limits.
+
+    Raises:
+        Unfetched: it is not worth reading, or not all there.
+        CorruptBody, UnsupportedCoding: it cannot be decoded.
+    """
+    announced = _announced_bytes(exchange.headers)
+    intake = intake_of(
+        Request(exchange.url, accept),
+        max_body_bytes,
+        content_type=_text(exchange.headers, b"content-type"),
+        content_encoding=", ".join(
+            value.decode("latin-1")
+            for name, value in exchange.headers
+            if name.lower() == b"content-encoding"
+        ),
+        announced_bytes=announced,
+    )
+    intake.take_whole(exchange.wire_body)
+    if not is_known:
+        _check_whole(exchange, announced)
+    return intake.result()
+
+
+def _check_whole(exchange: ArchivedExchange, announced: int) -> None:
+    """A part must not pass for the whole."""
+    if exchange.truncated is not None:
+        reason = "too_large" if exchange.truncated == "length" else "cut_short"
+        detail = f"the archive holds a part of the body: {exchange.truncated[:50]}"
+        raise Unfetched(reason, detail)
+    size = len(exchange.wire_body)
+    if announced > size and not exchange.is_cut and exchange.kind is not CaptureKind.SAME:
+        raise Unfetched("cut_short", f"{announced} bytes were announced, the archive holds {size}")
+
+
+def _announced_bytes(headers: RawHeaders) -> int:
+    if first_header(headers, b"transfer-encoding") is not None:
+        return 0
+    text = _text(headers, b"content-length")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
+
+
+def _text(headers: RawHeaders, name: bytes) -> str:
+    return (first_header(headers, name) or b"").decode("latin-1")
+
+
+def _as_they_came(headers: RawHeaders) -> RawHeaders:
+    """The names as the server sent them."""
+    return tuple(
+        (name[len(_RENAMED) :] if name.lower().startswith(_RENAMED) else name, value)
+        for name, value in headers
+    )

@@ -1,0 +1,439 @@
+"""WARC 1.1 (ISO 28500:2017): an exchange as records.
+
+Each exchange is a ``request``, a ``response`` (or a ``revisit`` of an earlier one) and a
+``metadata`` record with what a response does not tell: how long it took, how it ended. What was not
+answered has no response, what was not sent no request. Digests are SHA-1 in Base32, because the
+programs that read archives check and look up no others; they find damage, not forgery.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from base64 import b32encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha1
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from isal import isal_zlib
+
+from freshet.crawler.fetch.client import Request
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
+
+#: Names and values of a record's header, or of its fields.
+Fields = Sequence[tuple[str, str]]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PROFILES = "http://netpreserve.org/warc/1.1/revisit/"
+_LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
+#: The framing that readers would look for in vain, for the body is kept without it.
+_FRAMING = b"transfer-encoding"
+_RENAMED = b"X-Archive-Orig-"
+_WARC_FIELDS = "application/warc-fields"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What was asked, and how it ended."""
+
+    request: Request
+    result: FetchResult
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """A URL that was due at ``at`` (Unix seconds) and not asked for, and why not."""
+
+    url: str
+    at: float
+    outcome: Outcome
+    reason: str
+    detail: str
+
+
+Entry = Exchange | Unasked
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A response record that later ones of its URL may refer to; ``date`` is its WARC-Date.
+
+    ``validators`` are those by which the server knows this payload now.
+    """
+
+    record_id: str
+    date: str
+    payload_digest: str
+    validators: Validators
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The records of an entry in their order, and the original of its URL from now on.
+
+    ``original`` is None where the entry has nothing to say of it.
+    """
+
+    records: tuple[bytes, ...]
+    original: Original | None = None
+
+
+def warcinfo(record_id: str, at: float, filename: str, fields: Fields) -> bytes:
+    """The record that says who wrote those behind it."""
+    return _record(
+        "warcinfo", record_id, warc_date(at), _fields(fields),
+        {"WARC-Filename": filename, "Content-Type": _WARC_FIELDS},
+    )  # fmt: skip
+
+
+def records(entry: Entry, original: Original | None, new_id: Callable[[], str]) -> Written:
+    """The records of one entry.
+
+    ``original`` is what the same archive holds of its URL, ``new_id`` gives a new record id.
+    """
+    if isinstance(entry, Unasked):
+        return Written((_unasked(entry, new_id()),))
+    return _ExchangeRecords(entry, original, new_id).written()
+
+
+def warc_date(at: float) -> str:
+    """Unix seconds as a WARC-Date, to the microsecond."""
+    moment = _EPOCH + timedelta(microseconds=round(at * 1e6))
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond:06}Z"
+
+
+def digest(data: bytes) -> str:
+    """The labelled digest of some bytes."""
+    return _digest(data) if data else _EMPTY
+
+
+def _digest(data: bytes) -> str:
+    return f"sha1:{b32encode(sha1(data, usedforsecurity=False).digest()).decode()}"
+
+
+_EMPTY: Final = _digest(b"")
+
+
+class _ExchangeRecords:
+    """The records of one exchange in the making."""
+
+    def __init__(
+        self, exchange: Exchange, original: Original | None, new_id: Callable[[], str]
+    ) -> None:
+        self._exchange = exchange
+        self._result = exchange.result
+        self._original = original
+        self._new_id = new_id
+        self._date = warc_date(exchange.result.started_at)
+
+    def written(self) -> Written:
+        result = self._result
+        kinds = ["metadata"]
+        if result.status is not None:
+            kinds.insert(0, "response")
+        if result.request_headers:
+            kinds.insert(0, "request")
+        ids = [self._new_id() for _ in kinds]
+        # The first names the one behind it, the others name the first.
+        near = [*ids[1:2], *ids[:1] * (len(ids) - 1)]
+        made, remembered = [], None
+        for number, kind in enumerate(kinds):
+            common = {"WARC-Target-URI": _one_line(result.url)}
+            if near:
+                common["WARC-Concurrent-To"] = near[number]
+            if kind == "request":
+                made.append(self._request(ids[number], common))
+            elif kind == "metadata":
+                made.append(self._metadata(ids[number], common))
+            else:
+                record, remembered = self._response(ids[number], common)
+                made.append(record)
+        return Written(tuple(made), remembered)
+
+    def _request(self, record_id: str, common: Mapping[str, str]) -> bytes:
+        form = self._exchange.request.form
+        parts = urlsplit(self._result.url)
+        target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+        line = f"{'GET' if form is None else 'POST'} {target} HTTP/1.1"
+        lines = [line, *(f"{name}: {value}" for name, value in self._result.request_headers)]
+        head = "\r\n".join((*lines, "\r\n")).encode("utf-8", "surrogateescape")
+        block = head + (form or "").encode()
+        return _record(
+            "request", record_id, self._date, block,
+            {**common, **self._peer(), "Content-Type": "application/http;msgtype=request"},
+        )  # fmt: skip
+
+    def _response(self, record_id: str, common: Mapping[str, str]) -> tuple[bytes, Original | None]:
+        result, original = self._result, self._original
+        head = _http_head(_status_line(result), _unframed(result.headers))
+        named = {**common, **self._peer(), "Content-Type": "application/http;msgtype=response"}
+        payload = digest(result.wire_body)
+        if self._exchange.request.form is not None:
+            # What is posted is answered for that form, not for the URL.
+            return self._full(record_id, head, named, payload), None
+        if result.outcome is Outcome.NOT_MODIFIED:
+            if original is None or self._exchange.request.validators != original.validators:
+                return self._full(record_id, head, named, payload), None
+            named |= _revisiting("server-not-modified", original, result.url)
+            return _record("revisit", record_id, self._date, head, named), None
+        if result.outcome is not Outcome.FETCHED or result.truncated:
+            return self._full(record_id, head, named, payload), None
+        validators = Validators(result.header("ETag"), result.header("Last-Modified"))
+        # Empty bodies are all alike, and take no room.
+        if original is not None and original.payload_digest == payload and result.wire_body:
+            named |= _revisiting("identical-payload-digest", original, result.url)
+            record = _record("revisit", record_id, self._date, head, named)
+            return record, replace(original, validators=validators)
+        record = self._full(record_id, head, named, payload)
+        return record, Original(record_id, self._date, payload, validators)
+
+    def _full(
+        self, record_id: str, head: bytes, named: Mapping[str, str], payload_digest: str
+    ) -> bytes:
+        truncated = self._result.truncated
+        more = {"WARC-Payload-Digest": payload_digest}
+        if truncated is not None:
+            more["WARC-Truncated"] = truncated
+        return _record(
+            "response", record_id, self._date, head + self._result.wire_body, {**named, **more}
+        )
+
+    def _metadata(self, record_id: str, common: Mapping[str, str]) -> bytes:
+        result = self._result
+        said = {
+            "fetchTimeMs": f"{round(result.duration_s * 1e6) / 1e3:.3f}",
+            "outcome": str(result.outcome),
+            "reason": result.reason,
+            "detail": result.detail,
+            "retryAfter": None if result.retry_after_s is None else f"{result.retry_after_s!r}",
+            "location": result.location,
+            "accept": str(self._exchange.request.accept),
+            "truncated": result.truncated,
+        }
+        block = _fields([(name, value) for name, value in said.items() if value is not None])
+        return _record(
+            "metadata", record_id, self._date, block, {**common, "Content-Type": _WARC_FIELDS}
+        )
+
+    def _peer(self) -> dict[str, str]:
+        return {} if self._result.peer is None else {"WARC-IP-Address": self._result.peer}
+
+
+def _unasked(entry: Unasked, record_id: str) -> bytes:
+    said = [
+        ("fetchTimeMs", "0.000"), ("outcome", str(entry.outcome)), ("reason", entry.reason),
+        ("detail", entry.detail), ("accept", "page"), ("fetches", "0"),
+    ]  # fmt: skip
+    return _record(
+        "metadata", record_id, warc_date(entry.at), _fields(said),
+        {"WARC-Target-URI": _one_line(entry.url), "Content-Type": _WARC_FIELDS},
+    )  # fmt: skip
+
+
+def _revisiting(profile: str, original: Original, url: str) -> dict[str, str]:
+    return {
+        "WARC-Profile": _PROFILES + profile,
+        "WARC-Refers-To": original.record_id,
+        "WARC-Refers-To-Target-URI": _one_line(url),
+        "WARC-Refers-To-Date": original.date,
+        "WARC-Payload-Digest": original.payload_digest,
+    }
+
+
+def _record(kind: str, record_id: str, date: str, block: bytes, named: Mapping[str, str]) -> bytes:
+    lines = (
+        "WARC/1.1",
+        f"WARC-Type: {kind}",
+        f"WARC-Record-ID: {record_id}",
+        f"WARC-Date: {date}",
+        *[f"{name}: {value}" for name, value in named.items()],
+        f"WARC-Block-Digest: {digest(block)}",
+        f"Content-Length: {len(block)}",
+        "\r\n",
+    )
+    return b"".join(("\r\n".join(lines).encode("utf-8", "replace"), block, b"\r\n\r\n"))
+
+
+def _fields(fields: Fields) -> bytes:
+    lines = (f"{name}: {_one_line(value)}\r\n" for name, value in fields)
+    return "".join(lines).encode("utf-8", "replace")
+
+
+def _one_line(value: str) -> str:
+    return " ".join(value.splitlines()) if not value.isprintable() else value
+
+
+def _http_head(line: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    lines = [line, *[b"%s: %s" % header for header in headers]]
+    head = b"\r\n".join(lines)
+    if head.count(b"\n") + head.count(b"\r") > 2 * len(lines) - 2:
+        # Whoever made up this answer put line breaks into its headers.
+        head = b"\r\n".join(each.translate(_LINE_BREAKS) for each in lines)
+    return head + b"\r\n\r\n"
+
+
+def _unframed(headers: Sequence[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """The headers as they came, but that of the framing under another name."""
+    for name, value in headers:
+        yield (_RENAMED + name if name.lower() == _FRAMING else name), value
+
+
+def _status_line(result: FetchResult) -> bytes:
+    if result.status_line or result.status is None:
+        return result.status_line
+    try:
+        phrase = HTTPStatus(result.status).phrase
+    except ValueError:
+        phrase = ""
+    return f"HTTP/1.1 {result.status:03} {phrase}".encode()
+
+
+# -- warc output -------------------------------------------------------------
+#
+# The WARC files of an archive as they are written: named, grown, cut back, closed.
+#
+# A file is called ``NAME.warc.gz.open`` until it is whole. It grows by whole gzip members, each in
+# one write, so that what a kill leaves behind can be read as it is; the next writer cuts off what
+# is no whole member and gives the file its name.
+
+#: The ends of the names of files that are whole, and of those that still grow.
+WHOLE: Final = ".warc.gz"
+OPEN: Final = ".warc.gz.open"
+_PREFIX: Final = "freshet"
+_CHUNK_BYTES: Final = 1 << 16
+_GZIP: Final = 31
+#: Of igzip: a tenth of the time of zlib's level 6, for files that are 7 % larger.
+_LEVEL: Final = 3
+
+_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has none
+
+
+def member(record: bytes) -> bytes:
+    """A record as a gzip member of its own, which readers can seek to."""
+    deflate = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP)
+    return deflate.compress(record) + deflate.flush()
+
+
+class WarcOutput:
+    """The file that grows.
+
+    *Invariant.* Up to ``size`` it consists of whole members, whatever fails. Consequence: what
+    follows a failure is written over what it left.
+
+    Attributes:
+        name: what the file is called once it is whole.
+        size: its length in bytes.
+    """
+
+    def __init__(self, folder: Path, at: float) -> None:
+        stamp = datetime.fromtimestamp(at, UTC).strftime("%Y%m%d%H%M%S%f")[:17]
+        for name in (f"{_PREFIX}-{stamp}-{number:05}{WHOLE}" for number in range(100_000)):
+            path = folder / name.replace(WHOLE, OPEN)
+            if (folder / name).exists():
+                continue
+            try:
+                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            except FileExistsError:
+                continue
+            break
+        else:
+            raise FileExistsError(f"{folder}: no name is left for a file of {stamp}")
+        self.name = name
+        self.size = 0
+        self._path = path
+        _sync_folder(folder)
+
+    def append(self, data: bytes) -> None:
+        """Add whole members.
+
+        Raises:
+            OSError: the disk is full or fails; the file is as before.
+        """
+        rest, at = memoryview(data), self.size
+        while rest:
+            written = os.pwrite(self._file, rest, at)
+            rest, at = rest[written:], at + written
+        self.size = at
+
+    def sync(self) -> None:
+        """Return when the disk has all of it."""
+        _sync_data(self._file)
+
+    def cut(self, size: int) -> None:
+        """Take back what was added behind ``size``."""
+        self.size = size
+        # Where even that fails it is written over, and cut off at the end.
+        with suppress(OSError):
+            os.ftruncate(self._file, size)
+
+    def close(self) -> None:
+        """It is whole, and gets its name; a file without members goes."""
+        try:
+            os.ftruncate(self._file, self.size)
+            self.sync()
+        finally:
+            os.close(self._file)
+        _finished(self._path, self.size)
+
+
+def finish_what_was_left(folder: Path, sizes: Mapping[str, int]) -> None:
+    """Close the files that a writer of ours left open when it was killed.
+
+    ``sizes`` tells how much of them is known to be whole; the rest is looked through.
+    """
+    for path in sorted(folder.glob(f"{_PREFIX}-*{OPEN}")):
+        known = sizes.get(path.name.removesuffix(OPEN) + WHOLE, 0)
+        length = path.stat().st_size
+        size = _whole_until(path, known if known <= length else 0)
+        if size < length:
+            os.truncate(path, size)
+        _finished(path, size)
+
+
+def _whole_until(path: Path, start: int) -> int:
+    """Where the last whole member ends, at ``start`` or behind it."""
+    ends = start
+    with path.open("rb") as file:
+        file.seek(start)
+        # What is no member raises: that is what is looked for.
+        with suppress(zlib.error):
+            for size in _member_sizes(iter(lambda: file.read(_CHUNK_BYTES), b"")):
+                ends += size
+    return ends
+
+
+def _member_sizes(chunks: Iterator[bytes]) -> Iterator[int]:
+    inflate, size = zlib.decompressobj(_GZIP), 0
+    for chunk in chunks:
+        rest = chunk
+        while rest:
+            inflate.decompress(rest)
+            unused = inflate.unused_data if inflate.eof else b""
+            size += len(rest) - len(unused)
+            if inflate.eof:
+                yield size
+                inflate, size = zlib.decompressobj(_GZIP), 0
+            rest = unused
+
+
+def _finished(path: Path, size: int) -> None:
+    if size:
+        path.rename(path.with_name(path.name.removesuffix(OPEN) + WHOLE))
+    else:
+        path.unlink()
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

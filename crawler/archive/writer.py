@@ -1,0 +1,341 @@
+"""An archive that is written: entries in, WARC files out, in a thread of its own.
+
+*Invariant.* What :meth:`Archive.flush` has returned for is on the disk, in whole records.
+Consequence: a store that commits a visit after it never holds what the archive lacks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from freshet.crawler.archive.warc import (
+    Entry,
+    Exchange,
+    Fields,
+    Original,
+    WarcOutput,
+    finish_what_was_left,
+    member,
+    records,
+    warcinfo,
+)
+from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.storage.records import FetchResult, Validators
+
+# -- originals ---------------------------------------------------------------
+#
+# What an archive holds already: the record that later answers of a URL may refer to.
+#
+# It stands in an SQLite file inside the archive, so that a crawl refers to what the one before it
+# wrote, at a bounded memory. It is an index of the WARC files and never ahead of them: what it
+# lacks is written in full once more. Its lock keeps an archive to one writer.
+
+log = logging.getLogger(__name__)
+
+#: The file, inside the archive.
+NAME: Final = "revisits.db"
+_VERSION: Final = 1
+_SCHEMA: Final = f"""
+CREATE TABLE file (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL);
+CREATE TABLE original (
+    url TEXT PRIMARY KEY, record_id TEXT NOT NULL, date TEXT NOT NULL, digest TEXT NOT NULL,
+    etag TEXT, last_modified TEXT, file_id INTEGER NOT NULL
+) WITHOUT ROWID;
+PRAGMA user_version = {_VERSION};
+"""
+
+
+class ArchiveInUse(Exception):
+    """Another process writes this archive."""
+
+
+class Originals:
+    """The originals of one archive, by URL. Changes count from :meth:`commit` on.
+
+    Raises:
+        ArchiveInUse: on opening, if another process has it open.
+        sqlite3.Error: if the file cannot be read or written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / NAME
+        try:
+            self._connection = _opened(path)
+        except sqlite3.OperationalError as error:
+            if _name(error).startswith("SQLITE_BUSY"):
+                raise ArchiveInUse from error
+            raise
+        except sqlite3.DatabaseError as error:
+            log.warning("%s: %s; begun anew, so pages are kept in full once more", path, error)
+            for each in (path, *(Path(f"{path}-{end}") for end in ("wal", "shm"))):
+                each.unlink(missing_ok=True)
+            self._connection = _opened(path)
+
+    def sizes(self) -> Mapping[str, int]:
+        """How much of each file had been written at the last commit, bytes by name."""
+        return dict(self._connection.execute("SELECT name, bytes FROM file"))
+
+    def keep(self, names: Collection[str]) -> None:
+        """Forget what stands in other files than these: those have gone, or were damaged."""
+        gone = [(name,) for name in self.sizes() if name not in names]
+        self._connection.executemany(
+            "DELETE FROM original WHERE file_id = (SELECT id FROM file WHERE name = ?)", gone
+        )
+        self._connection.executemany("DELETE FROM file WHERE name = ?", gone)
+        self.commit()
+
+    def of(self, url: str) -> Original | None:
+        """The original of a URL."""
+        row = self._connection.execute(
+            "SELECT record_id, date, digest, etag, last_modified FROM original WHERE url = ?",
+            (url,),
+        ).fetchone()
+        if row is None:
+            return None
+        record_id, date, payload_digest, etag, last_modified = row
+        return Original(record_id, date, payload_digest, Validators(etag, last_modified))
+
+    def remember(self, url: str, original: Original, file: str) -> None:
+        """From now on this is the original, which stands in ``file`` unless it was one before."""
+        known = original.validators
+        self._connection.execute(
+            "INSERT INTO original VALUES (?1, ?2, ?3, ?4, ?5, ?6, "
+            "(SELECT id FROM file WHERE name = ?7)) ON CONFLICT (url) DO UPDATE SET "
+            "file_id = iif(record_id = excluded.record_id, file_id, excluded.file_id), "
+            "record_id = excluded.record_id, date = excluded.date, digest = excluded.digest, "
+            "etag = excluded.etag, last_modified = excluded.last_modified",
+            (
+                url, original.record_id, original.date, original.payload_digest,
+                known.etag, known.last_modified, file,
+            ),
+        )  # fmt: skip
+
+    def grown(self, file: str, size: int) -> None:
+        """The file has this many bytes."""
+        self._connection.execute(
+            "INSERT INTO file (name, bytes) VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes",
+            (file, size),
+        )
+
+    def commit(self) -> None:
+        """Keep all changes."""
+        self._connection.execute("COMMIT")
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def rollback(self) -> None:
+        """Forget all changes since the last commit."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def close(self) -> None:
+        """Let go of the file; what was not committed is forgotten."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._connection.close()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    # One thread at a time uses it, but not the one that opens it.
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        # A lost commit costs a payload that is written twice, nothing else.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("BEGIN IMMEDIATE")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != _VERSION:
+            connection.execute("COMMIT")
+            connection.executescript(
+                f"DROP TABLE IF EXISTS file; DROP TABLE IF EXISTS original;{_SCHEMA}"
+            )
+            connection.execute("BEGIN IMMEDIATE")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _name(error: sqlite3.Error) -> str:
+    return getattr(error, "sqlite_errorname", "")
+
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+class ArchiveUnwritable(Exception):
+    """The archive cannot be written now; ``why`` says it in a few words. Nothing is lost."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class Archive:
+    """Keeps entries until they are flushed.
+
+    A file that has ``max_file_bytes`` or more is followed by another. ``fields`` describe whoever
+    writes, ``now`` gives Unix seconds.
+
+    Raises:
+        ArchiveInUse: on opening, if another process writes it.
+        OSError, sqlite3.Error: on opening, if the folder cannot be made or written.
+    """
+
+    def __init__(
+        self, folder: Path, fields: Fields, *, max_file_bytes: int, now: Callable[[], float]
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._fields = fields
+        self._max_file_bytes = max_file_bytes
+        self._now = now
+        self._pending: deque[Entry] = deque()
+        self._output: WarcOutput | None = None
+        self._described: Fields | None = None
+        self._originals = recovered(folder)
+        # One thread: entries are written in their order.
+        self._thread = ThreadPoolExecutor(1, "archive")
+
+    def add(self, entry: Entry) -> None:
+        """Keep an entry for the next flush."""
+        self._pending.append(entry)
+
+    def describe(self, fields: Fields) -> None:
+        """What is written from now on is described by these."""
+        self._fields = fields
+
+    async def flush(self) -> None:
+        """Return when all that was added is on the disk.
+
+        Raises:
+            ArchiveUnwritable: the disk is full or fails; the entries are kept.
+        """
+        if self._pending:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._write_pending)
+
+    async def close(self) -> None:
+        """Flush, give the last file its name, and let others write the archive.
+
+        Raises:
+            ArchiveUnwritable: as :meth:`flush` says.
+        """
+        try:
+            await self.flush()
+        finally:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+            self._thread.shutdown()
+
+    # -- in the thread -------------------------------------------------------------
+
+    def _write_pending(self) -> None:
+        count = len(self._pending)
+        output, size = self._output, self._output.size if self._output else 0
+        try:
+            self._write(count)
+        except (OSError, sqlite3.Error) as error:
+            self._take_back(output, size)
+            raise ArchiveUnwritable(_why(error)) from error
+        for _ in range(count):
+            self._pending.popleft()
+
+    def _write(self, count: int) -> None:
+        if self._output is not None and self._output.size >= self._max_file_bytes:
+            full, self._output = self._output, None
+            full.close()
+        if self._output is None:
+            self._output, self._described = WarcOutput(self._folder, self._now()), None
+        output = self._output
+        self._originals.grown(output.name, output.size)
+        if self._described is not self._fields:
+            self._described = self._fields
+            output.append(member(warcinfo(_new_id(), self._now(), output.name, self._described)))
+        for entry in islice(self._pending.copy(), count):
+            self._add_to(output, entry)
+        output.sync()
+        self._originals.grown(output.name, output.size)
+        self._originals.commit()
+
+    def _add_to(self, output: WarcOutput, entry: Entry) -> None:
+        original = None
+        if isinstance(entry, Exchange):
+            original = self._originals.of(entry.result.url)
+        written = records(entry, original, _new_id)
+        output.append(b"".join(map(member, written.records)))
+        if isinstance(entry, Exchange) and written.original not in (None, original):
+            self._originals.remember(entry.result.url, written.original, output.name)
+
+    def _take_back(self, output: WarcOutput | None, size: int) -> None:
+        """Be as before the flush that failed."""
+        self._originals.rollback()
+        self._described = None
+        if self._output is not None:
+            self._output.cut(size if self._output is output else 0)
+
+    def _close(self) -> None:
+        try:
+            if self._output is not None:
+                self._output.close()
+        finally:
+            self._originals.close()
+
+
+def recovered(folder: Path) -> Originals:
+    """What the archive holds, after whatever happened to its files since."""
+    originals = Originals(folder)
+    try:
+        sizes = originals.sizes()
+        finish_what_was_left(folder, sizes)
+        originals.keep({name for name, size in sizes.items() if _size(folder / name) >= size})
+    except BaseException:
+        originals.close()
+        raise
+    return originals
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else -1
+
+
+def _new_id() -> str:
+    return f"<urn:uuid:{uuid4()}>"
+
+
+def _why(error: OSError | sqlite3.Error) -> str:
+    is_full = getattr(error, "errno", None) in _FULL or "full" in str(error)
+    return "the disk is full" if is_full else f"the disk failed ({error})"
+
+
+# -- fetcher -----------------------------------------------------------------
+#
+# A fetcher whose exchanges are archived: whatever goes over the wire passes here.
+
+
+class ArchivingFetcher:
+    """Another fetcher, of whose exchanges ``keep`` is told as they end."""
+
+    def __init__(self, fetcher: Fetcher, keep: Callable[[Exchange], None]) -> None:
+        self._fetcher = fetcher
+        self._keep = keep
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Make the exchange. One that is broken off has not ended, and is not kept."""
+        result = await self._fetcher.fetch(request)
+        self._keep(Exchange(request, result))
+        return result
+
+    async def close(self) -> None:
+        """Close the other fetcher."""
+        await self._fetcher.close()

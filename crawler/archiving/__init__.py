@@ -1,1 +1,0 @@
-"""Writing archives: what went over the wire, as WARC files, with their index and package."""

@@ -1,0 +1,110 @@
+"""How many looks a day politeness leaves each lane, by what is known of its hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freshet.config.settings import Daemon, Ephemeral
+from freshet.crawler.lab.plan_files import numbered
+from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.sources import Rows
+from freshet.storage.entries import Host
+
+# -- spacing -----------------------------------------------------------------
+#
+# How many crawls a day politeness leaves each host.
+
+_DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spacing:
+    """How far apart exchanges with a host are.
+
+    ``delay_s`` is the least of every host; with ``whatever_was_learnt`` it is the delay of
+    every host, even of one that asked for more.
+    """
+
+    delay_s: float
+    connections_per_host: int = 1
+    whatever_was_learnt: bool = False
+
+    def capacities(
+        self, delays_s: Iterable[float | None], exchanges_s: Iterable[float] | float = 0.0
+    ) -> NDArray[np.float64]:
+        """Crawls per day by host, whose own delay is known or None; inf without any delay.
+
+        ``exchanges_s`` is how long an exchange with each takes; 0 gives what no host can exceed.
+        """
+        seconds = np.array([self._delay_s(own) for own in delays_s], np.float64)
+        seconds += np.array(exchanges_s if isinstance(exchanges_s, float) else list(exchanges_s))
+        with np.errstate(divide="ignore"):
+            return self.connections_per_host * _DAY_S / seconds
+
+    def _delay_s(self, own: float | None) -> float:
+        if own is None or self.whatever_was_learnt:
+            return self.delay_s
+        return max(self.delay_s, own)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``lane`` (H,) is that of each host, a row of ``keys`` and of ``per_day`` (L,)."""
+
+    lane: Rows
+    keys: list[str]
+    per_day: Floats
+
+
+def limits_of(hosts: Sequence[Host], exchange_s: Mapping[int, float], spacing: Spacing) -> Limits:
+    """The limits of hosts whose exchanges take so long on average, by their ids."""
+    lane, keys = numbered(key_of(host) for host in hosts)
+    delays: list[float | None] = [None] * len(keys)
+    known = np.array([exchange_s.get(host.host_id, np.nan) for host in hosts])
+    for code, host in zip(lane.tolist(), hosts, strict=True):
+        if host.state is not None:
+            delays[code] = host.state.delay_s
+    told = ~np.isnan(known)
+    count = np.bincount(lane[told], minlength=len(keys))
+    seconds = np.bincount(lane[told], known[told], minlength=len(keys)) / np.maximum(count, 1)
+    return Limits(lane, keys, spacing.capacities(delays, seconds.tolist()))
+
+
+def key_of(host: Host) -> str:
+    """The politeness key of a host; its origin as long as it is not known."""
+    return host.origin if host.state is None else host.state.lane
+
+
+# -- exchange ----------------------------------------------------------------
+#
+# On which terms ephemeral sources compete, by the settings.
+
+_DAY_HOURS: Final = 24.0
+#: Where no delay is kept, a host that wants one costs as much as if a tenth of a second were.
+_LEAST_DELAY_S: Final = 0.1
+
+
+def exchange_of(said: Ephemeral, daemon: Daemon) -> Exchange:
+    """The terms of these settings."""
+    return Exchange(
+        said.item_worth, daemon.new_page_worth, said.half_life_hours / _DAY_HOURS,
+        said.recognise, by_delay=said.cost == "delay",
+    )  # fmt: skip
+
+
+def costs_of(hosts: Sequence[Host], delay_s: float) -> Floats:
+    """(H,), how many delays of ``delay_s`` pass between two looks at each host; at least 1."""
+    known = [None if host.state is None else host.state.delay_s for host in hosts]
+    return relative_delays(known, delay_s)
+
+
+def relative_delays(delays_s: Sequence[float | None], delay_s: float) -> Floats:
+    """(H,), how many delays of ``delay_s`` each of these is, at least 1; None: one."""
+    delays = np.array([delay_s if each is None else each for each in delays_s], np.float64)
+    return np.maximum(delays / max(delay_s, _LEAST_DELAY_S), 1.0)

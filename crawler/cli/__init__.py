@@ -1,0 +1,38 @@
+"""The entry point of the console command: thin, so that Ctrl-C is understood from the start.
+
+Everything else is imported inside :func:`run`, which takes a second.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+
+
+def run() -> None:
+    """Run the command; an interruption and a reader that has gone are no tracebacks."""
+    # Before typer is imported, which puts a hook of its own before the one that it finds.
+    sys.excepthook = _tell
+    try:
+        # Nothing here multiplies matrices: numpy need not start a thread for each core.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        from freshet.crawler.cli.verbs import application  # noqa: PLC0415 - see above
+
+        application(sys.argv[1:])()
+    except KeyboardInterrupt:
+        sys.stderr.write("freshet: interrupted\n")
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output has gone; there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _tell(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    """Print the traceback of an error that nobody caught, without the secrets in it."""
+    from traceback import format_exception  # noqa: PLC0415 - hardly ever needed
+
+    from freshet.crawler.masking import masked  # noqa: PLC0415 - likewise
+
+    sys.stderr.write(masked("".join(format_exception(kind, error, traceback))))

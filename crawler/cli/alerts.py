@@ -1,0 +1,212 @@
+"""``freshet alerts``: who is told of what, how that stands, and another try."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Annotated
+
+import typer
+
+from freshet.config.settings import Settings, shown
+from freshet.crawler import terminal
+from freshet.crawler.alerts.messages import Composing, stored_importances, trial
+from freshet.crawler.alerts.outbox import Outbox
+from freshet.crawler.alerts.receivers import Dispatch, Outcome
+from freshet.crawler.alerts.rules import Channel, channels, receiver
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.clock import SteadyClock
+from freshet.crawler.network import Network, parser_of
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import counted, moment, print_json, show_line, show_list
+from freshet.storage.database import beside, open_store
+from freshet.storage.queries import page
+from freshet.storage.tables import alerts
+from freshet.storage.tables.alerts import RuleCounts, key_of
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStatus:
+    """A rule and how its messages stand; without a ``mode`` it is in the settings no longer."""
+
+    name: str
+    kinds: tuple[str, ...]
+    mode: str | None
+    target: str | None
+    counts: RuleCounts
+
+    def as_json(self) -> dict[str, object]:
+        """The rule as JSON values."""
+        told = asdict(self.counts)
+        return {
+            "rule": self.name, "kinds": self.kinds, "mode": self.mode, "target": self.target,
+        } | {key: value for key, value in told.items() if key != "rule"}  # fmt: skip
+
+
+def alerts_command(
+    db: Db = DEFAULT_DB,
+    test: Annotated[
+        str | None, typer.Option("--test", metavar="RULE", help="Send a test message, at once.")
+    ] = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Let what was given up, and what waits, be tried again.")
+    ] = False,
+    send: Annotated[
+        bool, typer.Option("--send", help="Send what is due; a running daemon does so by itself.")
+    ] = False,
+    drop: Annotated[
+        str | None,
+        typer.Option(
+            "--drop",
+            metavar="RULE",
+            help="Forget a rule that is in the settings no longer, and what it was not told.",
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Show who is told of what: alerts that wait, and messages pending, sent and given up.
+
+    Rules stand in the settings (`alerts.rules`); a crawl and a daemon send by them.
+    """
+    settings, _ = read_settings(config, {})
+    if test is not None:
+        terminal.run(_test(settings, test))
+        show_line(f"{test}: the test message was taken")
+        return
+    if drop is not None:
+        terminal.run(_drop(db, settings, drop))
+    if retry:
+        count = terminal.run(_retry(db))
+        show_line(f"{counted(count, 'message')} will be tried again")
+    if send:
+        terminal.run(_send(db, settings))
+    found = terminal.run(_read(db, settings))
+    if json:
+        print_json({"rules": [each.as_json() for each in found]})
+    else:
+        _print(found, time.time())
+
+
+async def _test(settings: Settings, name: str) -> None:
+    """Send a test message.
+
+    Raises:
+        CrawlError: there is no such rule, or the message was not taken.
+    """
+    channel = next((each for each in channels(settings.alerts) if each.name == name), None)
+    if channel is None:
+        raise CrawlError(f"alerts.rules: there is no rule {name}")
+    clock = SteadyClock()
+    async with AsyncExitStack() as stack:
+        network = Network(settings, clock)
+        stack.push_async_callback(network.close)
+        to = receiver(channel, settings, network.resolver)
+        stack.push_async_callback(to.close)
+        now = clock.now()
+        answer = await to.deliver(Dispatch(key_of("test", name, now), trial(name, now)), now)
+    if answer.outcome is not Outcome.TAKEN:
+        raise CrawlError(f"{name}: {channel.target} did not take it: {answer.said}")
+
+
+async def _drop(db: Path, settings: Settings, name: str) -> None:
+    """Forget a rule, and say what it was not told.
+
+    Raises:
+        CrawlError: there is no such rule, or it is in the settings.
+    """
+    if any(rule.name == name for rule in settings.alerts.rules):
+        raise CrawlError(
+            f"alerts.rules: {name} is in the settings; take it out there, and `freshet reload` "
+            "tells a running daemon"
+        )
+    async with beside(db) as connection:
+        stood = await alerts.drop(connection, name)
+    if stood is None:
+        raise CrawlError(f"{db}: there are no alerts of a rule {name}")
+    untold = f"{counted(stood.waiting, 'alert')} and {counted(stood.pending, 'message')} unsent"
+    show_line(f"{name}: dropped, with {untold} and {stood.failed:,} given up")
+
+
+async def _retry(db: Path) -> int:
+    async with beside(db) as connection:
+        return await alerts.requeue(connection, None, time.time())
+
+
+async def _send(db: Path, settings: Settings) -> None:
+    wanted: Sequence[Channel] = channels(settings.alerts)
+    clock = SteadyClock()
+    async with AsyncExitStack() as stack:
+        network = Network(settings, clock)
+        stack.push_async_callback(network.close)
+        if not db.exists():
+            raise CrawlError(f"{db}: there is no such file")
+        database = await open_store(db, owner="alerts")
+        stack.push_async_callback(database.close)
+        parser = parser_of(settings)
+        stack.push_async_callback(parser.close)
+        composing = Composing(database, parser, stored_importances(database, settings), clock)
+
+        outbox = Outbox(
+            database, composing, lambda each: receiver(each, settings, network.resolver),
+            settings.alerts, clock, Random(),
+        )  # fmt: skip
+        outbox.obey(settings.alerts, wanted)
+        stack.push_async_callback(outbox.close)
+        await outbox.send_due()
+
+
+async def _read(db: Path, settings: Settings) -> list[RuleStatus]:
+    async with page.snapshot(db) as connection:
+        stand = {each.rule: each for each in await alerts.counts(connection)}
+    none = RuleCounts("", 0, 0, 0, 0, None, None, None)
+    found = [
+        RuleStatus(
+            rule.name, rule.kinds or settings.alerts.kinds, rule.mode or settings.alerts.mode,
+            shown(rule.url), stand.pop(rule.name, none),
+        )
+        for rule in settings.alerts.rules
+    ]  # fmt: skip
+    return found + [RuleStatus(each.rule, (), None, None, each) for each in stand.values()]
+
+
+def _print(found: list[RuleStatus], now: float) -> None:
+    if not found:
+        show_line("Nobody is told: there are no alerts.rules in the settings.")
+        return
+    show_list(
+        "Alerts",
+        ("rule", "tells of", "when", "to", "waiting", "pending", "sent", "given up", "last sent"),
+        [
+            (
+                each.name, ", ".join(each.kinds) or None, each.mode or "not in the settings",
+                each.target, each.counts.waiting, each.counts.pending, each.counts.sent,
+                each.counts.failed,
+                None if each.counts.sent_at is None else moment(each.counts.sent_at, now),
+            )
+            for each in found
+        ],
+    )  # fmt: skip
+    for each in found:
+        if each.mode is None:
+            show_line(
+                f"{each.name} is in the settings no longer; `freshet alerts --drop {each.name}` "
+                "forgets it",
+                "yellow",
+            )
+    show_list(
+        "Not taken",
+        ("rule", "why", "next try"),
+        [
+            (
+                each.name, each.counts.said,
+                None if each.counts.next_at is None else moment(each.counts.next_at, now),
+            )
+            for each in found
+            if each.counts.said is not None
+        ],
+    )  # fmt: skip

@@ -1,0 +1,140 @@
+"""``freshet archive``: what an archive holds, and its index and package for other programs."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freshet.crawler import __version__, terminal
+from freshet.crawler.archive.cdxj import UnreadableArchive, entries, write_cdxj, write_wacz
+from freshet.crawler.archive.warc import OPEN, WHOLE
+from freshet.crawler.archive.writer import NAME, ArchiveInUse, recovered
+from freshet.crawler.cli.options import Json
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import counted, err, print_json, say, show_list, size
+
+
+@dataclass(slots=True)
+class _Holdings:
+    """What a WARC file holds; ``first`` and ``last`` are timestamps of its entries."""
+
+    file: str
+    bytes: int
+    responses: int = 0
+    revisits: int = 0
+    first: str = ""
+    last: str = ""
+
+
+def archive_command(
+    archives: Annotated[
+        list[Path], typer.Argument(metavar="DIR…", help="Folders of WARC files, or such files.")
+    ],
+    cdxj: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the sorted CDXJ index; - for standard output."),
+    ] = None,
+    wacz: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write all of it as one WACZ package."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what an archive holds, or index and package it for pywb and ReplayWeb.page.
+
+    A file that is still written is left out; one that a crash left behind is closed first.
+    """
+    with terminal.told_in_one_line():
+        try:
+            files = [file for archive in archives for file in warc_files(archive)]
+            if not files:
+                raise CrawlError(f"{archives[0]}: there are no WARC files")
+            if cdxj is not None:
+                _index(files, cdxj)
+            if wacz is not None:
+                _package(files, wacz)
+            if cdxj is None and wacz is None:
+                _show([_holdings(file) for file in files], json=json)
+        except UnreadableArchive as error:
+            raise CrawlError(str(error)) from error
+        except OSError as error:
+            raise CrawlError(f"{error.filename}: {error.strerror}") from error
+
+
+def warc_files(archive: Path) -> list[Path]:
+    """The WARC files that are whole, in their order; those left open by a crash are closed first.
+
+    Raises:
+        CrawlError: there is no such file or folder.
+    """
+    if not archive.exists():
+        raise CrawlError(f"{archive}: there is no such file or folder")
+    if not archive.is_dir():
+        return [archive]
+    if (archive / NAME).exists():
+        try:
+            # In use, its last file is open, as is told below.
+            with suppress(ArchiveInUse):
+                recovered(archive).close()
+        except sqlite3.Error as error:
+            raise CrawlError(f"{archive / NAME}: {error}") from error
+    if growing := len(list(archive.glob(f"*{OPEN}"))):
+        left_out = f"{counted(growing, 'file')} still written, and left out"
+        say("freshet:", "yellow", f"{archive}: {left_out}")
+    return sorted(p for end in (WHOLE, ".warc") for p in archive.glob(f"*{end}"))
+
+
+def _index(files: Sequence[Path], target: str) -> None:
+    if target == "-":
+        write_cdxj(files, sys.stdout)
+        return
+    with _appearing(Path(target)) as part, part.open("w", encoding="ascii") as out:
+        write_cdxj(files, out)
+
+
+def _package(files: Sequence[Path], target: Path) -> None:
+    with err.status("Packaging"), _appearing(target) as part:
+        write_wacz(files, part, software=f"Freshet/{__version__}", now=time.time())
+
+
+@contextmanager
+def _appearing(target: Path) -> Iterator[Path]:
+    """Where to write what gets its name, in the place of what had it, when it is whole."""
+    part = target.with_name(f"{target.name}.part")
+    try:
+        yield part
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _holdings(file: Path) -> _Holdings:
+    found = _Holdings(file.name, file.stat().st_size)
+    for entry in entries(file):
+        found.responses += not entry.is_revisit
+        found.revisits += entry.is_revisit
+        found.first = min(found.first or entry.timestamp, entry.timestamp)
+        found.last = max(found.last, entry.timestamp)
+    return found
+
+
+def _show(found: Sequence[_Holdings], *, json: bool) -> None:
+    if json:
+        print_json({"files": [asdict(each) for each in found]})
+        return
+    show_list(
+        f"{counted(len(found), 'WARC file')}, {size(sum(each.bytes for each in found))}",
+        ("file", "size", "responses", "revisits", "first", "last"),
+        [
+            (each.file, size(each.bytes), each.responses, each.revisits, each.first, each.last)
+            for each in found
+        ],
+    )

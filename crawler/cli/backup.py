@@ -1,0 +1,130 @@
+"""``freshet backup``: a copy of the store, whether or not something is writing it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
+from freshet.crawler.terminal import (
+    counted,
+    err,
+    fail,
+    moment,
+    print_json,
+    show_line,
+    size,
+    told_in_one_line,
+)
+from freshet.storage import maintenance
+from freshet.storage.maintenance import Copied, Progress, back_up
+
+# -- copying -----------------------------------------------------------------
+#
+# How the copying of a store is shown, which takes a while where the store is large.
+
+
+@contextmanager
+def copying() -> Iterator[Progress]:
+    """Shows what is being done on a terminal, and nothing elsewhere."""
+    with err.status("copying") as status:
+
+        def told(what: str, share: float) -> None:
+            status.update(f"{what} {share:.0%}" if share else what)
+
+        yield told
+
+
+def copied_words(copied: Copied, now: float) -> str:
+    """What is in a copy: ``12.3 MB, 400 pages, 2,000 observations until 2026-…, sound``."""
+    until = "" if copied.newest_at is None else f" until {moment(copied.newest_at, now)}"
+    return (
+        f"{size(copied.size_bytes)}, {counted(copied.pages, 'page')}, "
+        f"{counted(copied.observations, 'observation')}{until}; sound"
+    )
+
+
+_STAMP: Final = "%Y%m%dT%H%M%SZ"
+
+
+def backup_command(
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="A file, or a folder: the name has the time.")
+    ],
+    db: Db = DEFAULT_DB,
+    keep: Annotated[
+        int,
+        typer.Option(min=0, help="In a folder: how many to keep; older ones are deleted. 0: all."),
+    ] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace TARGET if it is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Copy the store while a crawl or a daemon writes it, and check the copy.
+
+    It has all that was committed when it began. It appears when it is whole, checked and on the
+    disk; a backup that is broken off leaves what was there before. `freshet restore` puts it back.
+    """
+    folder = target if target.is_dir() else None
+    if keep and folder is None:
+        fail(f"--keep {keep}: needs a folder as TARGET, and {target} is none", 2)
+    file = target if folder is None else folder / _name(db, time.time())
+    with told_in_one_line():
+        with copying() as progress:
+            copied = back_up(db, file, replace=force, progress=progress)
+        deleted = _rotated(folder, db, keep) if folder is not None and keep else []
+    if json:
+        found = asdict(copied) | {"path": str(file), "deleted": [str(each) for each in deleted]}
+        print_json(found)
+        return
+    show_line(f"{file}: {copied_words(copied, time.time())}", "green")
+    if deleted:
+        show_line(f"{counted(len(deleted), 'older backup')} deleted")
+
+
+def _name(db: Path, now: float) -> str:
+    return f"{db.stem}-{datetime.fromtimestamp(now, UTC):{_STAMP}}{db.suffix}"
+
+
+def _rotated(folder: Path, db: Path, keep: int) -> list[Path]:
+    """Delete all backups of this store in a folder but the newest; which those were."""
+    name = re.compile(rf"{re.escape(db.stem)}-\d{{8}}T\d{{6}}Z{re.escape(db.suffix)}")
+    backups = sorted(each for each in folder.iterdir() if name.fullmatch(each.name))
+    old = backups[: max(0, len(backups) - keep)]
+    try:
+        for each in old:
+            each.unlink()
+    except OSError as error:
+        fail(f"{error.filename}: an older backup cannot be deleted: {error.strerror}")
+    return old
+
+
+# -- restore -----------------------------------------------------------------
+#
+# ``freshet restore``: a backup becomes a store, here or on another machine.
+
+
+def restore_command(
+    backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="What `freshet backup` made.")],
+    db: Db = DEFAULT_DB,
+    force: Annotated[bool, typer.Option("--force", help="Replace a store that is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Make a backup the store at --db: checked first, and never where something is writing.
+
+    A store does not depend on its path or machine. A crawl or a daemon goes on from it as from a
+    store that it was killed on; one of an older Freshet is migrated then.
+    """
+    with told_in_one_line(), copying() as progress:
+        copied = maintenance.restore(backup, db, replace=force, progress=progress)
+    if json:
+        print_json(asdict(copied) | {"path": str(db)})
+        return
+    show_line(f"{db}: {copied_words(copied, time.time())}", "green")

@@ -1,0 +1,327 @@
+"""``freshet check URL``: fetch a page now, and show what every step makes of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import aiosqlite
+import typer
+
+from freshet.config.settings import Settings
+from freshet.crawler import terminal
+from freshet.crawler.cli import options
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.clock import SteadyClock
+from freshet.crawler.compare.ladder import Detection, Detector, Recall, judge_body
+from freshet.crawler.compare.not_content.check import look_at, walls_of
+from freshet.crawler.compare.not_content.cues import is_short
+from freshet.crawler.compare.not_content.page import Wall
+from freshet.crawler.fetch.client import Accept, Fetcher, Request
+from freshet.crawler.network import Network, parser_of
+from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.page import ParsedPage, is_plain
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
+from freshet.crawler.robots.parser import cut_at_line_end, standing
+from freshet.crawler.robots.parser import parse as parse_robots
+from freshet.crawler.run.orders import require_readable
+from freshet.crawler.terminal import print_json, show_line, show_list, size
+from freshet.crawler.urls import origin, robots_url
+from freshet.storage.database import reading
+from freshet.storage.queries import page
+from freshet.storage.queries.page import KnownUrl
+from freshet.storage.records import Digests, DueUrl, FetchResult
+from freshet.storage.tables import hosts, observations
+from freshet.storage.words import Kind, Outcome, RobotsStanding, Rung
+
+# -- checking ----------------------------------------------------------------
+#
+# What a look at one page finds: each step's answer, and why. Stores nothing.
+
+_REDIRECTS = 5
+_RUNGS = {
+    Rung.TEXT: "the main text is the same: only the frame changed",
+    Rung.VOLATILE: "only blocks differ that do so at every visit",
+    Rung.FRAME: "only blocks differ that belong to the site's template",
+    Rung.FLIP: "the page alternates between these versions",
+    Rung.BLOCKS: "blocks of main text differ",
+    Rung.BODY: "the bytes differ, and one of the versions has no text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: its name, its answer in a word, and why."""
+
+    name: str
+    answer: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownBlock:
+    """A block of main text, and what the markup says that it is."""
+
+    kind: str
+    text: str
+
+
+@dataclass(slots=True)
+class Check:
+    """All steps in order, what a crawl would conclude, and the main text."""
+
+    url: str
+    steps: list[Step] = field(default_factory=list)
+    conclusion: str = ""
+    blocks: list[ShownBlock] = field(default_factory=list)
+
+
+async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Check:
+    """Look at the first of these URLs that answers.
+
+    Raises:
+        CrawlError: a selector of the settings is not valid, or a contact is missing.
+        StoreError: the store cannot be read.
+    """
+    if db.exists():
+        async with reading(db) as connection:
+            await require_readable(connection, db)
+    parser = parser_of(settings)
+    network = Network(settings, SteadyClock())
+    try:
+        network.require_contact(urls)
+        found = Check(urls[0])
+        for url in urls:
+            found = Check(url)
+            result = await _asked(network.fetcher, settings, found)
+            if result is not None and result.outcome is not Outcome.FAILED:
+                return await _judged(parser, db, found, result, now)
+        return found
+    finally:
+        await parser.close()
+        await network.close()
+
+
+async def _asked(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:
+    """The page, or None: robots.txt forbids it."""
+    if not await _robots(fetcher, settings, found.url, found):
+        found.conclusion = "refused: nothing but robots.txt was asked for"
+        return None
+    result = await fetcher.fetch(Request(found.url))
+    found.steps.append(_fetched(result))
+    found.conclusion = "failed: the page's history would stay as it is"
+    return result
+
+
+async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) -> bool:
+    """Whether the site's robots.txt allows the URL (RFC 9309)."""
+    asked = robots_url(origin(url))
+    result = await fetcher.fetch(Request(asked, Accept.ROBOTS))
+    for _ in range(_REDIRECTS):
+        if result.outcome is not Outcome.REDIRECTED or result.location is None:
+            break
+        result = await fetcher.fetch(Request(result.location, Accept.ROBOTS))
+    broken = result.reason if result.outcome is Outcome.FAILED and result.status is None else None
+    state = standing(result.status, broken)
+    if state is RobotsStanding.UNREACHABLE:
+        why = result.detail or result.reason or f"HTTP {result.status}"
+        found.steps.append(Step("robots.txt", "unreachable", f"so nothing may be fetched: {why}"))
+        return False
+    if state is RobotsStanding.ALLOW_ALL:
+        found.steps.append(Step("robots.txt", "allows", f"there is none (HTTP {result.status})"))
+        return True
+    verdict = parse_robots(cut_at_line_end(result.body)).verdict(
+        settings.crawl.product.lower(), url
+    )
+    rule = "no rule matches" if verdict.rule is None else f"by the rule {verdict.rule}"
+    answer = "allows" if verdict.allowed else "forbids"
+    found.steps.append(Step("robots.txt", answer, rule))
+    return verdict.allowed
+
+
+def _fetched(result: FetchResult) -> Step:
+    took = f"in {result.duration_s:.2f} s"
+    if result.outcome is Outcome.FETCHED:
+        kind = result.header("Content-Type") or "no Content-Type"
+        return Step("fetch", f"HTTP {result.status}", f"{size(len(result.body))}, {kind}, {took}")
+    words = [result.location and f"to {result.location}", result.reason, result.detail, took]
+    answer = f"HTTP {result.status}" if result.status is not None else str(result.outcome)
+    return Step("fetch", answer, ", ".join(word for word in words if word))
+
+
+async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, now: float) -> Check:
+    if result.outcome is not Outcome.FETCHED:
+        found.conclusion = f"{result.outcome}: no content to compare"
+        return found
+    parsed = await parser.parse(result.body, result.url, result.header("Content-Type"))
+    if isinstance(parsed, Unparsable):
+        found.steps.append(Step("parse", "unparsable", parsed.reason))
+        found.conclusion = "known by its bytes alone"
+        return found
+    found.steps.append(_read(parsed))
+    found.blocks = [
+        ShownBlock(kind.name.lower(), text)
+        for kind, text in zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
+    ]
+    wall = await _wall(db, result, parsed, now)
+    if wall is not None:
+        found.steps.append(Step("content", str(wall.kind), wall.why))
+        found.conclusion = "failed: this is no content, and the page's history would stay as it is"
+        return found
+    found.conclusion = await _compared(db, found, result.body, parsed.blocks, now)
+    return found
+
+
+async def _wall(db: Path, result: FetchResult, parsed: ParsedPage, now: float) -> Wall | None:
+    """Whether the page is a wall, by itself and by what its host has shown before."""
+    if is_plain(result.header("Content-Type")) or not is_short(parsed.blocks.texts):
+        return None
+    stored = None
+    if db.exists():
+        async with reading(db) as connection:
+            host = await hosts.find(connection, str(origin(result.url)))
+            stored = await hosts.walls(connection, host.host_id) if host is not None else None
+    blocks = parsed.blocks
+    look = look_at(result, result.url, parsed, sketch(blocks.texts, blocks.places))
+    return walls_of(stored).judge(look, now)
+
+
+def _read(parsed: ParsedPage) -> Step:
+    title = f"“{parsed.title}”, " if parsed.title else ""
+    blocks, links = len(parsed.blocks), len(parsed.links)
+    return Step(
+        "parse",
+        parsed.encoding or "bytes",
+        f"{title}{blocks:,} blocks of main text, {links:,} links",
+    )
+
+
+async def _compared(db: Path, found: Check, body: bytes, blocks: Blocks, now: float) -> str:
+    """The conclusion; the rungs of the ladder become steps."""
+    if not db.exists():
+        return f"new: there is no {db} to compare it with"
+    async with reading(db) as connection:
+        known = await page.find(connection, [found.url])
+        digests = None if known is None else await page.digests(connection, known.page_id)
+        if known is None or digests is None:
+            return "new: the store has no version of it"
+        if judge_body(digests, body_digest(body)) is not None:
+            found.steps.append(Step("body", "equal", "to the bytes of the last capture"))
+            return "unchanged: the same bytes"
+        found.steps.append(Step("body", "differs", "from the bytes of the last capture"))
+        new = sketch(blocks.texts, blocks.places)
+        detection = await _detection(connection, known, digests, new, now)
+        found.steps.extend([_text(digests, new), *_rung(detection)])
+        return _concluded(detection)
+
+
+async def _detection(
+    connection: aiosqlite.Connection, known: KnownUrl, digests: Digests, new: Sketch, now: float
+) -> Detection:
+    recall = Recall(
+        partial(observations.load, connection),
+        partial(observations.predecessor, connection),
+        partial(observations.sample, connection),
+    )
+    due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
+    return await Detector(recall).detect(due, new, now)
+
+
+def _text(digests: Digests, new: Sketch) -> Step:
+    answer = "equal" if digests.text == new.text_digest else "differs"
+    return Step("text", answer, f"{new.shingle_count:,} shingles of 4 words")
+
+
+def _rung(detection: Detection) -> list[Step]:
+    verdict = detection.verdict
+    if verdict.rung is None or verdict.rung is Rung.TEXT:
+        return []
+    parts = [_RUNGS[verdict.rung]]
+    if verdict.blocks_added is not None:
+        parts.append(f"+{verdict.blocks_added} −{verdict.blocks_removed}")
+    if verdict.resemblance is not None:
+        parts.append(f"{verdict.resemblance:.2f} alike")
+    return [Step("blocks", verdict.rung, ", ".join(parts))]
+
+
+def _concluded(detection: Detection) -> str:
+    verdict = detection.verdict
+    why = _RUNGS.get(verdict.rung) if verdict.rung is not None else None
+    if verdict.kind is Kind.CHANGED:
+        return f"changed: {why}"
+    return f"{verdict.kind}: {why}" if why else str(verdict.kind)
+
+
+_TEXT_WIDTH = 100
+
+
+def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Any URL; without a scheme https, then http.")
+    ],
+    include: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SELECTOR", help="Try a CSS selector of the main text; repeatable."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SELECTOR", help="Try a CSS selector of what is none; repeatable."),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    blocks: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Blocks of main text to show, at most.")
+    ] = 20,
+    contact: Annotated[
+        str | None, typer.Option(metavar="URL", help="Who calls; see `freshet crawl --help`.")
+    ] = None,
+    allow_private_addresses: Annotated[
+        bool, typer.Option("--allow-private-addresses", help="Also loopback and private networks.")
+    ] = False,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Fetch a page now and show what each step makes of it, and why. Nothing is stored.
+
+    Asks the site's robots.txt first. Where the store knows the page, the text is compared
+    with its last version, rung by rung.
+    """
+    urls = options.spellings(url)
+    host = origin(urls[0]).host
+    given = {
+        "parse.include": {host: include} if include else None,
+        "parse.ignore": {host: ignore} if ignore else None,
+        "crawl.contact": contact,
+        "network.allow_private_addresses": allow_private_addresses or None,
+    }
+    settings, _ = read_settings(config, given)
+    found = terminal.run(check(settings, db, urls, time.time()))
+    if json:
+        print_json(asdict(found))
+    else:
+        _print(found, blocks)
+
+
+def _print(found: Check, blocks: int) -> None:
+    show_list(found.url, ("step", "", "found"), [_row(step) for step in found.steps])
+    show_line("")
+    show_line(found.conclusion, "bold")
+    texts = found.blocks[:blocks]
+    show_list(
+        f"Main text: {len(found.blocks):,} blocks",
+        ("kind", "text"),
+        [(block.kind, _shortened(block.text)) for block in texts],
+    )
+    if len(found.blocks) > blocks:
+        show_line(f"… and {len(found.blocks) - blocks:,} more; --blocks shows more", "dim")
+
+
+def _row(step: Step) -> tuple[str, str, str]:
+    return step.name, step.answer, step.why
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _TEXT_WIDTH else text[: _TEXT_WIDTH - 1] + "…"

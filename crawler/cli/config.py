@@ -1,0 +1,67 @@
+"""``freshet config show``: every setting, and on request where its value came from."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+import typer
+
+from freshet.config.loading import Origins
+from freshet.config.settings import Settings
+from freshet.crawler.cli.options import ConfigFile, Json, read_settings
+from freshet.crawler.terminal import plain, print_json
+
+#: Origins stand in one column, except behind values that are longer than most.
+_COLUMN = 44
+
+app = typer.Typer(help="Look at the settings.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Look at the settings."""
+
+
+@app.command("show")
+def show_command(
+    origin: Annotated[
+        bool,
+        typer.Option(
+            "--origin", help="Say where each value came from: default, file, environment."
+        ),
+    ] = False,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Print every setting in effect, as lines of a configuration file (TOML).
+
+    The command line overrides the environment (FRESHET_GROUP__KEY), that a file, and that
+    the defaults.
+    """
+    settings, origins = read_settings(config, {})
+    if json:
+        tables: dict[str, object] = {"settings": settings.model_dump(mode="json")}
+        print_json(tables | ({"origins": dict(origins)} if origin else {}))
+        return
+    for line in _lines(settings, origins if origin else {}):
+        typer.echo(line)
+
+
+def _lines(settings: Settings, origins: Origins) -> Iterator[str]:
+    for group, table in settings.model_dump(mode="json", exclude_none=True).items():
+        for key, value in table.items():
+            name = f"{group}.{key}"
+            line = f"{name} = {toml_value(value)}"
+            yield f"{line:<{_COLUMN}}  # {plain(origins[name])}" if name in origins else line
+
+
+def toml_value(value: object) -> str:
+    """A value in TOML, on one line; its strings are those of JSON but for one character."""
+    if isinstance(value, Mapping):
+        pairs = [f"{toml_value(key)} = {toml_value(item)}" for key, item in value.items()]
+        return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return json_module.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,228 @@
+"""``freshet crawl``: crawl a site list into a store, or crawl again what it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freshet.crawler import terminal
+from freshet.crawler.cli.options import (
+    DEFAULT_DB,
+    ArchiveDir,
+    ConfigFile,
+    Contact,
+    Db,
+    Delay,
+    Json,
+    Logs,
+    PrivateAddresses,
+    Resolve,
+    Scope,
+    Strict,
+    Verbose,
+    given_seeds,
+    overrides,
+    read_settings,
+)
+from freshet.crawler.cli.progress import watching
+from freshet.crawler.pool import Ending
+from freshet.crawler.run.crawl import CrawlOrder, Mode, crawl
+from freshet.crawler.run.orders import CrawlReport
+from freshet.crawler.service.logs import LogFormat
+from freshet.crawler.terminal import counted_duplicates, fail, print_json, show_line, show_list
+
+# -- summary -----------------------------------------------------------------
+#
+# The summary that ``freshet crawl`` ends with: a table by outcome, and what to know.
+
+_SHOWN = 20
+_REASONS_SHOWN = 4
+
+
+def print_summary(report: CrawlReport, db: Path) -> None:
+    """Print the report for people."""
+    print_outcomes(report)
+    _print_changes(report)
+    print_seeds(report)
+    _print_left_out(report)
+    _print_duplicates(report)
+    _print_forgone(report)
+    _print_last_line(report, db)
+
+
+def print_outcomes(report: CrawlReport) -> None:
+    """Print how many URLs came to what."""
+    counts = {
+        "new": report.new, "changed": report.changed, "unchanged": report.unchanged,
+        "gone": report.gone, "redirected": report.redirected, "refused": report.refused,
+        "skipped": report.skipped, "failed": report.errors,
+    }  # fmt: skip
+    rows = [(name, count, _mostly(report, name)) for name, count in counts.items() if count]
+    total = ("pages (200 or 304)", report.pages, f"{report.fetches:,} requests in all")
+    title = f"Run {report.run}{', resumed' if report.resumed else ''}"
+    show_list(title, ("outcome", "URLs", "mostly"), [*rows, total])
+
+
+def _print_forgone(report: CrawlReport) -> None:
+    if report.forgone is not None and report.forgone >= 1:
+        show_line(f"{report.forgone:,.0f} requests of the budget could not be used", "yellow")
+
+
+def _mostly(report: CrawlReport, kind: str) -> str | None:
+    found = [
+        (reason.removeprefix(f"{kind}: "), n)
+        for reason, n in report.reasons.items()
+        if reason.startswith(f"{kind}: ")
+    ]
+    return ", ".join(f"{reason} {n:,}" for reason, n in found[:_REASONS_SHOWN]) or None
+
+
+def _print_changes(report: CrawlReport) -> None:
+    show_list(
+        f"Changed ({len(report.changed_pages):,})",
+        ("page", "blocks", "resemblance"),
+        [
+            (
+                page.url,
+                f"+{page.blocks_added or 0} -{page.blocks_removed or 0}",
+                None if page.resemblance is None else f"{page.resemblance:.2f}",
+            )
+            for page in report.changed_pages
+        ],
+        _SHOWN,
+    )
+    _print_urls("Appeared", report.appeared)
+    _print_urls("Vanished", report.vanished)
+
+
+def _print_urls(title: str, urls: Sequence[str]) -> None:
+    show_list(f"{title} ({len(urls):,})", ("page",), [(url,) for url in urls], _SHOWN)
+
+
+def print_seeds(report: CrawlReport) -> None:
+    """Print which sites moved, and which gave nothing."""
+    show_list(
+        "Sites that moved (http, https and www count as one site)",
+        ("site", "crawled at"),
+        [(seed.text, seed.root_url) for seed in report.moved_seeds],
+        _SHOWN,
+    )
+    show_list(
+        "Sites that gave nothing",
+        ("site", "why"),
+        [(seed.text, seed.reason) for seed in report.silent_seeds],
+        _SHOWN,
+    )
+
+
+def _print_left_out(report: CrawlReport) -> None:
+    show_list(
+        "Deferred to the next run",
+        ("host", "URLs", "why"),
+        [(host.origin, host.urls, host.reason) for host in report.deferred],
+        _SHOWN,
+    )
+    show_list(
+        "Bounded URL patterns (possible traps)",
+        ("pattern", "kind", "crawled", "not"),
+        [(p.origin + p.shape, p.kind, p.admitted, p.refused) for p in report.bounded],
+        _SHOWN,
+    )
+    show_list("Known, but not crawled", ("why", "URLs"), list(report.held_back.items()))
+
+
+def _print_duplicates(report: CrawlReport) -> None:
+    found = report.duplicates
+    if found.duplicates:
+        show_line("")
+        show_line(f"{counted_duplicates(found)}; `freshet duplicates` shows them")
+
+
+def _print_last_line(report: CrawlReport, db: Path) -> None:
+    took = f"in {report.seconds:,.1f} s → {db}"
+    show_line("")
+    if report.ending is Ending.NOTHING_DUE:
+        show_line(f"Finished {took}", "green")
+    else:
+        why = "limit reached" if report.ending is Ending.LIMIT else "interrupted"
+        show_line(f"Stopped ({why}) {took}; the same command goes on", "yellow")
+
+
+def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    sites: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SITE…", help="Hosts or URLs; without a scheme https, then http."),
+    ] = None,
+    sites_file: Annotated[
+        str | None,
+        typer.Option(
+            "--sites",
+            metavar="FILE",
+            help="A site list: text (one a line), CSV (url, importance), OPML or a sitemap; "
+            "- for standard input.",
+        ),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    scope: Scope = None,
+    delay: Delay = None,
+    contact: Contact = None,
+    max_pages: Annotated[
+        int | None, typer.Option(metavar="N", help="Stop after this many pages.")
+    ] = None,
+    max_depth: Annotated[
+        int | None, typer.Option(metavar="N", help="Links from a seed, at most.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Stop after this many seconds.")
+    ] = None,
+    patience: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Seconds to wait for parked hosts before ending."),
+    ] = None,
+    allow_private_addresses: PrivateAddresses = None,
+    resolve: Resolve = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Finish the last run.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="Start a new run.")] = False,
+    archive: ArchiveDir = None,
+    strict: Strict = False,
+    verbose: Verbose = False,
+    log_format: Logs = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Crawl sites politely and completely, and record what changed.
+
+    The same command after an unfinished run finishes it; after a finished one it crawls
+    every known page again and says what changed, appeared and vanished. Without any SITE
+    the sites of the store are crawled.
+    """
+    if resume and new:
+        fail("--resume and --new exclude each other", 2)
+    settings, _ = read_settings(
+        config,
+        {
+            "crawl.scope": scope,
+            "politeness.delay_s": delay,
+            "crawl.contact": contact,
+            "crawl.max_pages": max_pages,
+            "crawl.max_depth": max_depth,
+            "crawl.time_limit_s": time_limit,
+            "crawl.patience_s": patience,
+            "network.allow_private_addresses": allow_private_addresses,
+            "network.resolve": overrides(resolve),
+            "archive.dir": archive,
+            "operation.log_format": log_format,
+        },
+    )
+    mode = Mode.RESUME if resume else Mode.NEW if new else Mode.AUTOMATIC
+    order = CrawlOrder(db, given_seeds(sites or [], sites_file, strict=strict), mode)
+    logs = LogFormat(settings.operation.log_format)
+    with watching(quiet=json, verbose=verbose, log_format=logs) as watch:
+        report = terminal.run(crawl(settings, order, watch=watch))
+    if json:
+        print_json(report.as_json())
+    else:
+        print_summary(report, db)

@@ -1,0 +1,200 @@
+"""``freshet daemon``: keep the pages of a site list fresh under a budget, until it is stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freshet.config.loading import load
+from freshet.crawler import terminal
+from freshet.crawler.cli.crawl import print_outcomes, print_seeds
+from freshet.crawler.cli.options import (
+    DEFAULT_DB,
+    ArchiveDir,
+    ConfigFile,
+    Contact,
+    Db,
+    Delay,
+    Json,
+    Logs,
+    PrivateAddresses,
+    Resolve,
+    Scope,
+    Strict,
+    Verbose,
+    given_seeds,
+    overrides,
+    read_again,
+    read_settings,
+)
+from freshet.crawler.cli.progress import watching
+from freshet.crawler.cli.standing_view import print_standing
+from freshet.crawler.pool import Ending
+from freshet.crawler.run.crawl import Live
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder, crawls_per_day, parsed
+from freshet.crawler.run.service import Service
+from freshet.crawler.run.standing import Standing, read_standing
+from freshet.crawler.run.wiring import Observer
+from freshet.crawler.service.logs import LogFormat
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import fail, print_json, show_line, span
+from freshet.storage.database import owner_of
+
+# -- daemon summary ----------------------------------------------------------
+#
+# The summary that ``freshet daemon`` ends with.
+
+
+def print_daemon_summary(
+    report: CrawlReport, standing: Standing | None, db: Path, now: float
+) -> None:
+    """Print what an invocation of a daemon did, and how it stands, for people."""
+    print_outcomes(report)
+    if standing is not None:
+        print_standing(standing, now)
+    print_seeds(report)
+    why = "limit reached" if report.ending is Ending.LIMIT else "interrupted"
+    took = f"{report.seconds:,.1f} s" if report.seconds < 60 else span(report.seconds)
+    show_line("")
+    show_line(f"Stopped ({why}) after {took} → {db}; the same command goes on", "yellow")
+
+
+def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    sites: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SITE…", help="Hosts or URLs; without a scheme https, then http."),
+    ] = None,
+    sites_file: Annotated[
+        str | None,
+        typer.Option("--sites", metavar="FILE", help="A site list, as for `freshet crawl`."),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N/day|N/hour", help="Requests that may be sent: pages, robots.txt, all."
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="NAME[:OPTION=VALUE,…]", help="What a look is worth.")
+    ] = None,
+    importance: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND", help="Where it comes from: list, constant, depth or pagerank."
+        ),
+    ] = None,
+    scope: Scope = None,
+    delay: Delay = None,
+    contact: Contact = None,
+    time_limit: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0, help="Stop after this many seconds; 0: never."),
+    ] = 0.0,
+    allow_private_addresses: PrivateAddresses = None,
+    resolve: Resolve = None,
+    archive: ArchiveDir = None,
+    strict: Strict = False,
+    verbose: Verbose = False,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS:PORT", help="Answer /healthz and /metrics there."),
+    ] = None,
+    log_format: Logs = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Keep pages fresh: fetch what is worth most, learn how often each page changes, and go on.
+
+    New pages are found as in a crawl and compete with known ones for the budget, which is
+    spent evenly over the day. Ctrl-C ends it after the exchanges under way; `freshet reload`
+    lets it read the settings and the site list again. `freshet status` shows how it stands,
+    `freshet explain URL` what it thinks of a page.
+    """
+    given = {
+        "daemon.budget": budget,
+        "daemon.policy": policy,
+        "daemon.importance": importance,
+        "crawl.scope": scope,
+        "politeness.delay_s": delay,
+        "crawl.contact": contact,
+        "network.allow_private_addresses": allow_private_addresses,
+        "network.resolve": overrides(resolve),
+        "operation.listen": listen,
+        "archive.dir": archive,
+        "operation.log_format": log_format,
+    }
+    settings, _ = read_settings(config, given)
+    if not settings.daemon.budget:
+        fail(
+            "how many requests may be sent? --budget 5000/day, or daemon.budget in freshet.toml", 2
+        )
+    per_day = crawls_per_day(settings.daemon.budget)
+    seeds = given_seeds(sites or [], sites_file, strict=strict)
+    order = DaemonOrder(db, seeds, per_day, settings.daemon.policy, time_limit)
+
+    def reread() -> DaemonOrder:
+        return order_again(order, config, given, sites or [], sites_file)
+
+    async def served(watch: Callable[[Live], Observer]) -> CrawlReport:
+        async with Service(settings.operation, os.environ) as service:
+            return await keep(settings, order, watch=watch, reread=reread, service=service)
+
+    logs = LogFormat(settings.operation.log_format)
+    with watching(quiet=json, verbose=verbose, log_format=logs) as watch:
+        report = terminal.run(served(watch))
+    if json:
+        print_json(report.as_json())
+    else:
+        now = time.time()
+        print_daemon_summary(report, terminal.run(read_standing(db, now)), db, now)
+
+
+def order_again(
+    order: DaemonOrder,
+    config: Path | None,
+    given: Mapping[str, object],
+    sites: list[str],
+    sites_file: str | None,
+) -> DaemonOrder:
+    """The order by the settings and the site list as they are now.
+
+    Raises:
+        CrawlError: something in them is wrong.
+    """
+    try:
+        settings, _ = load(config, {k: v for k, v in given.items() if v is not None})
+        budget = parsed(settings.daemon.budget)
+    except ValueError as error:
+        raise CrawlError(str(error)) from error
+    # Standard input cannot be read twice: what came from there stays.
+    seeds = order.seeds if sites_file == "-" else read_again(sites, sites_file)
+    return replace(
+        order, seeds=seeds, budget=budget, policy=settings.daemon.policy, settings=settings
+    )
+
+
+# -- reload ------------------------------------------------------------------
+#
+# ``freshet reload``: tell the daemon of a store to read its settings and site list again.
+
+
+def reload_command(db: Db = DEFAULT_DB) -> None:
+    """Let a running daemon take over another budget, policy, site list or importances.
+
+    It follows them if all of them can be followed, or else says why not, and goes on as before.
+    What was given on its command line stays.
+    """
+    owner = owner_of(db)
+    if owner is None or owner[0] != "daemon":
+        fail(f"{db}: no daemon is running on it")
+    os.kill(owner[1], signal.SIGHUP)
+    show_line(f"process {owner[1]} was told; its log says what became of it")

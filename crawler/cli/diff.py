@@ -1,0 +1,444 @@
+"""``freshet diff URL [A B]``: what changed between two stored versions of a page."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Annotated, Final
+
+import aiosqlite
+import typer
+from rich.text import Text
+
+from freshet.config.settings import Settings
+from freshet.crawler import terminal
+from freshet.crawler.cli import options
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.compare.diff import (
+    AlignedBlock,
+    Change,
+    Run,
+    align,
+    counts,
+    in_numbers,
+    shortened,
+)
+from freshet.crawler.compare.history import PageMemory
+from freshet.crawler.compare.layout import Layout
+from freshet.crawler.network import parser_of
+from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.parser_process import Parser
+from freshet.crawler.stored_text import NoText, read_text
+from freshet.crawler.terminal import (
+    fail,
+    moment,
+    out,
+    plain,
+    print_json,
+    say,
+    show_facts,
+    show_line,
+    show_text,
+)
+from freshet.storage.queries import page as page_queries
+from freshet.storage.queries.page import StoredVersion
+from freshet.storage.records import PageHistory
+from freshet.storage.tables import observations
+
+# -- difference --------------------------------------------------------------
+#
+# What ``freshet diff`` found out, as a value.
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Unchanged blocks that are not shown."""
+
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two versions of a page, aligned; ``volatile`` are positions in the later one."""
+
+    url: str
+    before: StoredVersion
+    after: StoredVersion
+    blocks: tuple[AlignedBlock, ...]
+    volatile: frozenset[int] = frozenset()
+
+    def is_volatile(self, block: AlignedBlock) -> bool:
+        """Whether the block stands where the page differs at every visit."""
+        return block.after in self.volatile
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no block of main text differs."""
+        return all(block.change is Change.KEPT for block in self.blocks)
+
+    def around_changes(self, context: int) -> Iterator[AlignedBlock | Gap]:
+        """All that changed, with so many unchanged blocks before and after, and gaps between."""
+        near: set[int] = set()
+        for place, block in enumerate(self.blocks):
+            if block.change is not Change.KEPT:
+                near.update(range(place - context, place + context + 1))
+        left_out = 0
+        for place, block in enumerate(self.blocks):
+            if place in near:
+                if left_out:
+                    yield Gap(left_out)
+                left_out = 0
+                yield block
+            else:
+                left_out += 1
+        if left_out:
+            yield Gap(left_out)
+
+    def as_json(self) -> dict[str, object]:
+        """The difference as JSON values; unchanged blocks are counted only."""
+        return {
+            "url": self.url,
+            "before": asdict(self.before),
+            "after": asdict(self.after),
+            "counts": {str(change): n for change, n in counts(self.blocks).items()},
+            "blocks": [
+                asdict(b) | {"volatile": self.is_volatile(b)}
+                for b in self.blocks
+                if b.change is not Change.KEPT
+            ],
+        }
+
+
+def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
+    """The positions of the blocks at slots where the page differs at every visit."""
+    if history.memory is None:
+        return frozenset()
+    volatile = PageMemory.from_bytes(history.memory).volatile
+    items = Layout(blocks.places, blocks.places).items()
+    return frozenset(i for i, item in enumerate(items) if not volatile.isdisjoint(item.slots))
+
+
+# -- diff view ---------------------------------------------------------------
+#
+# A difference on a screen: coloured on a terminal, marked like wdiff's output elsewhere.
+
+_STYLES: Final = {
+    Change.KEPT: (" ", "dim"),
+    Change.EDITED: ("~", ""),
+    Change.MOVED: (">", "cyan"),
+    Change.ADDED: ("+", "green"),
+    Change.REMOVED: ("-", "red"),
+}
+#: Characters of an edited block that are shown on each side of what changed.
+_AROUND: Final = 60
+_UNCHANGED_WIDTH: Final = 100
+
+
+def print_difference(difference: Difference, context: int, now: float) -> None:
+    """Print it for people."""
+    show_facts(
+        difference.url,
+        {
+            "from": f"version {difference.before.number}, {moment(difference.before.at, now)}",
+            "to": f"version {difference.after.number}, {moment(difference.after.at, now)}",
+            "blocks": in_numbers(difference.blocks) or None,
+        },
+    )
+    if difference.is_empty:
+        show_line("No block of main text differs: only the frame of the page does.")
+        return
+    show_text(Text())
+    for each in difference.around_changes(context):
+        if isinstance(each, Gap):
+            show_text(_gap(each))
+        else:
+            show_text(_block(each, is_volatile=difference.is_volatile(each)))
+
+
+def _gap(gap: Gap) -> Text:
+    return Text(f"  … {gap.blocks:,} unchanged", style="dim")
+
+
+def _block(block: AlignedBlock, *, is_volatile: bool) -> Text:
+    mark, style = _STYLES[block.change]
+    line = Text(f"{mark} ", style=style)
+    if is_volatile and block.change is not Change.KEPT:
+        line.append(f"{plain(block.text)}  (differs at every visit)")
+        line.stylize("dim")
+        return line
+    if block.change is Change.EDITED:
+        for run in shortened(block.runs, _AROUND):
+            _append_run(line, run)
+        return line
+    text = plain(block.text)
+    if block.change is Change.KEPT and len(text) > _UNCHANGED_WIDTH:
+        text = text[: _UNCHANGED_WIDTH - 1] + "…"
+    line.append(text, style)
+    if block.change is Change.MOVED and block.before is not None and block.after is not None:
+        line.append(f"  (moved {_distance(block.after - block.before)})", "dim")
+    return line
+
+
+def _distance(blocks: int) -> str:
+    """Which way, for those who read: other blocks that came or went count, too."""
+    return "down" if blocks > 0 else "up"
+
+
+def _append_run(line: Text, run: Run) -> None:
+    if run.is_kept:
+        line.append(_spaced(run.after))
+        return
+    # Where there are no colours the brackets of wdiff say the same.
+    old, new = ("{}", "{}") if out.color_system else ("[-{}-]", "{{+{}+}}")
+    if run.before:
+        line.append(old.format(_spaced(run.before)), "red strike")
+    if run.after:
+        line.append(new.format(_spaced(run.after)), "bold green")
+
+
+def _spaced(words: str) -> str:
+    """One printable line whose blanks at the ends stay."""
+    start = " " if words[:1].isspace() else ""
+    end = " " if words[-1:].isspace() and len(words) > 1 else ""
+    return f"{start}{plain(words)}{end}"
+
+
+# -- diff page ---------------------------------------------------------------
+#
+# A difference as one HTML page that needs nothing else: no script, no font, no network.
+
+_PAGE: Final = Template("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>$title</title>
+<style>
+:root { color-scheme: light dark; --ink: #1d2125; --paper: #fff; --faint: #6b7480;
+  --line: #e3e6ea; --new: #d9f2e0; --new-ink: #0b5a2b; --old: #fbe0de; --old-ink: #8c1d18;
+  --moved: #dcebfb; --moved-ink: #0b4a8f; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e7eb; --paper: #16191d;
+  --faint: #939ca8; --line: #2c3238; --new: #12351f; --new-ink: #9be0b3; --old: #421b19;
+  --old-ink: #f2aba6; --moved: #15304d; --moved-ink: #a6cdf7; } }
+body { margin: 0 auto; max-width: 46rem; padding: 2rem 1.2rem 4rem; color: var(--ink);
+  background: var(--paper); font: 16px/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
+h1 { font-size: 1.15rem; margin: 0 0 .4rem; }
+header { border-bottom: 1px solid var(--line); margin-bottom: 1.4rem; padding-bottom: .9rem; }
+header p { margin: .1rem 0; color: var(--faint); font-size: .92rem; }
+.block { margin: .5rem 0; padding: .35rem .7rem; border-left: 3px solid transparent; }
+.kept { color: var(--faint); }
+.added { border-color: var(--new-ink); background: var(--new); }
+.removed { border-color: var(--old-ink); background: var(--old); color: var(--old-ink); }
+.moved { border-color: var(--moved-ink); background: var(--moved); }
+.edited { border-color: var(--faint); }
+.volatile { opacity: .55; }
+.word { font-size: .75rem; letter-spacing: .04em; text-transform: uppercase; color: var(--faint);
+  margin-right: .5rem; }
+ins { background: var(--new); color: var(--new-ink); text-decoration: none; border-radius: 2px; }
+del { background: var(--old); color: var(--old-ink); border-radius: 2px; }
+.gap { color: var(--faint); font-size: .85rem; text-align: center; margin: .9rem 0; }
+a { color: inherit; }
+@media print { body { max-width: none; } }
+</style>
+</head>
+<body>
+<header>
+<h1><a href="$href" rel="noreferrer nofollow">$url</a></h1>
+<p>from version $before to version $after</p>
+<p>$numbers</p>
+</header>
+<main>
+$blocks
+</main>
+</body>
+</html>
+""")
+
+
+def page_of(difference: Difference, context: int) -> str:
+    """The page, with so many unchanged blocks around each change."""
+    rows = [
+        _html_gap(each)
+        if isinstance(each, Gap)
+        else _html_block(each, is_volatile=difference.is_volatile(each))
+        for each in difference.around_changes(context)
+    ]
+    numbers = in_numbers(difference.blocks) or "no block of main text differs"
+    return _PAGE.substitute(
+        title=escape(f"What changed: {difference.url}"),
+        href=escape(difference.url),
+        url=escape(difference.url),
+        before=_version(difference.before.number, difference.before.at),
+        after=_version(difference.after.number, difference.after.at),
+        numbers=escape(numbers),
+        blocks="\n".join(rows),
+    )
+
+
+def _version(number: int, at: float) -> str:
+    moment = datetime.fromtimestamp(at, UTC)
+    return f'{number} (<time datetime="{moment.isoformat()}">{moment:%Y-%m-%d %H:%M} UTC</time>)'
+
+
+def _html_gap(gap: Gap) -> str:
+    return f'<p class="gap">{gap.blocks:,} unchanged</p>'
+
+
+def _html_block(block: AlignedBlock, *, is_volatile: bool) -> str:
+    words = "".join(map(_run, block.runs)) if block.change is Change.EDITED else escape(block.text)
+    label = "" if block.change is Change.KEPT else f'<span class="word">{block.change}</span>'
+    kind = f"{block.change} volatile" if is_volatile else str(block.change)
+    note = ' <span class="word">differs at every visit</span>' if is_volatile else ""
+    return f'<p class="block {kind}">{label}{words}{note}</p>'
+
+
+def _run(run: Run) -> str:
+    if run.is_kept:
+        return escape(run.after)
+    before = f"<del>{escape(run.before)}</del>" if run.before else ""
+    after = f"<ins>{escape(run.after)}</ins>" if run.after else ""
+    return before + after
+
+
+@dataclass(frozen=True, slots=True)
+class DiffOrder:
+    """Which versions of which page; ``before`` and ``after`` as they were typed."""
+
+    db: Path
+    url: str
+    before: str | None
+    after: str | None
+
+
+def diff_command(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="The page; without a scheme https, then http.")
+    ],
+    before: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[A]",
+            help="The older version: its number (1 is the first, -1 the last) or "
+            "a date; without it the last whose text differs from B.",
+        ),
+    ] = None,
+    after: Annotated[
+        str | None, typer.Argument(metavar="[B]", help="The newer version; without it the last.")
+    ] = None,
+    db: Db = DEFAULT_DB,
+    context: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Unchanged blocks to show around a change.")
+    ] = 1,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the diff there as one HTML page; - is stdout."),
+    ] = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Show what changed between two stored versions of a page, block by block.
+
+    Blocks of main text are edited, moved, added or removed; edited ones are shown word by
+    word. Without numbers the last change is shown.
+    """  # fmt: skip
+    if html is not None and json:
+        fail("--html and --json exclude each other", 2)
+    settings, _ = read_settings(config, {})
+    difference = terminal.run(_read(DiffOrder(db, url, before, after), settings))
+    if json:
+        print_json(difference.as_json())
+    elif html is None:
+        print_difference(difference, context, time.time())
+    else:
+        _write(html, page_of(difference, context))
+
+
+async def _read(order: DiffOrder, settings: Settings) -> Difference:
+    urls = options.spellings(order.url)
+    parser = parser_of(settings)
+    try:
+        async with page_queries.snapshot(order.db) as connection:
+            known = await page_queries.find(connection, urls)
+            if known is None:
+                fail(options.unknown(order.url, await options.nearest(connection, urls[0])))
+            page_id = known.page_id if known.alias is None else known.alias.page_id
+            url = known.url if known.alias is None else known.alias.url
+            stored = await page_queries.versions(connection, page_id)
+            before, after = _chosen(url, stored, order)
+            return await _compare(connection, parser, page_id, url, before, after)
+    except NoText as error:
+        fail(f"{order.url}: {error}")
+    finally:
+        await parser.close()
+
+
+async def _compare(
+    connection: aiosqlite.Connection,
+    parser: Parser,
+    page_id: int,
+    url: str,
+    before: StoredVersion,
+    after: StoredVersion,
+) -> Difference:
+    old = await read_text(connection, parser, url, before)
+    new = await read_text(connection, parser, url, after)
+    history = await observations.load(connection, page_id)
+    volatile = volatile_blocks(history, new) if history is not None else frozenset()
+    return Difference(url, before, after, align(old.texts, new.texts), volatile)
+
+
+def _chosen(
+    url: str, stored: list[StoredVersion], order: DiffOrder
+) -> tuple[StoredVersion, StoredVersion]:
+    """The two versions; ends the program where there are none such."""
+    if len(stored) < 2:
+        had = "one version" if stored else "no version"
+        fail(f"{url}: has {had} in the store; a diff takes two")
+    after = stored[-1] if order.after is None else _version_of(stored, order.after)
+    if order.before is not None:
+        return _version_of(stored, order.before), after
+    return _last_change(stored[: after.number]), after
+
+
+def _last_change(stored: list[StoredVersion]) -> StoredVersion:
+    """The last version whose text may differ from that of the last one."""
+    place = len(stored) - 1
+    while place > 1 and stored[place].same_text:
+        place -= 1
+    return stored[max(place - 1, 0)]
+
+
+def _version_of(stored: list[StoredVersion], text: str) -> StoredVersion:
+    """By number, from the end if negative, or by date: the version that stood then."""
+    numbers = f"1 to {len(stored)}, or from the end -1 to -{len(stored)}"
+    if text.removeprefix("-").isdecimal():
+        number = int(text)
+        if not 1 <= abs(number) <= len(stored):
+            fail(f"version {text}: accepted are {numbers}", 2)
+        return stored[number - 1 if number > 0 else number]
+    try:
+        at = datetime.fromisoformat(text).astimezone().timestamp()
+    except ValueError:
+        fail(f"version {text}: accepted are {numbers}, or a date such as 2026-03-31T12:00", 2)
+    then = [version for version in stored if version.at <= at]
+    if not then:
+        fail(f"version {text}: the first is of {moment(stored[0].at, time.time())}")
+    return then[-1]
+
+
+def _write(file: Path, page: str) -> None:
+    if str(file) == "-":
+        sys.stdout.write(page)
+        return
+    try:
+        file.write_text(page, "utf-8")
+    except OSError as error:
+        fail(f"--html {file}: cannot be written: {error.strerror}")
+    say("written:", "green", str(file))

@@ -1,0 +1,301 @@
+"""``freshet discover``: which pages to look at again to find a site's new ones."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from freshet.crawler import terminal
+from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
+from freshet.crawler.lab.discover import (
+    Cover,
+    Throttled,
+    cover_of,
+    read_site,
+    still,
+    throttled,
+    why,
+)
+from freshet.crawler.terminal import (
+    amount,
+    counted,
+    fail,
+    percent,
+    plain,
+    print_json,
+    show_line,
+    show_list,
+)
+from freshet.scheduler.discovery.judging import Record
+from freshet.scheduler.discovery.thesis import ALGORITHMS, BEST
+from freshet.storage.tables.url_patterns import Throttle
+
+# -- discover view -----------------------------------------------------------
+#
+# A cover as its user sees it: tables, and JSON.
+
+_DAY_S: Final = 86_400.0
+#: New sites that are shown; JSON has all.
+_SITES: Final = 10
+_HEADER = ("page", "reveals", "now", "revealed", "looks", "last look", "alike")
+_PAST = ("algorithm", "coverage", "overhead", "depth")
+
+
+def print_cover(cover: Cover) -> None:
+    """The cover, and how algorithms did in the past."""
+    history = cover.history
+    if not history.recrawls or not cover.new:
+        show_line(_no_history(cover))
+        return
+    show_line(_headline(cover), "bold")
+    if cover.pages:
+        _show_pages(cover)
+    else:
+        show_line(_no_cover(cover))
+    if history.new_sites:
+        _show_sites(history.new_sites)
+    if cover.past:
+        show_list(
+            f"With {counted(cover.budget, 'page')} in each step of the past",
+            _PAST,
+            [_row(name, record) for name, record in cover.past.items()],
+        )
+    things, thing = ("pages", "page") if history.new_sites is None else ("sites", "site")
+    show_line(
+        f"Reveals: the share of the new {things}. Now: how many it is expected to reveal. Alike: "
+        f"pages with the same number revealed nearly the same. Overhead: looks for each {thing} "
+        "found.",
+        "dim",
+    )
+
+
+def _headline(cover: Cover) -> str:
+    history = cover.history
+    pages = counted(len(history.pages.url), "page")
+    days = amount(float(history.times[1] - history.times[0]))
+    steps = f"in {counted(len(history.recrawls), 'step')} of {days} days"
+    if history.new_sites is None:
+        return (
+            f"{history.site}: {pages}, {cover.new:,} of them found {steps}; no link led to "
+            f"{cover.orphans:,}"
+        )
+    return (
+        f"{history.site}: {pages}, which first led to {counted(cover.new, 'other site')} {steps}; "
+        f"no page that was known before led to {cover.orphans:,}"
+    )
+
+
+def _show_sites(sites: dict[str, float]) -> None:
+    """The sites that were new, the last one first."""
+    rows = [(site, _date(at * _DAY_S)) for site, at in reversed(sites.items())]
+    more = f", the last {_SITES} of {len(rows):,}" if len(rows) > _SITES else ""
+    show_list(f"Sites that were new{more}", ("site", "first seen"), rows[:_SITES])
+
+
+def _show_pages(cover: Cover) -> None:
+    show_list(
+        f"{cover.algorithm}: the {counted(len(cover.pages), 'page')} to look at next",
+        _HEADER,
+        [
+            (
+                each.url, percent(each.share), amount(each.expected), each.revealed, each.looks,
+                _date(each.looked_at * _DAY_S), each.cluster,
+            )
+            for each in cover.pages
+        ],
+    )  # fmt: skip
+
+
+def _date(at: float) -> str:
+    """A time that means the same in a store that was not written just now."""
+    return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M}"
+
+
+def as_json(cover: Cover) -> dict[str, object]:
+    """The same as JSON values; times in Unix seconds."""
+    history = cover.history
+    return {
+        "site": history.site,
+        "pages": len(history.pages.url),
+        "new": cover.new,
+        "orphans": cover.orphans,
+        "steps": [each * _DAY_S for each in history.times.tolist()],
+        "new_per_day": history.new_per_day,
+        "algorithm": cover.algorithm,
+        "budget": cover.budget,
+        "cover": [asdict(each) | {"looked_at": each.looked_at * _DAY_S} for each in cover.pages],
+        "new_sites": None
+        if history.new_sites is None
+        else [{"site": site, "seen_at": at * _DAY_S} for site, at in history.new_sites.items()],
+        "past": {name: _figures(record) for name, record in cover.past.items()},
+    }
+
+
+def _no_history(cover: Cover) -> str:
+    site, pages = cover.history.site, counted(len(cover.history.pages.url), "page")
+    if not cover.history.pages.url:
+        return f"{site}: no page of it has had content yet"
+    if not cover.history.recrawls:
+        return (
+            f"{site}: {pages}, and no step behind the first crawl to judge by: it was looked at "
+            "for too short a time yet, or --step is too long"
+        )
+    if cover.history.new_sites is not None:
+        return (
+            f"{site}: {pages}, and none led to a new site since they were first looked at: what "
+            "leads to others shows when one has"
+        )
+    return (
+        f"{site}: {pages}, and nothing new since they were first looked at: what reveals new "
+        "pages shows when there have been some"
+    )
+
+
+def _no_cover(cover: Cover) -> str:
+    """Why nothing is chosen of a site that had new pages."""
+    recrawls = cover.history.recrawls
+    if cover.orphans == cover.new:
+        return "No page that was known before led to any of them: there is none to look at for more"
+    if not any(each.by(cover.history.alive_now[: each.old]).members.size for each in recrawls):
+        return "Every page that revealed any is gone"
+    return (
+        f"{cover.algorithm} goes by the last step alone, which brought nothing that a page "
+        f"revealed; {BEST} goes by all"
+    )
+
+
+def _row(name: str, record: Record) -> tuple[str, str, str, str]:
+    overhead = percent(record.overhead) if isfinite(record.overhead) else "∞"
+    return name, percent(record.coverage), overhead, amount(record.depth)
+
+
+def _figures(record: Record) -> dict[str, float | None]:
+    return {
+        "coverage": record.coverage,
+        "overhead": record.overhead if isfinite(record.overhead) else None,
+        "depth": record.depth,
+    }
+
+
+# -- throttled view ----------------------------------------------------------
+#
+# What keeps URLs of a site from being crawled as its user sees it: a table, and JSON.
+
+_THROTTLED_HEADER: Final = ("held back", "what", "why", "still", "for example")
+#: Rows of the table; JSON has all.
+_SHOWN: Final = 40
+
+
+def print_throttled(found: Throttled) -> None:
+    """How far the site was crawled, and what was held back and why."""
+    reach = found.reach
+    known = f"{found.site}: {counted(reach.known, 'URL')} known, {reach.asked:,} crawled"
+    waiting = f", {reach.waiting:,} waiting" if reach.waiting else ""
+    if not found.throttles:
+        show_line(f"{known}{waiting}; no URL was throttled", "bold")
+        return
+    show_line(f"{known}{waiting}, {reach.held:,} held back", "bold")
+    show_list(
+        "What was throttled",
+        _THROTTLED_HEADER,
+        [_throttled_row(found, each) for each in found.throttles],
+        _SHOWN,
+    )
+    show_line(
+        "Read: asked for, with an answer. Of their own: a text that no other page has, and more "
+        "than a heading that no other page shows. A pattern is opened again when its pages do.",
+        "dim",
+    )
+
+
+def throttled_as_json(found: Throttled) -> dict[str, object]:
+    """The same as JSON values; times in Unix seconds."""
+    return {
+        "site": found.site,
+        **asdict(found.reach),
+        "throttled": [
+            asdict(each)
+            | {"host": found.origins[each.host_id], "why": why(each), "still": still(each)}
+            for each in found.throttles
+        ],
+        "patterns": [
+            {
+                "host": found.origins[each.host_id], "pattern": each.pattern, "read": each.read,
+                "own": each.own, "yield": each.shrunk,
+            }
+            for each in found.yields
+        ],
+    }  # fmt: skip
+
+
+def _throttled_row(
+    found: Throttled, each: Throttle
+) -> tuple[int, str, str, str | None, str | None]:
+    origin = found.origins[each.host_id] if len(found.origins) > 1 else ""
+    what = each.shape if each.shape is not None else each.kind
+    return each.held, plain(f"{origin}{what}"), plain(why(each)), still(each), each.example
+
+
+def discover_command(
+    site: Annotated[str, typer.Argument(metavar="SITE", help="A host or URL of the site.")],
+    db: Db = DEFAULT_DB,
+    algorithm: Annotated[
+        str, typer.Option(metavar="NAME", help=f"What chooses: {', '.join(ALGORITHMS)}.")
+    ] = BEST,
+    budget: Annotated[
+        int, typer.Option(metavar="K", min=1, help="Old pages that may be looked at again.")
+    ] = 10,
+    step: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DAYS",
+            min=0.001,
+            help="The steps of the past (default: a week, or a tenth of the past).",
+        ),
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Instead: which URLs were throttled (traps), and why."),
+    ] = False,
+    new_sites: Annotated[
+        bool, typer.Option("--new-sites", help="Find other sites that no page led to, not pages.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show which pages of a site reveal its new ones, and what they would have found before.
+
+    A page reveals what it links to, and what new pages behind that link to. The past is cut into
+    steps; before each the algorithm chooses by the steps before, and is judged by what came.
+    """
+    if algorithm not in ALGORITHMS:
+        fail(f"--algorithm {algorithm}: there are {', '.join(ALGORITHMS)}", 2)
+    if explain:
+        _explain(db, site, json=json)
+        return
+    with terminal.told_in_one_line():
+        found = terminal.run(_cover(db, site, step, algorithm, budget, new_sites))
+    if json:
+        print_json(as_json(found))
+    else:
+        print_cover(found)
+
+
+def _explain(db: Path, site: str, *, json: bool) -> None:
+    with terminal.told_in_one_line():
+        found = terminal.run(throttled(db, site))
+    if json:
+        print_json(throttled_as_json(found))
+    else:
+        print_throttled(found)
+
+
+async def _cover(
+    db: Path, site: str, step: float | None, algorithm: str, budget: int, new_sites: bool
+) -> Cover:
+    history = await read_site(db, site, step, is_of_sites=new_sites)
+    return cover_of(history, algorithm, budget)

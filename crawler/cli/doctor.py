@@ -1,0 +1,268 @@
+"""``freshet doctor``: whether this machine, its settings and the store are fit for a crawl."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from freshet.config.settings import Settings
+from freshet.crawler import __version__, terminal
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.clock import SteadyClock
+from freshet.crawler.fetch.addresses import LookupFailed, NoSuchHost
+from freshet.crawler.network import Network, user_agent
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.terminal import print_json, relative, show_line, show_list, size
+from freshet.crawler.urls import origin
+from freshet.storage import maintenance
+from freshet.storage.database import StoreError, reading
+from freshet.storage.tables import runs
+
+# -- checks ------------------------------------------------------------------
+#
+# The checks of ``freshet doctor``: each looks at one thing and says what it found.
+
+#: Less free space than this, or than a tenth of the store, is worth a word.
+_LITTLE_SPACE: Final = 1_000_000_000
+_NO_SPACE: Final = 50_000_000
+#: A write-ahead log of this size has not been taken in for long.
+_LARGE_WAL: Final = 256_000_000
+#: A clock may be so far behind the newest observation.
+_CLOCK_SLACK_S: Final = 120.0
+#: 2026-01-01; before that this program did not exist.
+_EPOCH: Final = 1_767_225_600.0
+#: Files that are open beside one connection for each exchange.
+_OTHER_FILES: Final = 64
+_NAMES: Final = 3
+_PAGE: Final = b"<title>A page</title><p>One paragraph.</p>"
+
+
+class Standing(StrEnum):
+    """How things stand."""
+
+    FINE = "fine"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found; ``advice`` says what to do about it."""
+
+    check: str
+    standing: Standing
+    found: str
+    advice: str | None = None
+
+
+async def examine(
+    settings: Settings, db: Path, now: float, *, thorough: bool = False
+) -> list[Finding]:
+    """All checks, in the order in which one would look."""
+    names, newest_at, findings = await _store(db, thorough=thorough)
+    return [
+        _versions(),
+        *findings,
+        disk(db),
+        clock(now, newest_at),
+        contact(settings.crawl.product, settings.crawl.contact),
+        *await _dns(settings, names),
+        files(settings.crawl.exchanges, resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
+        await _parser(),
+    ]
+
+
+def _versions() -> Finding:
+    words = f"Freshet {__version__}, Python {platform.python_version()}, SQLite"
+    return Finding("versions", Standing.FINE, f"{words} {sqlite3.sqlite_version}")
+
+
+async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, list[Finding]]:
+    """Some host names of the site list, the time of the newest observation, and the findings."""
+    if not db.exists():
+        none = Finding("store", Standing.WARNING, f"there is no {db} yet", "a first crawl makes it")
+        return [], None, [none]
+    try:
+        found = await maintenance.examine(db, thorough=thorough)
+        async with reading(db) as connection:
+            urls = [seed.root_url or seed.url for seed in await runs.load(connection)]
+    except StoreError as error:
+        return [], None, [Finding("store", Standing.PROBLEM, str(error))]
+    names = list(dict.fromkeys(origin(url).host for url in urls))
+    return names, found.newest_at, [soundness(found), log(found)]
+
+
+def soundness(found: maintenance.StoreHealth) -> Finding:
+    """Whether SQLite and the tables have complaints."""
+    if found.problems:
+        return Finding(
+            "store",
+            Standing.PROBLEM,
+            "; ".join(found.problems[:3]),
+            "restore a backup, or salvage it with `sqlite3 FILE .recover`",
+        )
+    run = f"; run {found.open_run} has not ended" if found.open_run is not None else ""
+    return Finding(
+        "store", Standing.FINE, f"sound: {size(found.size_bytes)}, {found.pages:,} pages{run}"
+    )
+
+
+def log(found: maintenance.StoreHealth) -> Finding:
+    """Whether the write-ahead log is taken in from time to time."""
+    words = f"{size(found.wal_bytes)} wait to be taken into the store"
+    if found.wal_bytes < _LARGE_WAL:
+        return Finding("log", Standing.FINE, words)
+    return Finding(
+        "log", Standing.WARNING, words, "a reader that is always open keeps it from that; end it"
+    )
+
+
+def disk(db: Path) -> Finding:
+    """Whether the store can grow."""
+    folder = db.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    store = db.stat().st_size if db.exists() else 0
+    words = f"{size(free)} free in {folder}"
+    if free < _NO_SPACE:
+        return Finding("disk", Standing.PROBLEM, words, "a crawl would stop soon; free some space")
+    if free < max(_LITTLE_SPACE, store // 10):
+        return Finding("disk", Standing.WARNING, words, "that is little for a store that grows")
+    return Finding("disk", Standing.FINE, words)
+
+
+def clock(now: float, newest_at: float | None) -> Finding:
+    """Whether the clock can be right: change rates are learned from times."""
+    if now < _EPOCH:
+        return Finding("clock", Standing.PROBLEM, "it is before 2026", "set the clock")
+    if newest_at is None:
+        return Finding("clock", Standing.FINE, "no observation to compare it with")
+    words = f"the newest observation is of {relative(newest_at, now)}"
+    if newest_at > now + _CLOCK_SLACK_S:
+        return Finding(
+            "clock", Standing.PROBLEM, words, "the clock was set back, or was wrong then; set it"
+        )
+    return Finding("clock", Standing.FINE, words)
+
+
+def contact(product: str, address: str) -> Finding:
+    """Whether webmasters can learn who calls."""
+    if not address:
+        return Finding(
+            "contact",
+            Standing.WARNING,
+            "none: nothing but this machine can be crawled",
+            "set crawl.contact in freshet.toml to a page about your crawler",
+        )
+    return Finding("contact", Standing.FINE, user_agent(product, address))
+
+
+async def _dns(settings: Settings, hosts: Iterable[str]) -> list[Finding]:
+    """Whether some names of the site list are found."""
+    names = [host for host in hosts if not _is_local(host)][:_NAMES]
+    if not names:
+        return [Finding("DNS", Standing.FINE, "no name of the site list needs it")]
+    network = Network(settings, SteadyClock())
+    try:
+        return [await _lookup(network, name) for name in names]
+    finally:
+        await network.close()
+
+
+async def _lookup(network: Network, name: str) -> Finding:
+    try:
+        addresses = await network.resolver.addresses(name)
+    except NoSuchHost:
+        return Finding("DNS", Standing.WARNING, f"{name}: there is no such host")
+    except (LookupFailed, OSError) as error:
+        return Finding(
+            "DNS", Standing.PROBLEM, f"{name}: {error}", "see /etc/resolv.conf and the network"
+        )
+    return Finding("DNS", Standing.FINE, f"{name}: {', '.join(map(str, addresses[:2]))}")
+
+
+def _is_local(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def files(exchanges: int, limit: int) -> Finding:
+    """Whether so many exchanges at once can have a connection each."""
+    words = f"{limit:,} files may be open; {exchanges:,} exchanges at once"
+    if limit != resource.RLIM_INFINITY and limit < exchanges + _OTHER_FILES:
+        return Finding(
+            "limits",
+            Standing.PROBLEM,
+            words,
+            f"raise it with `ulimit -n {exchanges + _OTHER_FILES}`, or lower crawl.exchanges",
+        )
+    return Finding("limits", Standing.FINE, words)
+
+
+async def _parser() -> Finding:
+    """Whether the process that parses large pages can be started."""
+    parser = Parser(inline_bytes=0)
+    try:
+        parsed = await parser.parse(_PAGE, "http://localhost/", "text/html")
+    except OSError as error:
+        return Finding("parser", Standing.PROBLEM, f"its process cannot be started: {error}")
+    finally:
+        await parser.close()
+    if isinstance(parsed, Unparsable):
+        return Finding("parser", Standing.PROBLEM, parsed.reason)
+    return Finding("parser", Standing.FINE, "the process for large pages works")
+
+
+_MARKS = {Standing.FINE: "ok", Standing.WARNING: "note", Standing.PROBLEM: "PROBLEM"}
+
+
+def doctor_command(
+    db: Db = DEFAULT_DB,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Also compare every index of the store; slow.")
+    ] = False,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Check the store, the disk, the clock, DNS, the contact and the limits of this machine.
+
+    Exit code 1 if there is a problem: something that a crawl would fail of, or lose data by.
+    """
+    settings, _ = read_settings(config, {})
+    findings = terminal.run(examine(settings, db, time.time(), thorough=thorough))
+    if json:
+        print_json({"findings": [asdict(finding) for finding in findings]})
+    else:
+        _print(findings, db)
+    if any(finding.standing is Standing.PROBLEM for finding in findings):
+        raise typer.Exit(1)
+
+
+def _print(findings: list[Finding], db: Path) -> None:
+    show_list(
+        f"Freshet on this machine, with {db}",
+        ("check", "", "found"),
+        [(each.check, _MARKS[each.standing], each.found) for each in findings],
+    )
+    advised = [each for each in findings if each.advice]
+    if not advised:
+        show_line("Nothing to do.", "green")
+    for each in advised:
+        show_line(f"{each.check}: {each.advice}", "yellow")

@@ -1,0 +1,673 @@
+"""``freshet explain URL``: what Freshet knows of a URL, and what it would do with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import aiosqlite
+import typer
+
+from freshet.crawler import terminal
+from freshet.crawler.cli import history, options
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.robots.parser import Verdict, in_force, is_fresh
+from freshet.crawler.run.daemon_state import LastVisit, Prospect, prospect
+from freshet.crawler.run.orders import parsed
+from freshet.crawler.terminal import (
+    amount,
+    joined,
+    moment,
+    percent,
+    print_json,
+    show_facts,
+    show_line,
+    show_list,
+    size,
+    span,
+)
+from freshet.crawler.urls import origin
+from freshet.storage.database import owner_of
+from freshet.storage.entries import Host, HostState
+from freshet.storage.queries import page
+from freshet.storage.queries.page import (
+    FrontierPlace,
+    GoodCapture,
+    InLink,
+    KnownUrl,
+    OtherName,
+    PastObservation,
+)
+from freshet.storage.tables import claims as claims_tables
+from freshet.storage.tables import hosts, url_patterns
+from freshet.storage.tables.claims import HeardClaim
+from freshet.storage.tables.url_patterns import CopyPattern
+from freshet.storage.words import AliasKind, Kind, RobotsStanding, Role
+
+# -- explanation -------------------------------------------------------------
+#
+# What Freshet knows of one URL, and what it would do with it next.
+
+_ALIASES = 20
+_OBSERVATIONS = 5
+_CLAIMS = 5
+_DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExplanationRules:
+    """The settings that an explanation depends on; ``agent`` is the robots token."""
+
+    agent: str
+    robots_max_age_s: float
+    permanent_recheck_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How a URL became known.
+
+    ``how`` is seed, link, sitemap, feed, redirect, robots.txt or discovery (of feeds);
+    ``source`` is the line of the site list, or the URL that led here.
+    """
+
+    how: str
+    source: str | None
+    anchor: str | None = None
+    rel: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsView:
+    """What a host's stored robots.txt says of the URL; ``fresh`` if it is not asked again."""
+
+    verdict: Verdict
+    standing: RobotsStanding
+    fetched_at: float
+    fresh: bool
+    stale_since: float | None
+    reason: str | None
+    crawl_delay_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything there is to say; ``known`` is None for a URL that nothing has led to.
+
+    ``pattern`` is that of a URL with parameters, ``copy_of`` the page that it says again.
+    ``linked_out_of_scope`` is then a link that was seen, and ``nearest`` are known URLs.
+    """
+
+    url: str
+    at: float
+    outlook: str
+    known: KnownUrl | None
+    found: Finding | None
+    place: FrontierPlace | None
+    robots: RobotsView | None
+    host: HostState | None
+    capture: GoodCapture | None
+    aliases: list[OtherName]
+    pattern: CopyPattern | None
+    copy_of: str | None
+    observations: list[PastObservation]
+    claims: list[HeardClaim]
+    linked_out_of_scope: InLink | None
+    nearest: list[str]
+
+    def as_json(self) -> dict[str, object]:
+        """The explanation as JSON values."""
+        return asdict(self)
+
+
+async def explain(
+    connection: aiosqlite.Connection, urls: Sequence[str], rules: ExplanationRules, now: float
+) -> Explanation:
+    """Explain the first of these canonical URLs that the store knows, else the first."""
+    known = await page.find(connection, urls)
+    if known is None:
+        return await _explain_unknown(connection, urls, rules, now)
+    page_id = known.page_id
+    host = next(iter(await hosts.load(connection, [known.host_id])))
+    place = await page.frontier_place(connection, page_id)
+    robots = _robots_view(host, known.url, rules, now)
+    aliases = await page.other_names(connection, page_id, _ALIASES)
+    pattern = await url_patterns.pattern_of(connection, page_id)
+    return Explanation(
+        url=known.url,
+        at=now,
+        outlook=_outlook(known, place, robots, host.state, rules, now) + _because(known, pattern),
+        known=known,
+        found=await _finding(connection, known, aliases),
+        place=place,
+        robots=robots,
+        host=host.state,
+        capture=await page.good_capture(connection, page_id),
+        aliases=aliases,
+        pattern=pattern,
+        copy_of=await url_patterns.original_of(connection, page_id),
+        observations=await page.observations(connection, page_id, _OBSERVATIONS),
+        claims=await claims_tables.last_words(connection, page_id, _CLAIMS),
+        linked_out_of_scope=None,
+        nearest=[],
+    )
+
+
+async def _explain_unknown(
+    connection: aiosqlite.Connection, urls: Sequence[str], rules: ExplanationRules, now: float
+) -> Explanation:
+    found = [(url, await hosts.find(connection, str(origin(url)))) for url in urls]
+    url, host = next((each for each in found if each[1] is not None), found[0])
+    link = await page.first_link_out_of_scope(connection, url)
+    return Explanation(
+        url=url,
+        at=now,
+        outlook=_outlook_unknown(link),
+        known=None,
+        found=None,
+        place=None,
+        robots=_robots_view(host, url, rules, now) if host else None,
+        host=host.state if host else None,
+        capture=None,
+        aliases=[],
+        pattern=None,
+        copy_of=None,
+        observations=[],
+        claims=[],
+        linked_out_of_scope=link,
+        nearest=await options.nearest(connection, url),
+    )
+
+
+def _robots_view(host: Host, url: str, rules: ExplanationRules, now: float) -> RobotsView | None:
+    record = host.robots
+    if record is None:
+        return None
+    file = in_force(record)
+    return RobotsView(
+        file.verdict(rules.agent, url),
+        record.standing,
+        record.fetched_at,
+        is_fresh(record, now, rules.robots_max_age_s),
+        record.stale_since,
+        record.reason,
+        file.crawl_delay_s(rules.agent),
+    )
+
+
+async def _finding(
+    connection: aiosqlite.Connection, known: KnownUrl, aliases: Sequence[OtherName]
+) -> Finding | None:
+    """A seed explains itself; else the first link, a redirect, or robots.txt."""
+    if text := await page.seed_text(connection, known):
+        return Finding("seed", text)
+    link = await page.first_link(connection, known.page_id)
+    if known.redirects and aliases and (link is None or link.first_seen_at > known.found_at):
+        return Finding("redirect", aliases[0].url)
+    if link is not None:
+        how = "link" if link.role is Role.PAGE else str(link.role)
+        return Finding(how, link.url, link.anchor or None, link.rel or None)
+    # What is named by no link that is kept: by a robots.txt, in the head of a page, or tried.
+    unlinked = {Role.SITEMAP: "robots.txt", Role.FEED: "discovery"}.get(known.role)
+    return Finding(unlinked, None) if unlinked else None
+
+
+def _outlook_unknown(link: InLink | None) -> str:
+    if link is not None:
+        return "not crawled: it was out of scope where a link to it was found"
+    return "not crawled: no seed, link, sitemap or redirect has led to it"
+
+
+def _outlook(
+    known: KnownUrl,
+    place: FrontierPlace | None,
+    robots: RobotsView | None,
+    host: HostState | None,
+    rules: ExplanationRules,
+    now: float,
+) -> str:
+    """What happens to a known URL next, and what stands in its way."""
+    if known.held_back is not None:
+        return f"not crawled: {known.held_back}"
+    when = _when_due(place, now) if place else _when_again(known, rules, now)
+    hindered = obstacle(robots, host, now)
+    return f"{when}; {hindered}" if hindered else when
+
+
+def _because(known: KnownUrl, pattern: CopyPattern | None) -> str:
+    """Why a pattern is closed, of a URL that is held back for it."""
+    if known.held_back != url_patterns.KIND or pattern is None:
+        return ""
+    return (
+        f": {pattern.copies:,} of {pattern.read:,} pages like {pattern.shape} said what others "
+        "say; a sample is asked for to see if that changes"
+    )
+
+
+def _when_due(place: FrontierPlace, now: float) -> str:
+    if place.deferred is not None:
+        return f"deferred to the next run ({place.deferred}), due first there"
+    if place.due_at > now:
+        return f"another try is due at {moment(place.due_at, now)}"
+    return "due now"
+
+
+def _when_again(known: KnownUrl, rules: ExplanationRules, now: float) -> str:
+    alias = known.alias
+    if alias is not None and alias.kind is AliasKind.PERMANENT:
+        again_at = alias.at + rules.permanent_recheck_days * _DAY_S
+        if again_at > now:
+            return f"an alias, asked again in the first run after {moment(again_at, now)}"
+    return "not due in this run; due again when the next one starts"
+
+
+def obstacle(robots: RobotsView | None, host: HostState | None, now: float) -> str | None:
+    """What stands in the way of asking a host for a URL, or None."""
+    if robots is not None and robots.standing is RobotsStanding.UNREACHABLE:
+        return f"nothing is asked for while robots.txt cannot be reached: {robots.reason}"
+    if robots is not None and not robots.verdict.allowed:
+        return "robots.txt forbids it, so it is recorded as refused"
+    if host is not None and host.parked_until is not None and host.parked_until > now:
+        return f"its host is parked until {moment(host.parked_until, now)}: {host.parked_reason}"
+    return None
+
+
+# -- prospect words ----------------------------------------------------------
+#
+# A page's prospects in words: why it was or was not fetched, and when it is next.
+
+#: New pages from which on they are told of.
+_WORTH_TELLING: Final = 0.05
+_TIMES: Final = {1: "once", 2: "twice"}
+
+
+def paragraph(it: Prospect, now: float, *, obstacle: str | None, is_running: bool) -> str:
+    """All that there is to say; ``obstacle`` is what stands in the way of its host."""
+    return " ".join(_sentences(it, now, obstacle, is_running=is_running))
+
+
+def _sentences(
+    it: Prospect, now: float, obstacle: str | None, *, is_running: bool
+) -> Iterator[str]:
+    if it.excluded_by is not None:
+        yield f"Not asked for: the rule for {it.excluded_by} says never."
+        return
+    yield from _history(it, now)
+    yield f"Its importance is {it.importance.value:.3g} ({it.importance.said()})."
+    if it.captured or it.not_before is None:
+        yield from _value(it)
+        yield from _when(it, now)
+    else:
+        yield f"It is asked for again from {moment(it.not_before, now)} on."
+    if it.capped is not None:
+        yield (
+            f"Its host is at its cap: {amount(it.capped.most)} looks a day at most, asked for "
+            f"{amount(it.capped.wanted)}."
+        )
+    if obstacle:
+        yield f"Now {obstacle}."
+    if not is_running:
+        yield "No daemon is running."
+
+
+# -- what was found ----------------------------------------------------------------
+
+
+def _history(it: Prospect, now: float) -> Iterator[str]:
+    last = it.last
+    if last is None:
+        yield f"Found {_ago(it.age_days * _DAY_S)} and not fetched yet."
+        return
+    if it.captured and last.kind is not Kind.GONE:
+        yield _rate(it)
+    match last.kind:
+        case Kind.NEW | Kind.CHANGED | Kind.UNCHANGED:
+            yield _looked_at(it, last, now)
+        case Kind.GONE:
+            yield _gone(it, last, now)
+        case Kind.FAILED:
+            yield _failed(it, last, now)
+        case _:
+            yield _elsewhere(last, now)
+
+
+def _rate(it: Prospect) -> str:
+    rate = it.rate
+    if not rate.compared:
+        return f"How often it changes is not known yet; pages like it do {_often(rate.per_day)}."
+    comparisons = f"{rate.compared:,} comparison{'s' * (rate.compared != 1)}"
+    between = _between(rate.lower, rate.upper)
+    return f"It changes about {_often(rate.per_day)} ({between}, from {comparisons})."
+
+
+def _looked_at(it: Prospect, last: LastVisit, now: float) -> str:
+    found = {Kind.NEW: "fetched for the first time", Kind.CHANGED: "found changed"}
+    what = found.get(last.kind, "found unchanged")
+    why = ""
+    if last.drawn:
+        why = ", drawn at random to measure the freshness"
+    elif last.worth is not None:
+        why = f", when a look was worth {amount(last.worth)}"
+    stale = f"stale by now with {percent(it.stale)}{_by(it)}"
+    return f"It was {what} {_ago(now - last.at)}{why}: {stale}."
+
+
+def _by(it: Prospect) -> str:
+    """By what that is foretold."""
+    if it.claimed:
+        return ", by what is claimed of it, which has proved right"
+    clock = ", by the clock of its site" if it.clocked else ""
+    return clock if it.claimed is None else f"{clock}; what is claimed of it is not believed"
+
+
+def _gone(it: Prospect, last: LastVisit, now: float) -> str:
+    part = "tenth" if it.captured else "hundredth"
+    return (
+        f"It was gone {_times(last.in_a_row)} ({_why(last)}), last {_ago(now - last.at)}: each "
+        f"time in a row a look is worth a {part} of before."
+    )
+
+
+def _failed(it: Prospect, last: LastVisit, now: float) -> str:
+    kept = "the copy from before is kept" if it.captured else "there is no copy yet"
+    return f"It failed {_times(last.in_a_row)} ({_why(last)}), last {_ago(now - last.at)}; {kept}."
+
+
+def _elsewhere(last: LastVisit, now: float) -> str:
+    what = {
+        Kind.REDIRECTED: f"It led to {last.detail}",
+        Kind.REFUSED: f"Its host's robots.txt forbade it ({last.detail})",
+    }.get(last.kind, f"It is nothing that is crawled ({_why(last)})")
+    return f"{what} when it was asked for {_ago(now - last.at)}."
+
+
+def _why(last: LastVisit) -> str:
+    return ": ".join(word for word in (last.reason, last.detail) if word) or "no reason known"
+
+
+# -- what it is worth --------------------------------------------------------------
+
+
+def _value(it: Prospect) -> Iterator[str]:
+    if it.arrival_rate is not None:
+        yield (
+            f"It is an ephemeral source: about {amount(it.arrival_rate)} new items appear a day, "
+            f"which lose half of their worth in {span((it.half_life_hours or 0.0) * 3_600)}."
+        )
+    if it.urgent:
+        yield "It is new at an ephemeral source: it comes before all that can wait."
+    elif not it.captured and it.worth is None:
+        yield "Without a copy it goes by its importance and the days that it waits."
+    elif it.planned is not None:
+        yield _plan(it)
+    elif it.worth is not None and _is_overdue(it):
+        yield f"A rule wants it looked at every {_days(it.most_days)}: it goes before all others."
+    elif it.worth is not None:
+        if not it.captured:
+            yield (
+                "Without a copy a look is worth the importance times the days that it waits, and "
+                "a turn of all pages, as far as it is likely to be there."
+            )
+        if it.reveals >= _WORTH_TELLING:
+            yield f"A look is expected to reveal {amount(it.reveals)} new pages."
+        where = "looks" if it.capped is None else "looks at the pages of its host"
+        price = f"; under {_budget(it)} {where} are taken at about {amount(it.price or 0.0)}"
+        yield f"A look is worth {amount(it.worth)} now{'' if it.price is None else price}."
+
+
+def _plan(it: Prospect) -> str:
+    plan = f"The plan of {it.policy} for {_budget(it)} gives it"
+    if not it.planned:
+        return f"{plan} no looks: others gain more."
+    return f"{plan} a look {_often(it.planned)}."
+
+
+def _is_overdue(it: Prospect) -> bool:
+    return it.captured and it.most_days is not None and it.age_days >= it.most_days
+
+
+# -- when it is next ---------------------------------------------------------------
+
+
+def _when(it: Prospect, now: float) -> Iterator[str]:
+    if it.captured and it.least_days:
+        yield f"A rule keeps looks {_days(it.least_days)} apart."
+    if it.captured and it.most_days is not None and not _is_overdue(it):
+        yield f"A rule wants it looked at every {_days(it.most_days)}."
+    if it.due_in_days is None:
+        if it.not_before is not None:
+            yield f"It is not asked for before {moment(it.not_before, now)}."
+        elif it.price is not None:
+            yield "At this price its turn does not come for years, but for draws at random."
+        return
+    at = now + it.due_in_days * _DAY_S
+    if at <= now:
+        yield (
+            "So its turn is now." if it.capped is None else "So its turn is when its host is free."
+        )
+    else:
+        yield f"So the next look is due about {moment(at, now)}."
+
+
+# -- words -------------------------------------------------------------------------
+
+
+def _budget(it: Prospect) -> str:
+    return f"{amount(parsed(it.budget))} requests a day"
+
+
+def _ago(seconds: float) -> str:
+    return f"{span(max(0.0, seconds))} ago"
+
+
+def _days(days: float | None) -> str:
+    return span((days or 0.0) * _DAY_S)
+
+
+def _times(count: int) -> str:
+    return _TIMES.get(count, f"{count} times in a row")
+
+
+def _between(lower: float, upper: float) -> str:
+    """Two rates in words, the quicker one first unless both are counts."""
+    if lower >= 1:
+        return f"{lower:.2g} to {_often(upper)}"
+    return f"{_often(upper)} to {_often(lower)}"
+
+
+def _often(per_day: float) -> str:
+    """A rate in words."""
+    return f"{per_day:.2g} times a day" if per_day >= 1 else f"every {span(_DAY_S / per_day)}"
+
+
+def explain_command(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Any URL; without a scheme https, then http.")
+    ],
+    db: Db = DEFAULT_DB,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Show what is known of a URL, what happens to it next, and why.
+
+    Nothing is fetched: the robots.txt in question is the stored one.
+    """
+    settings, _ = read_settings(config, {})
+    rules = ExplanationRules(
+        agent=settings.crawl.product.lower(),
+        robots_max_age_s=settings.robots.max_age_s,
+        permanent_recheck_days=settings.crawl.permanent_recheck_days,
+    )
+    explanation, ahead = terminal.run(_read(db, options.spellings(url), rules, time.time()))
+    if json:
+        print_json(explanation.as_json() | {"prospect": ahead and asdict(ahead)})
+    else:
+        _print(explanation, ahead, db)
+
+
+async def _read(
+    db: Path, urls: Sequence[str], rules: ExplanationRules, now: float
+) -> tuple[Explanation, Prospect | None]:
+    async with page.snapshot(db) as connection:
+        it = await explain(connection, urls, rules, now)
+        page_id = it.known.page_id if it.known is not None else None
+        return it, None if page_id is None else await prospect(connection, page_id, now)
+
+
+def _print(it: Explanation, ahead: Prospect | None, db: Path) -> None:
+    show_line(it.url, "bold")
+    show_line(it.outlook if ahead is None else _ahead(it, ahead, db))
+    if it.known is None:
+        _print_unknown(it)
+    else:
+        _print_identity(it, it.known)
+    if it.robots is not None:
+        _print_robots(it.robots, it.at)
+    if it.host is not None:
+        _print_host(it.host, it.at)
+    if it.capture is not None:
+        _print_capture(it.capture, it.at)
+    _print_claims(it.claims, it.at)
+    show_list("Last observations", history.HEADER, [history.row(o, it.at) for o in it.observations])
+
+
+def _ahead(it: Explanation, ahead: Prospect, db: Path) -> str:
+    hindered = obstacle(it.robots, it.host, it.at)
+    is_running = (owner_of(db) or ("",))[0] == "daemon"
+    return paragraph(ahead, it.at, obstacle=hindered, is_running=is_running)
+
+
+def _print_unknown(it: Explanation) -> None:
+    link = it.linked_out_of_scope
+    linked = f"{link.url} {_quoted(link.anchor) or ''}" if link else None
+    show_facts("Unknown", {"linked from": linked, "nearest": joined(it.nearest)})
+
+
+def _print_identity(it: Explanation, known: KnownUrl) -> None:
+    place, alias = it.place, known.alias
+    show_facts(
+        "URL",
+        {
+            "asked for as": known.fetch_url,
+            "role": known.role,
+            "depth": str(known.depth),
+            "found": joined(
+                (moment(known.found_at, it.at), _found(it.found) if it.found else None)
+            ),
+            "held back": known.held_back,
+            "copy of": it.copy_of,
+            "alias of": f"{alias.url} ({alias.kind}, {moment(alias.at, it.at)})" if alias else None,
+            "aliases": joined(f"{name.url} ({name.kind})" for name in it.aliases),
+            "due": f"{moment(place.due_at, it.at)}, for {place.reason}" if place else None,
+            "failed tries": str(place.attempt) if place and place.attempt else None,
+            "deferred": place.deferred if place else None,
+            "ETag": known.validators.etag,
+            "Last-Modified": known.validators.last_modified,
+            "server's wish": _wish(known.wish_s),
+        },
+    )
+
+
+def _wish(wish_s: float | None) -> str | None:
+    """What Cache-Control or Expires ask for; it is told, not obeyed."""
+    if wish_s is None:
+        return None
+    return f"to be used for {span(wish_s)}" if wish_s else "to be asked every time"
+
+
+def _print_claims(said: Sequence[HeardClaim], now: float) -> None:
+    show_list(
+        "What others say (when it changed last, by their clocks)",
+        ("source", "changed", "heard"),
+        [(f"{c.kind} {c.url}", _claimed(c, now), moment(c.received_at, now)) for c in said],
+    )
+
+
+def _claimed(claim: HeardClaim, now: float) -> str:
+    since = moment(claim.since, now)
+    return since if claim.since == claim.until else f"{since} to {moment(claim.until, now)}"
+
+
+def _found(found: Finding) -> str:
+    words = joined((found.source, _quoted(found.anchor), found.rel and f"rel={found.rel}"), " ")
+    preposition = {
+        "seed": "seed",
+        "robots.txt": "named by robots.txt",
+        "discovery": "as a feed of its host",
+    }.get(found.how, f"{found.how} from")
+    return f"{preposition} {words}" if words else preposition
+
+
+def _quoted(anchor: str | None) -> str | None:
+    return f"“{anchor}”" if anchor else None
+
+
+def _print_robots(robots: RobotsView, now: float) -> None:
+    verdict = robots.verdict
+    show_facts(
+        "robots.txt",
+        {
+            "verdict": "allowed" if verdict.allowed else "forbidden",
+            "rule": f"{verdict.rule} (line {verdict.line})" if verdict.rule else None,
+            "group": f"User-agent: {verdict.agent}" if verdict.agent else None,
+            "standing": _standing(robots),
+            "fetched": moment(robots.fetched_at, now),
+            "state": _freshness(robots, now),
+            "Crawl-delay": f"{robots.crawl_delay_s:g} s" if robots.crawl_delay_s else None,
+        },
+    )
+
+
+def _standing(robots: RobotsView) -> str:
+    match robots.standing:
+        case RobotsStanding.PARSED:
+            return "read"
+        case RobotsStanding.ALLOW_ALL:
+            return "there is none: everything is allowed"
+        case RobotsStanding.UNREACHABLE:
+            return f"unreachable: everything is forbidden ({robots.reason})"
+
+
+def _freshness(robots: RobotsView, now: float) -> str:
+    if robots.stale_since is not None:
+        since = moment(robots.stale_since, now)
+        return f"an older copy; the file is unreachable since {since}: {robots.reason}"
+    return "fresh" if robots.fresh else "asked for again before the next page"
+
+
+def _print_host(host: HostState, now: float) -> None:
+    parked = host.parked_until is not None and host.parked_until > now
+    show_facts(
+        "Politeness",
+        {
+            "lane": host.lane,
+            "delay": f"{host.delay_s:g} s",
+            "last exchange": moment(host.last_exchange_at, now),
+            "failures in a row": host.failures or None,
+            "parked until": f"{moment(host.parked_until, now)}: {host.parked_reason}"
+            if parked and host.parked_until is not None
+            else None,
+        },
+    )
+
+
+def _print_capture(capture: GoodCapture, now: float) -> None:
+    size_shown = size(capture.size_bytes) if capture.size_bytes is not None else None
+    flags = ("noindex", "noarchive", "nofollow")
+    show_facts(
+        "Last good capture",
+        {
+            "checked": moment(capture.checked_at, now),
+            "content": f"as of {moment(capture.since, now)}; {capture.versions:,} "
+            f"{'version' if capture.versions == 1 else 'versions'} in all",
+            "size": joined((size_shown, None if capture.body_kept else "body not kept")),
+            "type": joined((capture.content_type, capture.encoding)),
+            "title": capture.title,
+            "language": capture.language,
+            "rel=canonical": capture.canonical_url,
+            "meta robots": joined(flag for flag in flags if getattr(capture, flag)),
+        },
+    )

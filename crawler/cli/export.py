@@ -1,0 +1,160 @@
+"""``freshet export``: pages, observations or links as CSV, JSON lines or Parquet."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Annotated, Final, TypeAlias
+
+import typer
+
+from freshet.crawler import terminal
+from freshet.crawler.cli.options import DEFAULT_DB, Db
+from freshet.crawler.terminal import err, fail, replacing, say
+from freshet.storage.queries import exports, page
+from freshet.storage.queries.exports import EXPORTS, Export
+
+# -- parquet -----------------------------------------------------------------
+#
+# Tables as Parquet, by DuckDB (the extra ``parquet``).
+
+_TYPES: Final = {"TEXT": "VARCHAR", "INTEGER": "BIGINT", "REAL": "DOUBLE"}
+
+
+async def write_parquet(
+    path: Path, columns: Mapping[str, str], batches: AsyncIterator[list[tuple[object, ...]]]
+) -> int:
+    """Write rows with named columns of SQLite types; how many. Ends the program without DuckDB."""
+    if find_spec("duckdb") is None:
+        fail("Parquet needs DuckDB: `pip install 'freshet[parquet]'` brings it")
+    import duckdb  # noqa: PLC0415 - an extra
+
+    declared = ", ".join(f'"{name}" {_TYPES[kind]}' for name, kind in columns.items())
+    marks = ", ".join("?" * len(columns))
+    count = 0
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(f"CREATE TABLE export ({declared})")
+        async for rows in batches:
+            connection.executemany(f"INSERT INTO export VALUES ({marks})", rows)
+            count += len(rows)
+        connection.table("export").write_parquet(str(path), compression="zstd")
+    return count
+
+
+Batches: TypeAlias = AsyncIterator[list[tuple[object, ...]]]
+
+
+class Table(StrEnum):
+    """What can be exported."""
+
+    PAGES = "pages"
+    OBSERVATIONS = "observations"
+    LINKS = "links"
+
+
+class Format(StrEnum):
+    """How it is written."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+def export_command(
+    table: Annotated[Table, typer.Argument(help="What to export.")] = Table.PAGES,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help=".csv, .jsonl or .parquet; - is stdout."
+        ),
+    ] = Path("-"),
+    kind: Annotated[
+        Format | None,
+        typer.Option("--format", help="Where the file's name does not say it.", show_default="csv"),
+    ] = None,
+    db: Db = DEFAULT_DB,
+) -> None:
+    """Write pages, observations or links as one table, for other programs.
+
+    Times are Unix seconds (UTC). A file appears when it is whole: an export that is broken
+    off leaves what was there before.
+    """
+    chosen = kind or _by_name(output)
+    if chosen is Format.PARQUET and str(output) == "-":
+        fail("--format parquet: needs --output FILE", 2)
+    count = terminal.run(_export(db, EXPORTS[table], output, chosen))
+    if str(output) != "-":
+        say("written:", "green", f"{output} ({count:,} {table})")
+
+
+def _by_name(output: Path) -> Format:
+    """The format that a file's name asks for; CSV on stdout."""
+    if str(output) == "-":
+        return Format.CSV
+    ending = output.suffix.removeprefix(".").lower()
+    if ending not in set(Format):
+        fail(f"--output {output}: accepted are names in .csv, .jsonl and .parquet, or --format", 2)
+    return Format(ending)
+
+
+async def _export(db: Path, export: Export, output: Path, kind: Format) -> int:
+    gone = None
+    async with (
+        page.snapshot(db) as connection,
+        contextlib.aclosing(exports.batches(connection, export)) as rows,
+    ):
+        try:
+            return await _write(export, rows, output, kind)
+        except BrokenPipeError as error:
+            # No error of the store's, as all others are in this block.
+            gone = error
+    raise gone
+
+
+async def _write(export: Export, rows: Batches, output: Path, kind: Format) -> int:
+    if kind is Format.PARQUET:
+        with replacing(output) as whole, err.status("Exporting"):
+            return await write_parquet(whole, export.columns, rows)
+    with _written(output) as file:
+        return await _WRITERS[kind](file, list(export.columns), rows)
+
+
+async def _write_csv(file: IO[str], names: Sequence[str], batches: Batches) -> int:
+    writer, count = csv.writer(file, lineterminator="\n"), 0
+    writer.writerow(names)
+    async for rows in batches:
+        writer.writerows(rows)
+        count += len(rows)
+    return count
+
+
+async def _write_jsonl(file: IO[str], names: Sequence[str], batches: Batches) -> int:
+    count = 0
+    async for rows in batches:
+        for row in rows:
+            values = dict(zip(names, row, strict=True))
+            file.write(json.dumps(values, ensure_ascii=False) + "\n")
+        count += len(rows)
+    return count
+
+
+_WRITERS: Final[dict[Format, Callable[[IO[str], Sequence[str], Batches], Awaitable[int]]]] = {
+    Format.CSV: _write_csv,
+    Format.JSONL: _write_jsonl,
+}
+
+
+@contextmanager
+def _written(output: Path) -> Iterator[IO[str]]:
+    if str(output) == "-":
+        yield sys.stdout
+        return
+    with replacing(output) as whole, whole.open("w", encoding="utf-8", newline="") as file:
+        yield file

@@ -1,0 +1,128 @@
+"""``freshet gc``: throw away what is not to be kept, and give the space back."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from freshet.config.settings import Store
+from freshet.crawler import terminal
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.run.upkeep import retention_of
+from freshet.crawler.terminal import err, fail, print_json, show_line, show_list, size
+from freshet.storage import maintenance
+from freshet.storage.database import open_store, owner_of
+from freshet.storage.maintenance import Retention, Rows, Space
+
+#: Less than this share of the file is not worth writing all of it anew: it is used again.
+_WORTH: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What was thrown away, and the file before and after; None: it was only looked at."""
+
+    rows: list[Rows]
+    before: Space | None = None
+    after: Space | None = None
+
+
+def gc_command(
+    db: Db = DEFAULT_DB,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would go, also beside a daemon.")
+    ] = False,
+    vacuum: Annotated[
+        bool | None,
+        typer.Option(
+            "--vacuum/--no-vacuum",
+            help="Give free space back to the file system. By default from a tenth of the file on.",
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Throw away what the settings in [store] do not keep.
+
+    A daemon does so every day, and a crawl when it ends; here it is done at once, and the file gets
+    smaller. Nothing that change rates are learnt from is ever thrown away.
+    """
+    settings, _ = read_settings(config, {})
+    keep = retention_of(settings.store)
+    if dry_run:
+        outcome = _Outcome(terminal.run(maintenance.doomed(db, keep, time.time())))
+    else:
+        _require_idle(db)
+        with err.status("Throwing away"):
+            outcome = terminal.run(_collect(db, keep, vacuum))
+    if json:
+        print_json(asdict(outcome))
+    else:
+        _print(outcome, settings.store, db)
+
+
+def _require_idle(db: Path) -> None:
+    if not db.exists():
+        fail(f"{db}: there is no such file")
+    if (owner := owner_of(db)) is not None:
+        does = "; it throws away the same every day" if owner[0] == "daemon" else ""
+        fail(
+            f"{db}: a freshet {owner[0]} (process {owner[1]}) is writing it{does}. Stop it first, "
+            "or see --dry-run"
+        )
+
+
+async def _collect(db: Path, keep: Retention, vacuum: bool | None) -> _Outcome:
+    database = await open_store(db, owner="gc")
+    try:
+        before = await maintenance.space(database)
+        rows = await maintenance.prune(database, keep, time.time())
+        after = await maintenance.space(database)
+        worth = after.free_bytes >= _WORTH * after.size_bytes
+        if vacuum or (vacuum is None and worth and after.free_bytes):
+            await maintenance.compact(database)
+            after = await maintenance.space(database)
+        return _Outcome(rows, before, after)
+    finally:
+        await database.close()
+
+
+def _print(outcome: _Outcome, store: Store, db: Path) -> None:
+    kept = _kept(store)
+    show_list(
+        f"{'To be thrown' if outcome.before is None else 'Thrown'} away from {db}",
+        ("what", "kept", "table", "rows", "bytes"),
+        [
+            (each.what, kept[each.what], each.table, each.rows, f"{each.size_bytes:,}")
+            for each in outcome.rows
+        ],
+    )
+    if outcome.before is not None and outcome.after is not None:
+        was, now = outcome.before.size_bytes, outcome.after.size_bytes
+        changed = f"{size(was)} before, {size(now)} now" if was != now else size(now)
+        show_line(f"file: {changed}, {size(outcome.after.free_bytes)} of it free", "green")
+
+
+def _kept(store: Store) -> dict[str, str]:
+    """What the settings keep of each, in words."""
+    links, alerts = _age(store.link_age_days), _age(store.alert_age_days)
+    gone = f"; of gone pages {store.gone_body_age_days:g} d" if store.gone_body_age_days else ""
+    return {
+        "bodies": f"newest {store.bodies_per_page} of a page, {store.body_age_days:g} d{gone}",
+        "sketches": f"newest {store.sketches_per_page} of a page"
+        if store.sketches_per_page
+        else "all",
+        "failures": _age(store.failure_age_days),
+        "links that went": links,
+        "links that went, off site": links,
+        "alerts sent": alerts,
+        "messages sent": alerts,
+    }
+
+
+def _age(days: float) -> str:
+    return f"{days:g} d" if days else "for ever"

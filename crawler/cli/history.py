@@ -1,0 +1,130 @@
+"""``freshet history URL``: every observation of a page, newest first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freshet.crawler import terminal
+from freshet.crawler.cli import options
+from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
+from freshet.crawler.terminal import (
+    Cell,
+    fail,
+    joined,
+    moment,
+    print_json,
+    show_line,
+    show_list,
+    size,
+)
+from freshet.storage.queries import page
+from freshet.storage.queries.page import AliasOf, PastObservation
+
+HEADER = ("time", "kind", "rung", "HTTP", "resemblance", "blocks", "size", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A URL's newest observations out of ``total``; of an alias, the final page's as well."""
+
+    url: str
+    total: int
+    observations: list[PastObservation]
+    alias: AliasOf | None = None
+    final_page: History | None = None
+
+
+def history_command(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="The page; without a scheme https, then http.")
+    ],
+    db: Db = DEFAULT_DB,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Observations to show, at most.")
+    ] = 20,
+    json: Json = False,
+) -> None:
+    """Show what every visit to a page found, newest first.
+
+    Each line says what happened (kind), which rung of the change-detection ladder decided
+    it, and how alike the main text was to the one before (0 to 1).
+    """
+    history = terminal.run(_read(db, url, limit))
+    if json:
+        print_json(asdict(history))
+    else:
+        _print(history, time.time())
+
+
+async def _read(db: Path, url: str, limit: int) -> History:
+    urls = options.spellings(url)
+    async with page.snapshot(db) as connection:
+        known = await page.find(connection, urls)
+        if known is None:
+            fail(options.unknown(url, await options.nearest(connection, urls[0])))
+        final = None
+        if known.alias is not None:
+            page_id = known.alias.page_id
+            final = History(
+                known.alias.url,
+                await page.observation_count(connection, page_id),
+                await page.observations(connection, page_id, limit),
+            )
+        return History(
+            known.url,
+            await page.observation_count(connection, known.page_id),
+            await page.observations(connection, known.page_id, limit),
+            known.alias,
+            final,
+        )
+
+
+def _print(history: History, now: float) -> None:
+    _print_one(history, now)
+    if history.alias is not None and history.final_page is not None:
+        alias = history.alias
+        show_line(f"It is an alias ({alias.kind}, {moment(alias.at, now)}) of {alias.url}")
+        _print_one(history.final_page, now)
+
+
+def _print_one(history: History, now: float) -> None:
+    if not history.observations:
+        show_line(f"{history.url}: never visited")
+        return
+    show_list(history.url, HEADER, [row(o, now) for o in history.observations])
+    if history.total > len(history.observations):
+        older = history.total - len(history.observations)
+        show_line(f"… and {older:,} older; --limit shows more", "dim")
+
+
+def row(observation: PastObservation, now: float) -> Sequence[Cell]:
+    """An observation as a row under :data:`HEADER`."""
+    o = observation
+    return (
+        moment(o.at, now),
+        o.kind,
+        o.rung,
+        str(o.status) if o.status is not None else None,
+        _resemblance(o),
+        _blocks(o),
+        size(o.size_bytes) if o.size_bytes is not None else None,
+        joined((o.reason, o.detail), ": "),
+    )
+
+
+def _resemblance(observation: PastObservation) -> str | None:
+    if observation.resemblance is None:
+        return None
+    error = observation.resemblance_se
+    return f"{observation.resemblance:.2f}" + (f" ± {error:.2f}" if error is not None else "")
+
+
+def _blocks(observation: PastObservation) -> str | None:
+    added, removed = observation.blocks_added, observation.blocks_removed
+    return None if added is None and removed is None else f"+{added or 0} −{removed or 0}"

@@ -1,0 +1,201 @@
+"""``freshet import``: what another program watches becomes lines of a site list."""
+
+from __future__ import annotations
+
+import json as jsons
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from freshet.crawler.admission import importers
+from freshet.crawler.admission.importers import (
+    SNIFFED_BYTES,
+    Entry,
+    Format,
+    Merged,
+    Unreadable,
+    is_zip,
+    merged,
+    page,
+    recognised,
+)
+from freshet.crawler.cli.options import Json
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import (
+    counted,
+    plain,
+    print_json,
+    replacing,
+    say,
+    show_line,
+    show_list,
+    told_in_one_line,
+)
+
+_SHOWN: Final = 20
+#: Larger than any format may be.
+_MAX_BYTES: Final = max(
+    importers.MAX_BYTES,
+    importers.URLWATCH_MAX_BYTES,
+    importers.OPML_MAX_BYTES,
+    importers.MANIFEST_MAX_BYTES,
+)
+
+
+def import_command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE…", help="A backup, a list of jobs, an outline, a sitemap."),
+    ],
+    into: Annotated[
+        Path,
+        typer.Option("--into", metavar="LIST", help="The site list: text, or .csv with a header."),
+    ],
+    kind: Annotated[
+        Format, typer.Option("--format", help="Where the files do not show it.")
+    ] = Format.AUTO,
+    rules: Annotated[
+        bool,
+        typer.Option("--rules", help="Print the intervals that they ask for as `daemon.rules`."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be added, and write nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Add the sites that another program watches to a site list.
+
+    Read are backups, data stores and lists of changedetection.io, urlwatch's urls.yaml, OPML and
+    sitemaps. What the list says already stays as it is: importing again adds nothing. What has no
+    counterpart is told.
+    """
+    with told_in_one_line():
+        entries = [entry for file in files for entry in _read(file, kind)]
+        old = _list_at(into)
+        found = _merged(old, into, entries)
+        if found.data != old and not dry_run:
+            with replacing(into) as whole:
+                whole.write_bytes(found.data)
+    if json:
+        _print_json(found, dry_run=dry_run)
+    elif rules:
+        say("import:", "green", _summary(found, into, dry_run=dry_run))
+        _print_rules(found)
+    else:
+        _print(found, into, dry_run=dry_run)
+
+
+def _read(file: Path, kind: Format) -> list[Entry]:
+    """What a file says, its entries named with it."""
+    try:
+        return [_named(file, entry) for entry in _entries(file, kind)]
+    except Unreadable as reason:
+        raise CrawlError(f"{file}: {reason}") from reason
+    except OSError as error:
+        raise CrawlError(f"{file}: {error.strerror or error}") from error
+
+
+def _named(file: Path, entry: Entry) -> Entry:
+    return replace(entry, where=f"{file.name}, {entry.where}")
+
+
+def _entries(file: Path, kind: Format) -> list[Entry]:
+    with file.open("rb") as opened:
+        head = opened.read(SNIFFED_BYTES)
+        found = recognised(head) if kind is Format.AUTO else kind
+        opened.seek(0)
+        if found is Format.CHANGEDETECTION and is_zip(head):
+            return importers.read_zip(opened)
+        # One byte more, by which each format sees that it is too many.
+        data = opened.read(_MAX_BYTES + 1)
+    if found is Format.URLWATCH:
+        return importers.read_urlwatch(data)
+    if found is Format.OPML:
+        return importers.read_opml(data)
+    if found is Format.SITEMAP:
+        return importers.read_manifest(data, lambda name: _beside(file, name))
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return importers.read_json(data)
+    return importers.read_list(data)
+
+
+def _beside(file: Path, name: str) -> bytes | None:
+    path = file.with_name(name)
+    if not path.is_file():
+        return None
+    with path.open("rb") as opened:
+        return opened.read(_MAX_BYTES + 1)
+
+
+def _list_at(into: Path) -> bytes:
+    try:
+        return into.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise CrawlError(f"{into}: {error.strerror or error}") from error
+
+
+def _merged(old: bytes, into: Path, entries: list[Entry]) -> Merged:
+    try:
+        return merged(old, into.name, entries)
+    except Unreadable as reason:
+        raise CrawlError(f"{into}: {reason}") from reason
+
+
+def _lost(found: Merged) -> Counter[str]:
+    return Counter(words for site in found.added for words in dict.fromkeys(site.lost))
+
+
+def _print_json(found: Merged, *, dry_run: bool) -> None:
+    sites = [{"url": each.url, "name": each.name, "days": each.days} for each in found.added]
+    print_json(
+        {
+            "added": sites, "known": _known(found), "skipped": [asdict(s) for s in found.skipped],
+            "lost": dict(_lost(found)), "dry_run": dry_run,
+        }
+    )  # fmt: skip
+
+
+def _print_rules(found: Merged) -> None:
+    """The intervals that sites ask for, as they are written in a file of settings."""
+    asked = [each for each in found.sites if each.days is not None]
+    typer.echo("[daemon]\nrules = [")
+    for each in asked:
+        typer.echo(f"    {{ match = {jsons.dumps(page(each.url))}, most_days = {each.days:.6g} }},")
+    typer.echo("]")
+
+
+def _known(found: Merged) -> int:
+    return len(found.sites) - len(found.added)
+
+
+def _summary(found: Merged, into: Path, *, dry_run: bool) -> str:
+    added = f"{counted(len(found.added), 'site')}{' would be' if dry_run else ''} added"
+    return f"{into}: {added}, {_known(found):,} known before, {len(found.skipped):,} skipped"
+
+
+def _print(found: Merged, into: Path, *, dry_run: bool) -> None:
+    show_line(_summary(found, into, dry_run=dry_run), "green")
+    if dry_run:
+        rows = [(each.url, plain(each.name) or None) for each in found.added]
+        show_list("To be added", ("site", "name"), rows, _SHOWN)
+    show_list(
+        "Skipped",
+        ("where", "what", "why"),
+        [(each.where, each.text[: _SHOWN * 4], each.reason) for each in found.skipped],
+        _SHOWN,
+    )
+    lost = [(words, count) for words, count in _lost(found).most_common()]
+    show_list(
+        "Not taken over, for a site list has no place for it", ("what", "sites"), lost, _SHOWN
+    )
+    if asked := sum(each.days is not None for each in found.sites):
+        show_line(
+            f"{counted(asked, 'site')} asked to be looked at at intervals; --rules prints them"
+        )
+    if found.added:
+        show_line("crawl just these pages with --scope list; else each stands for its whole host")

@@ -1,0 +1,217 @@
+"""The options that verbs share, and how they lie over the settings."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Annotated, Final
+
+import aiosqlite
+import typer
+
+from freshet.config.loading import ConfigError, Origins, load
+from freshet.config.settings import Settings
+from freshet.crawler.admission.site_lists import Seed, SiteList, read_sites, seeds_from_arguments
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import fail, say
+from freshet.crawler.urls import canonical, origin
+from freshet.storage.queries import page
+
+Db = Annotated[Path, typer.Option("--db", metavar="FILE", help="The store (one SQLite file).")]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="Settings in TOML; see `freshet config show`."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+Logs = Annotated[
+    str | None,
+    typer.Option("--log-format", metavar="FORMAT", help="How log lines look: console or json."),
+]
+
+#: What crawls and daemons share.
+Scope = Annotated[
+    str | None,
+    typer.Option(
+        "--scope", metavar="KIND", help="What belongs to a seed: host, domain, prefix or list."
+    ),
+]
+Delay = Annotated[
+    float | None,
+    typer.Option("--delay", metavar="SECONDS", help="Seconds between two exchanges with a host."),
+]
+Contact = Annotated[
+    str | None,
+    typer.Option("--contact", metavar="URL", help="URL that tells webmasters who crawls."),
+]
+PrivateAddresses = Annotated[
+    bool | None,
+    typer.Option("--allow-private-addresses", help="Also crawl loopback and private networks."),
+]
+Resolve = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--resolve", metavar="HOST:ADDRESS", help="Fixed address of a host; may be repeated."
+    ),
+]
+ArchiveDir = Annotated[
+    str | None,
+    typer.Option(
+        "--archive", metavar="DIR", help="Keep what goes over the wire there, as WARC files."
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Stop at a bad line of the site list."),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Log every page as it is committed."),
+]
+
+DEFAULT_DB = Path("crawl.db")
+
+
+def read_settings(file: Path | None, overrides: Mapping[str, object]) -> tuple[Settings, Origins]:
+    """The settings; options that were not given (None) stay out. Wrong ones end the program."""
+    given = {key: value for key, value in overrides.items() if value is not None}
+    try:
+        return load(file, given)
+    except ConfigError as error:
+        fail(str(error), 2)
+
+
+# -- site lists --------------------------------------------------------------
+#
+# Site lists and host addresses as they are given on the command line.
+
+
+def read_again(arguments: list[str], file: str | None) -> list[Seed]:
+    """The seeds of the arguments and the file as they are now.
+
+    Raises:
+        CrawlError: the file cannot be read, a line of it is bad, or there is nothing in it.
+    """
+    found = list(seeds_from_arguments(arguments).seeds)
+    if file is None or file == "-":
+        return found
+    try:
+        site_list = read_sites(Path(file).read_bytes(), file)
+    except OSError as error:
+        raise CrawlError(f"{file}: {error.strerror}") from error
+    for problem in site_list.problems:
+        raise CrawlError(f"{file}:{problem.line}: {problem.message}")
+    if not site_list.seeds:
+        raise CrawlError(f"{file}: there is no usable line in it")
+    return [*found, *site_list.seeds]
+
+
+def overrides(pairs: list[str] | None) -> dict[str, str] | None:
+    """Host names with their addresses, of ``HOST:ADDRESS`` each; ends the program otherwise."""
+    if not pairs:
+        return None
+    split = [pair.partition(":") for pair in pairs]
+    if bad := next((p for p, (h, _, a) in zip(pairs, split, strict=True) if not h or not a), None):
+        fail(f"--resolve {bad}: expected HOST:ADDRESS, such as example.org:127.0.0.1", 2)
+    return {host: address for host, _, address in split}
+
+
+def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list[Seed]:
+    """The seeds of the arguments and the file; ends the program where nothing can be used."""
+    lists = [seeds_from_arguments(arguments)]
+    if file is not None:
+        lists.append(read_sites(_read(file), file))
+    for site_list in lists:
+        _report_problems(site_list, file or "", strict=strict)
+    found = [seed for site_list in lists for seed in site_list.seeds]
+    if (arguments or file is not None) and not found:
+        fail("there is no usable line in the site list", 2)
+    return found
+
+
+def _read(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        fail(f"--sites {file}: {error.strerror}", 2)
+
+
+def _report_problems(site_list: SiteList, file: str, *, strict: bool) -> None:
+    for problem in site_list.problems:
+        where = f"{file}:{problem.line}: " if file else ""
+        message = f"{where}{problem.message}"
+        if strict:
+            fail(message, 2)
+        say("skipped", "yellow", message)
+
+
+# -- lookup ------------------------------------------------------------------
+#
+# From a URL as a person types it to what the store knows under that name.
+
+_NEAREST = 3
+
+
+def spellings(text: str) -> list[str]:
+    """The canonical URLs that ``text`` may mean: without a scheme https, then http.
+
+    Ends the program (wrong usage) where it is no URL.
+    """
+    sites = seeds_from_arguments([text])
+    for problem in sites.problems:
+        fail(f"{problem.text}: {problem.message}", 2)
+    seed = sites.seeds[0]
+    urls = [seed.url] if seed.fallback_url is None else [seed.url, seed.fallback_url]
+    return [canonical(url) for url in urls]
+
+
+async def nearest(connection: aiosqlite.Connection, url: str) -> list[str]:
+    """The known URLs on the host of ``url``, http and https, that are most like it."""
+    schemes = [f"{scheme}{url[url.index(':') :]}" for scheme in ("https", "http")]
+    near = [
+        known
+        for spelling in schemes
+        for known in await page.neighbours(connection, str(origin(spelling)), spelling)
+    ]
+    return sorted(near, key=lambda known: -_likeness(known, url))[:_NEAREST]
+
+
+def unknown(url: str, near: Sequence[str]) -> str:
+    """The sentence for a URL that the store does not know."""
+    if not near:
+        return f"{url} is not known, nor any other URL on that host"
+    return f"{url} is not known; the nearest on that host: {', '.join(near)}"
+
+
+def _likeness(one: str, other: str) -> float:
+    """From 0 to 1, whatever the schemes."""
+    return SequenceMatcher(
+        None, one.partition(":")[2], other.partition(":")[2], autojunk=False
+    ).ratio()
+
+
+# -- since -------------------------------------------------------------------
+#
+# A moment in the past, as people type it.
+
+_UNITS_S: Final = {"min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(min|h|d|w)")
+
+
+def since(text: str, now: float) -> float:
+    """Unix seconds of ``2d`` (two days ago), ``90min``, ``12h``, ``1w``, or of a date.
+
+    A date (ISO 8601) without a time zone is one of the local clock. Ends the program (wrong
+    usage) where the text is neither.
+    """
+    span = _SPAN.fullmatch(text.strip())
+    if span is not None:
+        return max(now - float(span[1]) * _UNITS_S[span[2]], 0.0)
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone().timestamp()
+    except (ValueError, OverflowError, OSError):
+        fail(f"--since {text}: accepted are such as 90min, 12h, 2d, 1w or 2026-03-31T12:00", 2)

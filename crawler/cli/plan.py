@@ -1,0 +1,442 @@
+"""``freshet plan``: how a crawl budget is best divided among pages, and what that gains."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from freshet.config.settings import Daemon, Ephemeral, Politeness
+from freshet.crawler import terminal
+from freshet.crawler.capacities import Spacing, exchange_of, relative_delays
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Json, read_settings
+from freshet.crawler.lab import plan_files, plan_sources
+from freshet.crawler.lab.plan import (
+    NO_HISTORY,
+    Competing,
+    EphemeralPlan,
+    PlannedEphemeral,
+    PlannedHost,
+    PlannedSource,
+    PlanReport,
+    PolicyCost,
+    make_report,
+    plan_columns,
+    plan_with_ephemeral,
+)
+from freshet.crawler.lab.plan_files import BadSources, Sources
+from freshet.crawler.lab.plan_sources import EphemeralPages, Learning
+from freshet.crawler.run.orders import crawls_per_day
+from freshet.crawler.terminal import (
+    Cell,
+    amount,
+    counted,
+    err,
+    every,
+    fail,
+    joined,
+    on_changes,
+    percent,
+    print_json,
+    relative,
+    say,
+    show_facts,
+    show_line,
+    show_list,
+    span,
+    times,
+)
+from freshet.scheduler.estimate import ESTIMATORS
+from freshet.scheduler.planning import HARDLY, Share, rate_plan
+from freshet.scheduler.policy import PolicyError
+from freshet.scheduler.sources import SourceTable
+
+# -- plan summary ------------------------------------------------------------
+#
+# The plan on a screen: what it comes to, then who gets how much, then who gets too little.
+
+
+def print_plan(report: PlanReport) -> None:
+    """Print the report for people."""
+    if not report.sources:
+        why = f"{NO_HISTORY}, for no page of it has been captured and is still there"
+        show_line(f"{report.read_from}: {why}")
+        return
+    crawls = f"{amount(report.budget)} crawls a day"
+    pages = f"{counted(report.sources, 'page')} on {counted(report.hosts, 'host')}"
+    show_line(f"{report.read_from}: {crawls} for {pages}, by {report.policy}", "bold")
+    _print_outcome(report)
+    _print_policies(report)
+    _print_ephemeral(report)
+    _print_split(report)
+    _print_sources(report)
+
+
+def _print_outcome(report: PlanReport) -> None:
+    own = report.policies[report.policy]
+    show_facts(
+        "Plan",
+        {
+            "spent": _spent(report),
+            "price": _price(report),
+            "fresh": _fresh(own),
+            "due": _due_in_general(report),
+            "change rates": _learned(report.learning),
+            "left out": _left_out(report.learning),
+        },
+    )
+
+
+def _spent(report: PlanReport) -> str:
+    spent = f"{amount(report.policies[report.policy].crawl_rate)} crawls a day"
+    if not report.left_over > report.budget * 1e-9:
+        return f"{spent}, all of the budget"
+    why = "no page can use them"
+    if report.price:
+        why = "crawls answer every k-th change, and no further whole step fits"
+    elif report.capped_hosts:
+        why = "the hosts that could use them are at what politeness allows"
+    return f"{spent}; {amount(report.left_over)} are left over, for {why}"
+
+
+def _price(report: PlanReport) -> str | None:
+    if report.price is None:
+        return None
+    return f"{amount(report.price)}: what one more crawl a day would take off the cost"
+
+
+def _fresh(cost: PolicyCost) -> str | None:
+    if cost.fresh is None:
+        return None
+    return f"{percent(cost.fresh)} at a random moment, pages weighted with their importance"
+
+
+def _due_in_general(report: PlanReport) -> str | None:
+    days = report.interval_days
+    if days is None:
+        return "no page is ever crawled"
+    words = f"half of the pages {every(days.median)} or more often"
+    if days.tenth < days.ninetieth:
+        words += f"; a tenth {every(days.tenth)}, nine tenths {every(days.ninetieth)}"
+    return words
+
+
+def _learned(learning: Learning | None) -> str | None:
+    if learning is None:
+        return None
+    if not learning.intervals:
+        return f"{NO_HISTORY}: no page was captured twice, so all are taken to be alike"
+    source = f"{learning.estimator} from {learning.intervals:,} intervals between captures"
+    if not learning.without_evidence:
+        return source
+    return f"{source}; {learning.without_evidence:,} pages without one are taken to be like others"
+
+
+def _left_out(learning: Learning | None) -> str | None:
+    if learning is None or not learning.gone:
+        return None
+    return f"{counted(learning.gone, 'page')}, gone when last asked"
+
+
+def _print_policies(report: PlanReport) -> None:
+    show_list(
+        "Expected cost by policy (× is that of lambda_crawl)",
+        ("policy", "harmonic", "×", "binary", "×", "fresh"),
+        [
+            (
+                name,
+                _cost(cost.harmonic_cost),
+                _times(cost.harmonic_ratio, cost.harmonic_cost),
+                _cost(cost.binary_cost),
+                _times(cost.binary_ratio, cost.binary_cost),
+                None if cost.fresh is None else percent(cost.fresh),
+            )
+            for name, cost in report.policies.items()
+        ],
+    )
+    if "optimal_intervals" in report.policies:
+        show_line("greedy_index, crawl by crawl, comes within 1 % of optimal_intervals", "dim")
+
+
+def _print_ephemeral(report: PlanReport) -> None:
+    show_list(
+        "Ephemeral sources (reward: 1 is an item when it appears)",
+        ("source", "items/day", "half-life", "index", "next crawl", "due", "reward", "a day"),
+        [_ephemeral(each) for each in report.ephemeral],
+    )
+
+
+def _ephemeral(source: PlannedEphemeral) -> tuple[Cell, ...]:
+    half_life = span(source.half_life_hours * 3_600)
+    known = (source.url, amount(source.arrival_rate), half_life, amount(source.index))
+    at, reward, per_day = source.next_crawl_at, source.expected_reward, source.reward_per_day
+    if at is None or reward is None or per_day is None:
+        return (*known, "as any page", None, None, None)
+    due = every(source.interval_days)
+    return (*known, relative(at, time.time()), due, amount(reward), amount(per_day))
+
+
+def _print_split(report: PlanReport) -> None:
+    if report.complete_observations.sources:
+        show_list(
+            "Split of the budget",
+            ("observations", "pages", "crawls/day", "share"),
+            [
+                _class("incomplete", report.incomplete_observations, report),
+                _class(
+                    "complete (every change is signalled)", report.complete_observations, report
+                ),
+            ],
+        )
+    capped = len(report.capped_hosts)
+    show_list(
+        "Hosts with the most crawls"
+        + (f" ({capped:,} of {report.hosts:,} at what politeness allows)" if capped else ""),
+        ("host", "pages", "crawls/day", "allowed"),
+        [_host(host) for host in report.by_host],
+    )
+
+
+def _class(name: str, share: Share, report: PlanReport) -> tuple[Cell, ...]:
+    part = share.crawl_rate / report.budget
+    return name, share.sources, amount(share.crawl_rate), percent(part)
+
+
+def _host(host: PlannedHost) -> tuple[Cell, ...]:
+    allowed = None if host.capacity is None else amount(host.capacity)
+    reached = ("reached" if host.capped else None,)
+    return host.host, host.sources, amount(host.crawl_rate), joined((allowed, *reached))
+
+
+def _print_sources(report: PlanReport) -> None:
+    header = ("page", "importance", "changes/day", "due")
+    show_list("Most crawled", header, [_source(each, report.crawling) for each in report.top])
+    show_list(
+        f"Starved: {_starved(report)}",
+        header,
+        [_source(each, report.crawling) for each in report.starved],
+    )
+    if report.nothing_to_gain:
+        idle = counted(report.nothing_to_gain, "page")
+        show_line(f"{idle} not crawled, for want of importance or of changes", "dim")
+
+
+def _starved(report: PlanReport) -> str | None:
+    never, hardly = report.never_crawled, report.hardly_crawled
+    return joined(
+        (
+            f"{counted(never, 'page')} never crawled" if never else None,
+            f"{counted(hardly, 'page')} with {HARDLY:g} changes or more from one crawl to the next"
+            if hardly
+            else None,
+        )
+    )
+
+
+def _source(source: PlannedSource, crawling: str) -> tuple[Cell, ...]:
+    answers = source.on_signals and source.crawl_rate > 0
+    due = on_changes(source.crawl_probability, crawling) if answers else every(source.interval_days)
+    return source.url, amount(source.importance), amount(source.change_rate), due
+
+
+def _cost(value: float | None) -> str:
+    return "∞" if value is None else amount(value)
+
+
+def _times(ratio: float | None, cost: float | None) -> str | None:
+    """A ratio; it has no meaning where LambdaCrawl costs nothing."""
+    return None if ratio is None and cost is not None else times(ratio)
+
+
+_DAY_S: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOrder:
+    """What is to be planned; ``sources`` is None where the store ``db`` has them.
+
+    The pages of a store weigh what they would weigh to a ``daemon`` of these settings.
+    """
+
+    db: Path
+    sources: Path | None
+    budget: float
+    policy: str
+    estimator: str
+    spacing: Spacing
+    daemon: Daemon
+    ephemeral: Ephemeral
+    output: Path | None
+    limit: int
+
+
+def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    budget: Annotated[str, typer.Option(metavar="N/day|N/hour", help="Crawls that may be spent.")],
+    db: Annotated[
+        Path | None,
+        typer.Option(
+            "--db",
+            metavar="FILE",
+            help="The store whose pages are planned for.",
+            show_default=str(DEFAULT_DB),
+        ),
+    ] = None,
+    sources: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV or Parquet instead of a store: url, change_rate (per day) and, where "
+            "wanted, importance, host, complete_observations.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(metavar="NAME[:OPTION=VALUE,…]", help="What divides the budget.")
+    ] = "lambda_crawl",
+    estimator: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help=f"Learns a store's change rates: {' or '.join(ESTIMATORS)}."
+        ),
+    ] = "empirical_bayes",
+    delay: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.0,
+            help="Between two exchanges with any host, whatever is known of it; 0: no limit.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every page's plan there: .parquet or .csv."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Pages and hosts to list, at most.")
+    ] = 10,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Divide a crawl budget among pages, and show what each policy would make of it.
+
+    The pages are those of a store, with change rates learned from their histories, or those
+    of a file. No host gets more crawls than politeness allows. Costs are sums over the pages,
+    weighted with importance: harmonic (each further missed change adds less) and binary
+    (whether a page is stale). Rates are per day.
+    """
+    if sources is not None and db is not None:
+        fail("--db and --sources exclude each other", 2)
+    if estimator not in ESTIMATORS:
+        fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
+    settings, _ = read_settings(config, {"politeness.delay_s": delay})
+    order = PlanOrder(
+        db or DEFAULT_DB,
+        sources,
+        crawls_per_day(budget),
+        policy,
+        estimator,
+        _spacing(settings.politeness, fixed=delay is not None),
+        settings.daemon,
+        settings.ephemeral,
+        output,
+        limit,
+    )
+    with terminal.told_in_one_line():
+        try:
+            report, replaced = _plan(order)
+        except (BadSources, PolicyError) as error:
+            fail(str(error), 2)
+    _print(report, order, replaced=replaced, json=json)
+
+
+def _spacing(politeness: Politeness, *, fixed: bool) -> Spacing:
+    return Spacing(politeness.delay_s, politeness.connections_per_host, whatever_was_learnt=fixed)
+
+
+def _plan(order: PlanOrder) -> tuple[PlanReport, bool]:
+    """The report of a plan, and whether the file that it was written to replaced another."""
+    if order.output is not None:
+        _check_output(order.output, order.sources or order.db)
+    with err.status("Reading the sources"):
+        sources, delays_s, learning, fading = _read(order)
+    with err.status(f"Planning for {len(sources):,} pages"):
+        table = _table(sources, order.spacing.capacities(delays_s))
+        found = _divided(order, sources, table, delays_s, fading)
+        plan = found.plan
+        report = make_report(
+            str(order.sources or order.db),
+            sources,
+            table,
+            found,
+            policy=order.policy,
+            limit=order.limit,
+            learning=learning,
+        )
+    replaced = False
+    if order.output is not None:
+        with err.status("Writing the plan"):
+            replaced = plan_files.write_plan(order.output, plan_columns(sources, table, plan))
+    return report, replaced
+
+
+def _divided(
+    order: PlanOrder,
+    sources: Sources,
+    table: SourceTable,
+    delays_s: Sequence[float | None],
+    fading: EphemeralPages | None,
+) -> EphemeralPlan:
+    """The plan, with ephemeral sources where there are any."""
+    if fading is None or not len(fading):
+        plan = rate_plan(order.policy, table, order.budget)
+        return EphemeralPlan(plan, plan.price, ())
+    cost = relative_delays(delays_s, order.spacing.delay_s)
+    on = exchange_of(order.ephemeral, order.daemon)
+    return plan_with_ephemeral(
+        order.policy, table, order.budget, sources,
+        Competing(fading, on, cost, time.time() / _DAY_S),
+    )  # fmt: skip
+
+
+def _table(sources: Sources, host_capacity: NDArray[np.float64]) -> SourceTable:
+    return SourceTable.of(
+        sources.importance,
+        sources.change_rate,
+        complete_observations=sources.complete_observations,
+        host=sources.host,
+        host_capacity=host_capacity,
+    )
+
+
+def _check_output(output: Path, source: Path) -> None:
+    """Find out before the work that a plan cannot be written there."""
+    plan_files.check_writable(output)
+    if output.exists() and source.exists() and output.samefile(source):
+        fail(f"--output {output}: would replace what the plan is made from", 2)
+
+
+def _read(
+    order: PlanOrder,
+) -> tuple[Sources, list[float | None], Learning | None, EphemeralPages | None]:
+    """The sources, the delays of their hosts, how rates were learned, and what is ephemeral."""
+    if order.sources is not None:
+        sources = plan_files.read_sources(order.sources)
+        return sources, [None] * len(sources.hosts), None, None
+    history = terminal.run(plan_sources.read_history(order.db, order.daemon, order.ephemeral))
+    sources, learning = plan_sources.sources_of(history, order.estimator, order.daemon.rules)
+    return sources, plan_sources.lane_delays_s(history.pages), learning, history.ephemeral
+
+
+def _print(report: PlanReport, order: PlanOrder, *, replaced: bool, json: bool) -> None:
+    if json:
+        print_json(report.as_json())
+    else:
+        print_plan(report)
+    if order.output is not None:
+        done = "replaced" if replaced else "written"
+        say(f"{done}:", "green", str(order.output))

@@ -1,0 +1,213 @@
+"""Progress of a crawl: a live line on a terminal, log lines elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import structlog
+from rich.live import Live as LiveDisplay
+from rich.table import Table
+from rich.text import Text
+
+from freshet.crawler.run.crawl import Live
+from freshet.crawler.run.notes import Glimpse
+from freshet.crawler.run.wiring import Observer
+from freshet.crawler.service.logs import LogFormat, configure_logging
+from freshet.crawler.terminal import counted, err, percent, span
+from freshet.storage.records import Acknowledged, Visit
+from freshet.storage.words import Kind, Role
+
+_REFRESH_PER_S = 4
+_LOG_EVERY_S = 10.0
+#: A daemon has months.
+_DAEMON_LOG_EVERY_S = 600.0
+_REASONS_SHOWN = 3
+_CHANGES_SHOWN = 5
+
+log = structlog.get_logger("freshet")
+
+
+@contextmanager
+def watching(
+    *, quiet: bool, verbose: bool, log_format: LogFormat = LogFormat.AUTO
+) -> Iterator[Callable[[Live], Observer]]:
+    """What a crawl tells while it runs; ``quiet`` leaves the terminal to the JSON result."""
+    configure_logging(log_format, verbose=verbose)
+    if quiet or verbose or not err.is_terminal or log_format is LogFormat.JSON:
+        yield lambda live: _Log(live, every_page=verbose, silent=quiet and not verbose)
+        return
+    with LiveDisplay(console=err, refresh_per_second=_REFRESH_PER_S, transient=True) as display:
+
+        def show(live: Live) -> Observer:
+            screen = Screen(live)
+            display.update(screen)
+            return screen
+
+        yield show
+
+
+class Screen:
+    """Lines that are rewritten: counts and rate, which hosts wait for what, the last changes."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._started_at = live.clock.now()
+        self._changes: deque[Text] = deque(maxlen=_CHANGES_SHOWN)
+
+    def __call__(self, batch: Sequence[Acknowledged]) -> None:
+        """A batch has committed."""
+        for item in batch:
+            entry = item.entry
+            if isinstance(entry, Visit) and entry.observation.kind is Kind.CHANGED:
+                self._changes.append(_change_line(entry))
+
+    def __rich__(self) -> Table:
+        """The lines as of now."""
+        now = self._live.clock.now()
+        table = Table.grid(padding=(0, 1))
+        if self._live.glimpse is None:
+            table.add_row(self._counts_line(now))
+            table.add_row(Text(self._comparing_line() or self._hosts_line(now), style="dim"))
+        else:
+            glimpse = self._live.glimpse(now)
+            table.add_row(self._budget_line(glimpse, now))
+            table.add_row(_cut(self._next_line(glimpse, now), "dim"))
+        for change in self._changes:
+            table.add_row(change)
+        return table
+
+    def _counts_line(self, now: float) -> Text:
+        tally, kinds = self._live.tally, self._live.tally.kinds
+        seconds = max(now - self._started_at, 1e-3)
+        return Text.assemble(
+            (f"{tally.pages:,}", "bold"), " pages  ",
+            f"{tally.fetches / seconds:,.1f} fetches/s  ",
+            (f"{kinds[Kind.CHANGED]:,} changed", "green" if kinds[Kind.CHANGED] else ""), "  ",
+            (f"{kinds[Kind.GONE]:,} gone", "yellow" if kinds[Kind.GONE] else ""), "  ",
+            (f"{tally.errors:,} errors", "red" if tally.errors else ""), "  ",
+            f"{tally.refused_by_robots:,} refused  ", f"{_clock(seconds)}",
+        )  # fmt: skip
+
+    def _budget_line(self, glimpse: Glimpse, now: float) -> Text:
+        """What a daemon has spent, and what came of it."""
+        tally, kinds = self._live.tally, self._live.tally.kinds
+        stale = None if glimpse.outlook is None else glimpse.outlook.stale
+        counts = (
+            (kinds[Kind.CHANGED], "changed", "green"), (kinds[Kind.NEW], "new", ""),
+            (kinds[Kind.GONE], "gone", "yellow"), (tally.errors, "failed", "red"),
+        )  # fmt: skip
+        return Text.assemble(
+            (f"{glimpse.spent:,}", "bold"), f" of {int(glimpse.flowed):,} requests spent  ",
+            "" if stale is None else f"{percent(1 - stale)} fresh  ",
+            *((f"{count:,} {word}  ", style) for count, word, style in counts if count),
+            _clock(now - self._started_at),
+        )  # fmt: skip
+
+    def _next_line(self, glimpse: Glimpse, now: float) -> str:
+        """What a daemon waits for."""
+        waits = self._live.frontier.waits(now)
+        parts = []
+        if self._live.pool.stopping:
+            parts.append("stopping: waiting for what is under way, Ctrl-C again to break off")
+        elif glimpse.next_url is not None:
+            wait = glimpse.next_at - now
+            parts.append(f"next{f' in {span(wait)}' if wait >= 1 else ''}: {glimpse.next_url}")
+        if glimpse.outlook is not None and glimpse.outlook.waiting:
+            parts.append(f"{counted(glimpse.outlook.waiting, 'new page')} waiting")
+        if glimpse.outlook is not None and glimpse.outlook.capped:
+            parts.append(f"{counted(len(glimpse.outlook.capped), 'host')} at the cap")
+        reasons = Counter(waits.values()).most_common(_REASONS_SHOWN)
+        parts += [f"{counted(n, 'host')} out: {why}" for why, n in reasons]
+        return "  ·  ".join(parts)
+
+    def _comparing_line(self) -> str | None:
+        """What is done when the last host has answered; None before."""
+        placed = self._live.comparing.placed
+        if placed is None:
+            return None
+        return f"looking for near-duplicates: {placed:,} pages compared, Ctrl-C to leave the rest"
+
+    def _hosts_line(self, now: float) -> str:
+        waits = self._live.frontier.waits(now)
+        active = self._live.frontier.active(now)
+        parts = [f"{active:,} {'host' if active == 1 else 'hosts'} active"]
+        wakes_at = self._live.frontier.wakes_at()
+        if not active and wakes_at is not None:
+            parts[0] += f", the next in {max(0.0, wakes_at - now):.0f} s"
+        if self._live.pool.stopping:
+            parts.append("stopping: waiting for them, Ctrl-C again to break off")
+        reasons = Counter(waits.values()).most_common(_REASONS_SHOWN)
+        parts += [f"{n} {'host waits' if n == 1 else 'hosts wait'}: {why}" for why, n in reasons]
+        return "  ·  ".join(parts)
+
+
+def _change_line(visit: Visit) -> Text:
+    observation = visit.observation
+    counts = ""
+    if observation.blocks_added is not None:
+        counts = f"  +{observation.blocks_added} −{observation.blocks_removed}"
+    line = Text.assemble(("changed ", "green"), visit.due.url, (counts, "dim"))
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def _cut(words: str, style: str) -> Text:
+    """One line, as much of it as there is room for."""
+    return Text(words, style=style, no_wrap=True, overflow="ellipsis")
+
+
+class _Log:
+    """One line every few seconds; with ``every_page`` one for each committed visit."""
+
+    def __init__(self, live: Live, *, every_page: bool, silent: bool) -> None:
+        self._live = live
+        self._every_page = every_page
+        self._silent = silent
+        self._every_s = _LOG_EVERY_S if live.glimpse is None else _DAEMON_LOG_EVERY_S
+        self._next_at = live.clock.now() + self._every_s
+
+    def __call__(self, batch: Sequence[Acknowledged]) -> None:
+        """A batch has committed."""
+        if self._every_page:
+            for item in batch:
+                if isinstance(item.entry, Visit):
+                    _log_visit(item.entry)
+        now = self._live.clock.now()
+        if now >= self._next_at and not self._silent:
+            self._next_at = now + self._every_s
+            self._log_counts(now)
+
+    def _log_counts(self, now: float) -> None:
+        tally = self._live.tally
+        counts: dict[str, object] = {
+            "pages": tally.pages, "fetches": tally.fetches, "errors": tally.errors,
+            "changed": tally.kinds[Kind.CHANGED], "active": self._live.pool.active,
+        }  # fmt: skip
+        if self._live.glimpse is None:
+            log.info("crawling", **counts)
+            return
+        glimpse = self._live.glimpse(now)
+        if glimpse.outlook is not None and glimpse.outlook.stale is not None:
+            counts["fresh"] = round(1 - glimpse.outlook.stale, 4)
+        log.info("keeping fresh", **counts, flowed=int(glimpse.flowed))
+
+
+def _log_visit(visit: Visit) -> None:
+    observation = visit.observation
+    fields: dict[str, object] = {"url": visit.due.url, "kind": str(observation.kind)}
+    if visit.role is not Role.PAGE:
+        fields["role"] = str(visit.role)
+    optional = {
+        "rung": observation.rung, "status": observation.status, "reason": observation.reason,
+        "retry_at": visit.retry_at,
+    }  # fmt: skip
+    fields |= {key: value for key, value in optional.items() if value is not None}
+    log.info("observed", at=observation.at, **fields)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

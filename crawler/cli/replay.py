@@ -1,0 +1,236 @@
+"""``freshet replay``: the past as a laboratory. Which policy would have kept me fresher?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.table import Table
+
+from freshet.config.settings import Settings
+from freshet.crawler import terminal
+from freshet.crawler.archive.replay import Counts
+from freshet.crawler.cli.options import ConfigFile, Json, read_settings
+from freshet.crawler.lab.counterfactual import DEFAULT_POLICIES, Question, ask, require_policies
+from freshet.crawler.lab.counterfactual_view import as_json, print_answer
+from freshet.crawler.lab.replay import Archives, Losses, replay
+from freshet.crawler.lab.replay_store import Gaps, StoredPast, require_new
+from freshet.crawler.lab.report import Outputs
+from freshet.crawler.run.orders import CrawlReport, crawls_per_day
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import err, fail, out, print_json
+from freshet.scheduler.policy import PolicyError
+from freshet.storage.queries import page
+
+# -- replay report -----------------------------------------------------------
+#
+# A replay of archives, or of a store, as its user sees it: progress, and what came of it.
+
+_SQLITE: Final = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a replay did: the report of each run, what was no visit, and what was lost."""
+
+    reports: list[CrawlReport]
+    counts: Counts
+    losses: Losses | Gaps
+
+    def as_json(self) -> dict[str, object]:
+        """The same as JSON values."""
+        return {
+            "runs": [report.as_json() for report in self.reports],
+            "other_exchanges": asdict(self.counts),
+        } | self.losses.as_json()
+
+
+def is_store(path: Path) -> bool:
+    """Whether a file is a database, and not an archive."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        # Whoever reads it says what is wrong with it.
+        return False
+
+
+def fill(db: Path, past: Sequence[Path], settings: Settings) -> Replayed:
+    """Replay a store, or archives, into a new store.
+
+    Raises:
+        CrawlError: there is nothing to replay, or ``db`` holds something else.
+        StoreError: one of the stores cannot be opened, read or written.
+    """
+    if len(past) == 1 and is_store(past[0]):
+        return _replay_store(past[0], db, settings)
+    return _replay_archives(past, db, settings)
+
+
+def _replay_archives(paths: Sequence[Path], db: Path, settings: Settings) -> Replayed:
+    """Replay archives into a store; the index that it goes by stands beside it."""
+    index = db.with_name(f"{db.name}.order")
+    if db.exists() and not index.exists():
+        raise CrawlError(
+            f"{db}: no replay made it ({index.name} is not beside it); name a new file with --db"
+        )
+    with (
+        err.status("Reading the archives") as status,
+        closing(Archives(paths, index, settings, status.update)) as archives,
+    ):
+        with _told_that_it_goes_on():
+            reports, counts = terminal.run(replay(settings, db, archives.runs()))
+        return Replayed(reports, counts, archives.losses)
+
+
+def _replay_store(store: Path, db: Path, settings: Settings) -> Replayed:
+    """Replay what a store holds into another one; it is only read."""
+    with _told_that_it_goes_on():
+        return terminal.run(_from_store(store, db, settings))
+
+
+async def _from_store(store: Path, db: Path, settings: Settings) -> Replayed:
+    await require_new(db, store)
+    with err.status("Reading the store") as status:
+        async with page.snapshot(store) as connection:
+            past = await StoredPast.of(connection, status.update)
+            reports, counts = await replay(settings, db, await past.runs())
+            return Replayed(reports, counts, past.gaps)
+
+
+@contextmanager
+def _told_that_it_goes_on() -> Iterator[None]:
+    try:
+        yield
+    except typer.Exit as end:
+        if end.exit_code == terminal.INTERRUPTED:
+            err.print("What was replayed is kept: the same command goes on from there.")
+        raise
+
+
+def show(found: Replayed, *, json: bool) -> None:
+    """Print what a replay did."""
+    if json:
+        print_json(found.as_json())
+        return
+    table = Table("run", "pages", "new", "changed", "unchanged", "gone", "refused", "errors")
+    for column in table.columns:
+        column.justify = "right"
+    for it in found.reports:
+        numbers = (
+            it.run, it.pages, it.new, it.changed, it.unchanged, it.gone, it.refused, it.errors
+        )  # fmt: skip
+        table.add_row(*(f"{number:,}" for number in numbers))
+    out.print(table)
+    tell_losses(found)
+
+
+def tell_losses(found: Replayed) -> None:
+    """Say what a replay could not take in."""
+    for line in found.losses.lines():
+        err.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    past: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PAST…",
+            help="A store with a past; or archives: WARC, WACZ, CDXJ, folders or lists of them.",
+        ),
+    ],
+    db: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The new store that the past is replayed into."),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:OPTION=VALUE,…]",
+            help=f"What asks; may be repeated (default: {', '.join(DEFAULT_POLICIES)}).",
+        ),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N/day|N/hour",
+            help="Fetches that may be spent; may be repeated (default: what the store spent).",
+        ),
+    ] = None,
+    shown: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            min=0.0,
+            max=0.9,
+            help="Of the store's time: what all policies have seen before they are judged.",
+        ),
+    ] = 0.1,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the answer there, too, as one page with charts."),
+    ] = None,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the answer there, too, as Parquet tables."),
+    ] = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Fill a store from archives or from another one; ask which policy would have kept it fresher.
+
+    With --db every exchange of the archives goes through robots.txt, reading, detection and the
+    store in the order of time, as if it were crawled; of a store, which is only read, every look
+    whose body it keeps. What was killed goes on.
+
+    With --policy, --budget, --html or --parquet, or without --db, the question is asked:
+
+    Policies ask for pages day by day and get what the store saw last by then. They learn from
+    nothing else, and find a page when the store did. What happened between two captures is not
+    known: costs are ranges. Harmonic (each further missed change adds less) and binary (whether a
+    copy is stale) are means over pages and days, weighted with importance.
+    """
+    settings, _ = read_settings(config, {})
+    budgets = [crawls_per_day(text) for text in budget or []]
+    policies = policy or DEFAULT_POLICIES
+    store = past[0]
+    with terminal.told_in_one_line():
+        _check(past, policies)
+        outputs = Outputs(html, parquet)
+        outputs.check([*past, *([db] if db else [])])
+        if db is not None:
+            found = fill(db, past, settings)
+            if not (policy or budgets or outputs):
+                show(found, json=json)
+                return
+            tell_losses(found)
+            store = db
+        elif not is_store(store):
+            fail("archives are replayed into a new store: name it with --db FILE", 2)
+        question = Question(store, policies, budgets, shown, settings.daemon)
+        try:
+            answer = ask(question)
+        except PolicyError as error:
+            fail(str(error), 2)
+        if json:
+            print_json(as_json(answer))
+        else:
+            print_answer(answer)
+        outputs.write(answer, config)
+
+
+def _check(past: Sequence[Path], policies: Sequence[str]) -> None:
+    """End, before any work, where a path or a name is wrong."""
+    for path in past:
+        if not path.exists():
+            fail(f"{path}: no such file", 2)
+        if len(past) > 1 and is_store(path):
+            fail(f"{path}: is a store; one is asked or replayed alone", 2)
+    try:
+        require_policies(policies)
+    except PolicyError as error:
+        fail(str(error), 2)

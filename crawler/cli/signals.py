@@ -1,0 +1,173 @@
+"""``freshet signals``: who says that pages have changed, and how far that is believed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from freshet.crawler import terminal
+from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
+from freshet.crawler.run.daemon_state import Learnt, relearnt
+from freshet.crawler.run.orders import require_readable
+from freshet.crawler.terminal import counted, moment, print_json, show_line, show_list, span
+from freshet.scheduler.estimate.sources_trust import Reputation, Trust
+from freshet.storage.queries import page
+from freshet.storage.tables import claims, hosts
+from freshet.storage.tables.claims import ClaimSource
+from freshet.storage.tables.hosts import HostSignals
+
+HEADER: Final = (
+    "source", "believed", "right", "finds", "late", "pages", "claims", "odd", "asked", "last"
+)  # fmt: skip
+_HEADERS: Final = ("host", "clock", "Last-Modified", "ETag")
+_DAY_S: Final = 86_400.0
+_BELIEVED: Final = {
+    Trust.COMPLETE: "complete",
+    Trust.NOISY: "noisy",
+    Trust.WORTHLESS: "no",
+    Trust.UNJUDGED: "too early",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """A source, and what a daemon thinks of it; ``reputation`` is None where none listens."""
+
+    source: ClaimSource
+    reputation: Reputation | None
+
+    def as_json(self) -> dict[str, object]:
+        """The source as JSON values."""
+        thought = {} if self.reputation is None else asdict(self.reputation)
+        thought.pop("source", None)
+        return asdict(self.source) | {"reputation": thought or None}
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """All sources by their hosts, and what the headers of hosts are worth."""
+
+    policy: str | None
+    sources: list[SourceView]
+    headers: list[HostSignals]
+
+
+def signals_command(
+    db: Db = DEFAULT_DB,
+    host: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only hosts whose origin contains this.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show who says that pages have changed, and how far the daemon believes it.
+
+    *right*: the share of claims that a look found true; *finds*: the share of the changes found
+    that had been claimed; *late*: from the change to the claim; *odd*: dates that nobody can mean.
+    """
+    found = terminal.run(_read(db, host))
+    if json:
+        print_json(
+            {
+                "policy": found.policy,
+                "sources": [each.as_json() for each in found.sources],
+                "headers": [asdict(each) for each in found.headers],
+            }
+        )
+    else:
+        _print(found, time.time())
+
+
+async def _read(db: Path, host: str | None) -> Signals:
+    async with page.snapshot(db) as connection:
+        await require_readable(connection, db)
+        known = [
+            each for each in await claims.sources(connection) if host is None or host in each.host
+        ]
+        headers = [
+            each
+            for each in await hosts.load_signals(connection)
+            if host is None or host in each.origin
+        ]
+        learnt = await relearnt(connection) if known else None
+        thought = {} if learnt is None else _reputations(learnt)
+        views = [SourceView(each, thought.get((each.host, each.source_id))) for each in known]
+        return Signals(None if learnt is None else learnt.order.policy, views, headers)
+
+
+def _reputations(learnt: Learnt) -> dict[tuple[str, int], Reputation]:
+    """What is thought of sources, by the origins of the hosts that they speak for."""
+    return {
+        (origin, each.source): each
+        for origin, site in learnt.sites.items()
+        if (listening := learnt.refresher.listening(site)) is not None
+        for each in listening.reputations()
+    }
+
+
+def _print(found: Signals, now: float) -> None:
+    if not found.sources:
+        show_line("nobody has said yet that a page has changed")
+    by_host: dict[str, list[SourceView]] = {}
+    for view in found.sources:
+        by_host.setdefault(view.source.host, []).append(view)
+    for host, views in by_host.items():
+        show_list(host, HEADER, [_row(view, now) for view in views])
+    if (
+        found.policy is not None
+        and found.sources
+        and all(v.reputation is None for v in found.sources)
+    ):
+        show_line(f"\nthe policy {found.policy} does not listen to claims")
+    show_list("What headers are worth", _HEADERS, [_header_row(each) for each in found.headers])
+
+
+def _row(view: SourceView, now: float) -> Sequence[str | int | None]:
+    it, thought = view.source, view.reputation
+    late = (
+        None if thought is None or thought.late_days is None else span(thought.late_days * _DAY_S)
+    )
+    return (
+        f"{it.kind} {_place(it)}",
+        None if thought is None else _BELIEVED[thought.trust],
+        None if thought is None else _percent(thought.precision),
+        None if thought is None else _percent(thought.recall),
+        late,
+        it.entries,
+        it.entries + it.moved,
+        it.rejected or None,
+        None if it.polls is None else counted(it.polls, "time"),
+        None if it.said_at is None else moment(it.said_at, now),
+    )
+
+
+def _place(it: ClaimSource) -> str:
+    return it.url.removeprefix(it.host) or it.url
+
+
+def _percent(share: float | None) -> str | None:
+    return None if share is None else f"{share:.0%}"
+
+
+def _header_row(it: HostSignals) -> Sequence[str | None]:
+    skew = None if it.skew_s is None else f"{it.skew_s:+.0f} s"
+    modified = it.modified_now + it.modified_past
+    looks = it.etag_right + it.etag_idle + it.etag_missed
+    return (
+        it.origin,
+        skew,
+        f"{it.modified_past / modified:.0%} not the time of the answer" if modified else None,
+        _etag(it, looks) if looks else None,
+    )
+
+
+def _etag(it: HostSignals, looks: int) -> str:
+    wrong = [
+        f"another one for nothing {it.etag_idle:,} times" if it.etag_idle else "",
+        f"the same for a change {it.etag_missed:,} times" if it.etag_missed else "",
+    ]
+    return "; ".join([f"right {it.etag_right:,} of {looks:,} times", *filter(None, wrong)])

@@ -1,0 +1,590 @@
+"""``freshet simulate``: policies or budgets against each other, in one of three kinds of world.
+
+What policies cost on a population whose copies go stale
+(:mod:`freshet.crawler.cli.simulate`), what they reap of items that fade
+(``--ephemeral``, :mod:`freshet.crawler.cli.simulate`), and what budgets give the whole
+daemon (``--web``, :mod:`freshet.crawler.cli.simulate`).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Final
+
+import numpy as np
+import typer
+
+from freshet.config.settings import Settings
+from freshet.crawler import terminal
+from freshet.crawler.cli.options import ConfigFile, Json, read_settings
+from freshet.crawler.lab.rehearsal import HALF_LIFE_S, Plan, Rehearsal, rehearse
+from freshet.crawler.run.orders import crawls_per_day
+from freshet.crawler.synthetic_web import web as web_synthetic_web
+from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
+from freshet.crawler.terminal import (
+    Cell,
+    Tell,
+    amount,
+    counted,
+    fail,
+    lasting,
+    percent,
+    print_json,
+    progress_bars,
+    show_line,
+    show_list,
+    times,
+)
+from freshet.scheduler import policy as policy_scheduler
+from freshet.scheduler.agenda.audit import Estimate
+from freshet.scheduler.estimate import ESTIMATORS
+from freshet.scheduler.evaluate import changes, news
+from freshet.scheduler.evaluate.news import (
+    CONTENDERS,
+    ITEMS,
+    PERIODS_A_DAY,
+    Harvest,
+    budget_a_period,
+    news_sources,
+    reap,
+)
+from freshet.scheduler.evaluate.runners import OverBudget
+from freshet.scheduler.evaluate.simulate import MEASURED_WHEN_LEARNING, Comparison, simulate
+from freshet.scheduler.evaluate.world import surrogate
+from freshet.scheduler.policy import PolicyError
+
+# -- simulating population ---------------------------------------------------
+#
+# ``freshet simulate``: what policies cost on a population of sources whose copies go stale.
+
+DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationOrder:
+    """What the user wants simulated; ``bandwidth`` in the user's words, ``share`` as a number."""
+
+    policies: Sequence[str]
+    sources: int
+    bandwidth: str
+    share: float
+    days: float
+    seed: int
+    learn: bool
+    estimator: str
+    process: str
+
+
+def simulate_population(order: PopulationOrder, *, json: bool) -> None:
+    """Simulate all policies in one world, and print what they cost."""
+    if order.estimator not in ESTIMATORS:
+        fail(f"--estimator {order.estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
+    with terminal.told_in_one_line():
+        comparison = _simulated(order)
+    if json:
+        print_json(asdict(comparison))
+        return
+    measured = min(order.days, MEASURED_WHEN_LEARNING) if order.learn else order.days
+    learned = f", rates learned by {order.estimator}" if order.learn else ""
+    show_line(
+        f"{counted(order.sources, 'source')}, {order.bandwidth} of them crawled a day{learned}, "
+        f"{amount(measured)} days measured, changes: {order.process}",
+        "bold",
+    )
+    _show(comparison)
+
+
+def _simulated(order: PopulationOrder) -> Comparison:
+    try:
+        changes.load(order.process)
+        with progress_bars() as progress:
+            return simulate(
+                surrogate(order.sources, np.random.default_rng(order.seed)),
+                order.policies or DEFAULT_POLICIES,
+                bandwidth=order.share * order.sources,
+                days=order.days,
+                seed=order.seed,
+                learn=order.learn,
+                estimator=order.estimator,
+                process=order.process,
+                progress=progress,
+            )
+    except (PolicyError, changes.ProcessError) as error:
+        fail(str(error), 2)
+    except OverBudget as error:
+        fail(str(error))
+
+
+def _show(comparison: Comparison) -> None:
+    optimum = comparison.lambda_crawl_optimum
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name,
+            amount(outcome.harmonic_cost),
+            times(_ratio(outcome.harmonic_cost, optimum.harmonic_cost)),
+            amount(outcome.binary_cost),
+            times(_ratio(outcome.binary_cost, optimum.binary_cost)),
+            outcome.crawls,
+            percent(outcome.crawls / outcome.budget),
+        )
+        for name, outcome in comparison.policies.items()
+    ]
+    harmonic, binary = amount(optimum.harmonic_cost), amount(optimum.binary_cost)
+    show_list(
+        "Cost a source by policy (× is LambdaCrawl's optimum for known rates)",
+        ("policy", "harmonic", "×", "binary", "×", "crawls", "of budget"),
+        [*rows, ("LambdaCrawl's optimum", harmonic, times(1.0), binary, times(1.0), None, None)],
+    )
+
+
+def _ratio(cost: float, optimum: float) -> float | None:
+    return cost / optimum if optimum else None
+
+
+# -- simulating ephemeral ----------------------------------------------------
+#
+# ``freshet simulate --ephemeral``: what policies reap of items that fade within hours or days.
+
+
+@dataclass(frozen=True, slots=True)
+class EphemeralOrder:
+    """What the user wants simulated; ``bandwidth`` is in crawls per source and day."""
+
+    policies: Sequence[str]
+    sources: int
+    bandwidth: float
+    days: float
+    seed: int
+
+
+def simulate_ephemeral(order: EphemeralOrder, *, json: bool) -> None:
+    """Let all policies crawl in one world, and print what they reaped."""
+    world, start = np.random.default_rng(order.seed).spawn(2)
+    sources = news_sources(order.sources, start)
+    try:
+        budget = budget_a_period(sources, order.bandwidth)
+        makers = {name: news.load(name) for name in order.policies or CONTENDERS}
+    except ValueError as error:
+        fail(f"--{error}", 2)
+    with terminal.told_in_one_line(), progress_bars() as tell:
+        harvest = reap(
+            sources,
+            {name: make(sources, budget) for name, make in makers.items()},
+            budget,
+            _periods(order.days),
+            world,
+            law=ITEMS,
+            progress=None if tell is None else lambda done: tell("all policies", done),
+        )
+    if json:
+        print_json(_as_json(order, harvest))
+        return
+    _show_ephemeral(order, harvest)
+
+
+def _periods(days: float) -> int:
+    return max(1, round(days * PERIODS_A_DAY))
+
+
+def _as_json(order: EphemeralOrder, harvest: Harvest) -> dict[str, object]:
+    return {
+        "sources": order.sources,
+        "bandwidth": order.bandwidth,
+        "days": _periods(order.days) / PERIODS_A_DAY,
+        "seed": order.seed,
+        **asdict(harvest),
+    }
+
+
+def _show_ephemeral(order: EphemeralOrder, harvest: Harvest) -> None:
+    days = _periods(order.days) / PERIODS_A_DAY
+    show_line(
+        f"{counted(order.sources, 'source')} of items that fade, {amount(order.bandwidth)} crawls "
+        f"per source and day, decided each hour, {amount(days)} day{'s' * (days != 1)} measured",
+        "bold",
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name,
+            amount(reaped.utility),
+            amount(reaped.expected),
+            percent(reaped.of_bound),
+            reaped.items,
+            None if reaped.median_age is None else lasting(reaped.median_age),
+            reaped.crawls,
+            percent(reaped.spent / reaped.budget),
+            reaped.uncrawled,
+        )
+        for name, reaped in harvest.policies.items()
+    ]
+    bound = ("relaxed bound", None, amount(harvest.bound), percent(1.0))
+    show_list(
+        f"Utility reaped a day by policy; {amount(harvest.coming)} a day come",
+        (
+            "policy",
+            "reaped",
+            "mean",
+            "of bound",
+            "items",
+            "median age",
+            "crawls",
+            "of budget",
+            "not crawled",
+        ),
+        [*rows, (*bound, *[None] * 5)],
+    )
+
+
+# -- simulated webs ----------------------------------------------------------
+#
+# The webs that a simulation can run on, by the names that a user gives them.
+
+
+def _synthetic(seed: int, days: float) -> Callable[..., SyntheticWeb]:
+    def synthetic(hosts: int = 4, pages: int = 40) -> SyntheticWeb:
+        return web_synthetic_web.mixed(WebSpec(hosts, pages, seed, days))
+
+    return synthetic
+
+
+def _showcase(seed: int, days: float) -> Callable[..., SyntheticWeb]:
+    def showcase(traps: bool = False) -> SyntheticWeb:
+        return web_synthetic_web.showcase(seed, traps=traps, span_days=days)
+
+    return showcase
+
+
+def _endless(seed: int, days: float) -> Callable[..., SyntheticWeb]:
+    def endless(pages: int = 60, traps: bool = True) -> SyntheticWeb:
+        return web_synthetic_web.endless(WebSpec(1, pages, seed, days), traps=traps)
+
+    return endless
+
+
+def _newsroom(seed: int, days: float) -> Callable[..., SyntheticWeb]:
+    def newsroom(items: float = 48.0, docs: int = 40) -> SyntheticWeb:
+        return web_synthetic_web.newsroom(WebSpec(3, docs, seed, days), items)
+
+    return newsroom
+
+
+_WEBS: Final[Mapping[str, Callable[[int, float], Callable[..., SyntheticWeb]]]] = {
+    "synthetic": _synthetic,
+    "showcase": _showcase,
+    "endless": _endless,
+    "newsroom": _newsroom,
+}
+
+#: Those whose pages count for hours only.
+_EPHEMERAL: Final = frozenset({"newsroom"})
+
+
+def is_ephemeral(specification: str) -> bool:
+    """Whether a web is one of news, where it counts how soon its pages are found."""
+    return specification.partition(":")[0] in _EPHEMERAL
+
+
+def load(specification: str, seed: int, days: float) -> SyntheticWeb:
+    """A web by ``NAME`` or ``NAME:OPTION=VALUE,…`` that changes for so many days.
+
+    ``synthetic`` (``hosts``, ``pages`` of each) is news, documentation, shops and wikis in turn;
+    ``showcase`` (``traps``) ten small hosts of every character; ``endless`` (``pages``, ``traps``)
+    a shop with calendars and filters that never end; ``newsroom`` (``items`` a day, ``docs``) news
+    that soon leaves all lists, beside a quiet manual of ``docs`` pages.
+
+    Raises:
+        ValueError: if the name, an option or a value is not accepted.
+    """
+    name, _, text = specification.partition(":")
+    if name not in _WEBS:
+        raise ValueError(f"web: {name!r} is not known; accepted are {', '.join(sorted(_WEBS))}")
+    make = _WEBS[name](seed, days)
+    try:
+        return make(**policy_scheduler.given(make, text))
+    except ValueError as error:
+        raise ValueError(f"web {name}: {error}") from error
+
+
+# -- simulating web ----------------------------------------------------------
+#
+# ``freshet simulate --web``: what budgets give, by the whole daemon on a synthetic web.
+
+#: The sites of a simulation have no addresses, and registered no domains.
+_EACH_HOST = {"politeness.key": "host"}
+
+
+@dataclass(frozen=True, slots=True)
+class WebOrder:
+    """What the user wants simulated; ``budgets`` in the user's words, ``db`` None: none is kept."""
+
+    web: str
+    budgets: Sequence[str]
+    policies: Sequence[str]
+    days: float
+    seed: int
+    config: Path | None
+    db: Path | None
+
+
+def simulate_web(order: WebOrder, *, json: bool) -> None:
+    """Run the daemon for each budget and policy, and print what came of it."""
+    settings, _ = read_settings(order.config, _EACH_HOST)
+    plans = _plans(order, settings)
+    if order.db is not None:
+        _require_one_new_store(order.db, plans)
+    try:
+        web = load(order.web, order.seed, order.days)
+    except ValueError as error:
+        fail(f"--{error}", 2)
+    with progress_bars() as tell, tempfile.TemporaryDirectory(prefix="freshet-") as directory:
+        runs = []
+        for number, (budget, plan) in enumerate(plans):
+            db = order.db or Path(directory) / f"{number}.db"
+            runs.append((budget, plan, _run(settings, web, budget, plan, db, tell)))
+    if json:
+        print_json(_web_as_json(order, web, runs))
+        return
+    _show_web(order, web, runs)
+
+
+def _plans(order: WebOrder, settings: Settings) -> list[tuple[str, Plan]]:
+    """Each budget with each policy, the budget as it was named."""
+    budgets = order.budgets or ([settings.daemon.budget] if settings.daemon.budget else [])
+    if not budgets:
+        fail("how many requests may be sent? --budget 2000/day, which may be repeated", 2)
+    policies = order.policies or [settings.daemon.policy]
+    return [
+        (budget, Plan(crawls_per_day(budget), policy, order.days, order.seed))
+        for budget in budgets
+        for policy in policies
+    ]
+
+
+def _require_one_new_store(db: Path, plans: Sequence[object]) -> None:
+    if len(plans) > 1:
+        fail("--db keeps the store of one simulation: name one --budget and one --policy", 2)
+    if db.exists():
+        fail(f"--db {db}: is there already; a simulation goes into a new file", 2)
+
+
+def _run(
+    settings: Settings, web: SyntheticWeb, budget: str, plan: Plan, db: Path, tell: Tell | None
+) -> Rehearsal:
+    def progress(done: float) -> None:
+        if tell is not None:
+            tell(f"{budget} {plan.policy}", done)
+
+    found = terminal.run(rehearse(settings, web, plan, db, progress))
+    if found is None:
+        fail("interrupted", terminal.INTERRUPTED)
+    progress(1.0)
+    return found
+
+
+def _web_as_json(
+    order: WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Rehearsal]]
+) -> dict[str, object]:
+    return {
+        "web": order.web,
+        "sites": len(web.sites),
+        "days": order.days,
+        "measured_days": runs[0][1].measured_days,
+        "seed": order.seed,
+        "half_life_hours": HALF_LIFE_S / 3_600,
+        "runs": [
+            {"budget": budget, "policy": plan.policy} | found.as_json()
+            for budget, plan, found in runs
+        ],
+    }
+
+
+def _show_web(
+    order: WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Rehearsal]]
+) -> None:
+    _, plan, found = runs[0]
+    size = f"{counted(len(web.sites), 'site')}, {counted(found.pages, 'page')} in the end"
+    show_line(
+        f"{order.web}: {size}; {amount(order.days)} days from nothing, "
+        f"the last {amount(plan.measured_days)} measured",
+        "bold",
+    )
+    show_list(
+        "How fresh the copies were",
+        ("budget", "policy", "fresh", "audited", "", "harmonic", "age", "spent"),
+        [_freshness_row(budget, plan.policy, found) for budget, plan, found in runs],
+    )
+    fades = is_ephemeral(order.web)
+    halving = f", utility halves in {HALF_LIFE_S / 3_600:g} h" if fades else ""
+    show_list(
+        f"What was found; new pages are those of the measured days{halving}",
+        ("budget", "policy", "pages found", "new pages found", "after", "median", "utility"),
+        [_discovery_row(budget, plan.policy, found, fades=fades) for budget, plan, found in runs],
+    )
+    if order.db is not None:
+        show_line(f"{order.db} holds what the daemon saw: freshet status --db {order.db}", "dim")
+
+
+def _freshness_row(budget: str, policy: str, found: Rehearsal) -> tuple[Cell, ...]:
+    true, audited = found.freshness, found.audited
+    return (
+        budget,
+        policy,
+        None if true is None else percent(true.fresh),
+        None if audited is None else percent(1 - audited.binary.mean),
+        None if audited is None else _between(audited.binary),
+        None if true is None else f"{true.harmonic:.3f}",
+        None if true is None else lasting(true.age_days),
+        percent(found.of_budget),
+    )
+
+
+def _between(stale: Estimate) -> str:
+    return f"({1 - stale.upper:.0%} to {1 - stale.lower:.0%})"
+
+
+def _discovery_row(budget: str, policy: str, found: Rehearsal, *, fades: bool) -> tuple[Cell, ...]:
+    new = found.new
+    mean, median = new.mean_delay_days, new.median_delay_days
+    return (
+        budget,
+        policy,
+        f"{found.held:,} of {found.pages:,}",
+        f"{new.found:,} of {new.born:,}",
+        None if mean is None else lasting(mean),
+        None if median is None else lasting(median),
+        percent(new.utility) if fades and new.utility is not None else None,
+    )
+
+
+#: What means something for some kinds of simulation only: to those without either of the two
+#: options, to those of items that fade, to those of the daemon.
+_OF_ONE_KIND = {
+    "": ("sources", "bandwidth", "learn", "estimator", "process"),
+    "ephemeral": ("sources", "bandwidth", "ephemeral"),
+    "web": ("web", "budget", "db", "config"),
+}
+
+
+def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    context: typer.Context,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:OPTION=VALUE,…]",
+            help="What is simulated; may be repeated "
+            f"(default: {' and '.join(DEFAULT_POLICIES)}; with --ephemeral "
+            f"{', '.join(CONTENDERS)}; with --web that of the settings).",
+        ),
+    ] = None,
+    sources: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many sources there are.")
+    ] = 20_000,
+    bandwidth: Annotated[
+        str, typer.Option(metavar="SHARE", help="Crawls per source and day: 0.2 or 20%.")
+    ] = "20%",
+    days: Annotated[float, typer.Option(metavar="D", help="How many days are simulated.")] = 21.0,
+    seed: Annotated[
+        int, typer.Option(metavar="S", min=0, help="Decides the sources and all chance.")
+    ] = 1,
+    learn: Annotated[
+        bool,
+        typer.Option(
+            "--learn",
+            help="Change rates are unknown at the start; the last "
+            f"{MEASURED_WHEN_LEARNING:.0f} days are measured.",
+        ),
+    ] = False,
+    estimator: Annotated[
+        str, typer.Option(metavar="NAME", help=f"What learns: {' or '.join(ESTIMATORS)}.")
+    ] = "empirical_bayes",
+    process: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[:OPTION=VALUE,…]",
+            help="How sources change: poisson, bursts, drift or together.",
+        ),
+    ] = "poisson",
+    ephemeral: Annotated[
+        bool,
+        typer.Option("--ephemeral", help="Sources of items that fade within hours or days."),
+    ] = False,
+    web: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[:OPTION=VALUE,…]",
+            help="Run the whole daemon on a synthetic web instead: synthetic "
+            "(:hosts=4,pages=40), showcase, endless (:pages=60) or newsroom (:items=48,docs=40).",
+        ),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N/day|N/hour", help="With --web: requests that may be sent; may be repeated."
+        ),
+    ] = None,
+    db: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --web: keep the store in this new file."),
+    ] = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Simulate policies on a random population, or with --web the daemon on a synthetic web.
+
+    All policies decide in the same world. The population is fitted to what the LambdaCrawl paper
+    prints of its 18.5 million URLs. Costs are means over the sources, weighted with importance:
+    harmonic (each further missed change adds less) and binary (whether a copy is stale).
+
+    With --ephemeral sources publish items that people soon forget, as many as feeds of news and
+    blogs do; every hour a policy chooses whom to crawl, once at most, and reaps what its items are
+    still worth.
+
+    With --web the daemon starts from nothing and runs in virtual time: discovery, politeness,
+    change detection and store are the real ones, under the settings of --config. What is printed
+    is how fresh its copies truly were over the last half of the days (30 at most), and what its
+    audits said of it, for each budget and policy; of a newsroom also what its new pages were
+    worth when they were first fetched.
+    """
+    kind = "web" if web is not None else "ephemeral" if ephemeral else ""
+    _refuse_what_means_nothing(context, kind)
+    if not isfinite(days) or days <= 0:
+        fail(f"--days {days:g}: accepted is a number above 0", 2)
+    named = policy or []
+    if web is not None:
+        simulate_web(WebOrder(web, budget or [], named, days, seed, config, db), json=json)
+        return
+    share = _share(bandwidth)
+    if ephemeral:
+        of_news = EphemeralOrder(named, sources, share, days, seed)
+        simulate_ephemeral(of_news, json=json)
+        return
+    order = PopulationOrder(named, sources, bandwidth, share, days, seed, learn, estimator, process)
+    simulate_population(order, json=json)
+
+
+def _refuse_what_means_nothing(context: typer.Context, kind: str) -> None:
+    """End the program (wrong usage) at an option of another kind of simulation."""
+    for name in dict.fromkeys(name for names in _OF_ONE_KIND.values() for name in names):
+        source = context.get_parameter_source(name)
+        if name in _OF_ONE_KIND[kind] or source is None or source.name != "COMMANDLINE":
+            continue
+        fail(f"--{name}: means nothing {f'with --{kind}' if kind else 'without --web'}", 2)
+
+
+def _share(text: str) -> float:
+    """Crawls per source and day; ends the program (wrong usage) if the text is none."""
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = 0.0
+    if not isfinite(number) or number <= 0:
+        fail(
+            f"--bandwidth {text}: accepted are crawls per source and day above 0, "
+            "such as 0.2 or 20%",
+            2,
+        )
+    return number

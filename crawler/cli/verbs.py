@@ -1,0 +1,81 @@
+"""The verbs of the console command: one verb, one file, imported when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Final
+
+import typer
+
+from freshet.crawler import __version__
+
+#: Where each verb is, in the order of the help.
+VERBS: Final[Mapping[str, str]] = {
+    "crawl": "crawl.crawl_command",
+    "daemon": "daemon.daemon_command",
+    "reload": "reload.reload_command",
+    "status": "status.status_command",
+    "alerts": "alerts.alerts_command",
+    "changes": "changes.changes_command",
+    "diff": "diff.diff_command",
+    "history": "history.history_command",
+    "explain": "explain.explain_command",
+    "signals": "signals.signals_command",
+    "check": "check.check_command",
+    "duplicates": "duplicates.duplicates_command",
+    "discover": "discover.discover_command",
+    "export": "export.export_command",
+    "archive": "archive.archive_command",
+    "import": "importing.import_command",
+    "backup": "backup.backup_command",
+    "restore": "restore.restore_command",
+    "gc": "gc.gc_command",
+    "doctor": "doctor.doctor_command",
+    "plan": "plan.plan_command",
+    "simulate": "simulate.simulate_command",
+    "replay": "replay.replay_command",
+    "config": "config.app",
+}
+
+
+def application(arguments: list[str]) -> typer.Typer:
+    """The command line program for these arguments.
+
+    Only the verb that they begin with is imported, all where they begin with none: what
+    plans takes half a second that a crawl need not spend.
+    """
+    app = typer.Typer(
+        name="freshet",
+        help="A web crawler that knows when to come back.",
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    asked_for = arguments[:1] if arguments and arguments[0] in VERBS else VERBS
+    for verb in asked_for:
+        module, _, name = VERBS[verb].partition(".")
+        command = getattr(import_module(f"crawler.commands.{module}"), name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=verb)
+        else:
+            app.command(verb)(command)
+    return app
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"freshet {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """A web crawler that knows when to come back."""

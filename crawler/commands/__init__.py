@@ -1,1 +1,0 @@
-"""The verbs of the console command, and the composition roots behind them."""

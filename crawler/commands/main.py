@@ -1,7 +1,0 @@
-"""The whole console command ``freshet``, with every verb."""
-
-from __future__ import annotations
-
-from freshet.crawler.commands.verbs import application
-
-app = application([])

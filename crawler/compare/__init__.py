@@ -1,0 +1,1 @@
+"""A page compared with its past: changed, unchanged, or not content."""

@@ -1,0 +1,330 @@
+"""Volatility: a block that is another at every visit is frame.
+
+Invariant: a slot is volatile from the third comparison in a row at which its block was
+replaced, and content again once it has stood still at two in a row. Consequence: a stamp, a
+counter or a token raises no change for long, and a price that changes now and then always
+does: every comparison at which it stood still asks for one more replacement in a row.
+
+Where the other pages of the site hold content at the same slot, the page alone needs more
+to convince.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from freshet.crawler.compare.layout import Item, Layout, Slot
+from freshet.crawler.reduce.sketch import Sketch
+from freshet.storage.records import PageHistory
+from freshet.storage.words import Kind
+
+#: Replacements in a row that make a slot volatile.
+STREAK: Final = 3
+#: The same, where other pages of the site have content at that slot.
+STREAK_AGAINST_THE_SITE: Final = 8
+#: Comparisons in a row without a replacement that make it content again.
+STILLNESS: Final = 2
+#: Comparisons that are remembered, and how many of those without a replacement are held
+#: against a streak.
+WINDOW: Final = 16
+_MOST_HELD_AGAINST: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SlotHistory:
+    """What the last comparisons found at a slot.
+
+    ``replacements`` has a bit for each of the last ``compared`` comparisons, the newest
+    lowest; ``digest`` is the block that was last seen there.
+    """
+
+    digest: int
+    replacements: int = 0
+    compared: int = 0
+    volatile: bool = False
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """At how many comparisons it was replaced, of how many."""
+        return self.replacements.bit_count(), self.compared
+
+    def after(self, digest: int, *, replaced: bool, streak: int = STREAK) -> SlotHistory:
+        """The history after one more comparison, which found ``digest``."""
+        bits = (self.replacements << 1 | replaced) & ((1 << WINDOW) - 1)
+        compared = min(self.compared + 1, WINDOW)
+        return SlotHistory(digest, bits, compared, self._is_volatile(bits, compared, streak))
+
+    def after_stillness(self, comparisons: int) -> SlotHistory:
+        """The history after some comparisons at which nothing on the page differed."""
+        history = self
+        for _ in range(min(comparisons, WINDOW)):
+            history = history.after(self.digest, replaced=False)
+        return history
+
+    def _is_volatile(self, bits: int, compared: int, streak: int) -> bool:
+        if self.volatile:
+            return bits & ((1 << STILLNESS) - 1) != 0
+        in_a_row = (~bits & (bits + 1)).bit_length() - 1
+        stood_still = compared - bits.bit_count()
+        return in_a_row >= streak + min(stood_still, _MOST_HELD_AGAINST)
+
+
+# -- flips -------------------------------------------------------------------
+#
+# Flips: a page that alternates between variants (A/B tests, rotating adverts).
+#
+# A single return to an earlier text is a revert, which somebody made: a change. A page that
+# goes back and forth serves variants: so a block counts as a variant from its second return
+# on. ``A B A`` is two changes; in ``A B A B`` the fourth visit found nothing new, as both
+# variants had come twice within the last eight visits. Coming back more slowly (a shop that
+# sells out every month) stays a change.
+
+#: Visits within which variants must come back.
+FLIP_WINDOW: Final = 8
+#: Times that a variant must have been seen, with an absence in between.
+_APPEARANCES: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """At which of the last visits something was there: a bit for each, the newest lowest."""
+
+    visits: int
+
+    @classmethod
+    def of_gone(cls) -> Presence:
+        """Of what was there at the visit before, and is not now."""
+        return cls(0b10)
+
+    @classmethod
+    def of_come(cls) -> Presence:
+        """Of what is there now for the first time."""
+        return cls(0b01)
+
+    @property
+    def now(self) -> bool:
+        """Whether it was there at the last visit."""
+        return bool(self.visits & 1)
+
+    @property
+    def alternates(self) -> bool:
+        """Whether it has come at least twice in the last visits."""
+        return (self.visits & ~(self.visits >> 1)).bit_count() >= _APPEARANCES
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether nothing was seen of its coming and going for the whole window."""
+        return self.visits in {0, (1 << FLIP_WINDOW) - 1}
+
+    def after(self, *, present: bool, visits: int = 1) -> Presence:
+        """The presence after some visits that all found the same."""
+        history = self.visits
+        for _ in range(min(visits, FLIP_WINDOW)):
+            history = (history << 1 | present) & ((1 << FLIP_WINDOW) - 1)
+        return Presence(history)
+
+
+# -- memory ------------------------------------------------------------------
+#
+# What is remembered of one page between visits, beside its last sketch.
+#
+# Bounded: some tens of slots and blocks, those that changed; a page that never changed has no
+# memory. Kept as versioned bytes, of which a page that a stamp makes differ has some 150.
+
+#: The version of the format.
+VERSION: Final = 1
+#: Slots, blocks and differing items that are remembered at most.
+MOST_SLOTS: Final = 96
+MOST_BLOCKS: Final = 96
+MOST_ITEMS: Final = 96
+#: Earlier verdicts that may still be amended.
+MOST_DELTAS: Final = 8
+
+_HEADER: Final = struct.Struct("<BHHHH")
+_SLOT: Final = struct.Struct("<QhQHBB")
+_BLOCK: Final = struct.Struct("<QB")
+_DELTA: Final = struct.Struct("<dBH")
+_ITEM: Final = struct.Struct("<QhhQB")
+_FARTHEST: Final = 32_767
+_KINDS: Final = (Kind.CHANGED, Kind.UNCHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What differed at a comparison that a later one may see in another light.
+
+    ``kind`` is the verdict so far; ``removed`` and ``added`` are what differed beside the
+    volatile blocks.
+    """
+
+    at: float
+    kind: Kind
+    removed: tuple[Item, ...]
+    added: tuple[Item, ...]
+
+    def __len__(self) -> int:
+        return len(self.removed) + len(self.added)
+
+    def renamed(self, names: Mapping[int, int]) -> Delta:
+        """The delta with other names for some places."""
+        removed, added = (
+            tuple(replace(i, place=names.get(i.place, i.place)) for i in items)
+            for items in (self.removed, self.added)
+        )
+        return replace(self, removed=removed, added=added)
+
+
+@dataclass(frozen=True, slots=True)
+class PageMemory:
+    """The history of a page's slots and blocks that ever differed.
+
+    ``comparisons`` counts the visits that could see a difference, up to 65,535.
+    """
+
+    comparisons: int = 0
+    slots: Mapping[Slot, SlotHistory] = field(default_factory=dict)
+    blocks: Mapping[int, Presence] = field(default_factory=dict)
+    deltas: tuple[Delta, ...] = ()
+
+    @property
+    def volatile(self) -> frozenset[Slot]:
+        """The slots whose blocks are frame."""
+        return frozenset(slot for slot, history in self.slots.items() if history.volatile)
+
+    @property
+    def last_seen(self) -> dict[Slot, int]:
+        """The block last seen at each volatile slot, which is not in the last sketch."""
+        return {slot: h.digest for slot, h in self.slots.items() if h.volatile}
+
+    def renamed(self, names: Mapping[int, int]) -> PageMemory:
+        """The memory with other names for some places."""
+        slots = {(names.get(place, place), n): h for (place, n), h in self.slots.items()}
+        return replace(self, slots=slots, deltas=tuple(d.renamed(names) for d in self.deltas))
+
+    def to_bytes(self) -> bytes:
+        """The memory in the newest version of the format, little-endian."""
+        parts = [
+            _HEADER.pack(
+                VERSION, min(self.comparisons, 0xFFFF), len(self.slots), len(self.blocks),
+                len(self.deltas),
+            )
+        ]  # fmt: skip
+        parts += [
+            _SLOT.pack(place, ordinal, h.digest, h.replacements, h.compared, h.volatile)
+            for (place, ordinal), h in self.slots.items()
+        ]
+        parts += [_BLOCK.pack(digest, p.visits) for digest, p in self.blocks.items()]
+        for delta in self.deltas:
+            parts.append(_DELTA.pack(delta.at, _KINDS.index(delta.kind), len(delta)))
+            parts += [_packed(item, 0) for item in delta.removed]
+            parts += [_packed(item, 1) for item in delta.added]
+        return b"".join(parts)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PageMemory:
+        """The memory that :meth:`to_bytes` wrote.
+
+        Raises:
+            ValueError: for an unknown version, or bytes that are cut short.
+        """
+        if data[:1] != bytes([VERSION]):
+            raise ValueError(f"memory of a version that is not {VERSION}")
+        try:
+            return _Reading(data).memory()
+        except struct.error as error:
+            raise ValueError(f"memory of {len(data)} bytes is cut short") from error
+
+
+@dataclass(frozen=True, slots=True)
+class PageRecord:
+    """What is known of a page when its next text comes.
+
+    ``sketch`` is that of its last text but for volatile blocks, which are in ``memory``;
+    ``still`` counts the visits since the memory was written at which nothing differed.
+    """
+
+    sketch: Sketch
+    memory: PageMemory = field(default_factory=PageMemory)
+    still: int = 0
+
+    @classmethod
+    def of(cls, history: PageHistory) -> PageRecord:
+        """What the store has of a page.
+
+        Raises:
+            ValueError: its bytes are not of a version that this program reads.
+        """
+        memory = PageMemory() if history.memory is None else PageMemory.from_bytes(history.memory)
+        return cls(Sketch.from_bytes(history.sketch), memory, history.still)
+
+    @property
+    def comparisons(self) -> int:
+        """The visits that could see a difference."""
+        return self.memory.comparisons + self.still
+
+    @property
+    def layout(self) -> Layout:
+        """The blocks as they were last seen."""
+        return Layout.of(self.sketch).with_digests(self.memory.last_seen)
+
+
+class _Reading:
+    """Bytes, and how far they have been read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._offset = 0
+
+    def memory(self) -> PageMemory:
+        _, comparisons, slots, blocks, deltas = self._next(_HEADER)
+        return PageMemory(
+            comparisons,
+            dict(self._slot() for _ in range(slots)),
+            dict(self._block() for _ in range(blocks)),
+            tuple(self._delta() for _ in range(deltas)),
+        )
+
+    def _slot(self) -> tuple[Slot, SlotHistory]:
+        place, ordinal, digest, bits, compared, volatile = self._next(_SLOT)
+        return (place, ordinal), SlotHistory(digest, bits, compared, bool(volatile))
+
+    def _block(self) -> tuple[int, Presence]:
+        digest, visits = self._next(_BLOCK)
+        return digest, Presence(visits)
+
+    def _delta(self) -> Delta:
+        at, kind, count = self._next(_DELTA)
+        items = [self._next(_ITEM) for _ in range(count)]
+        removed = tuple(Item(*item[:4]) for item in items if not item[4])
+        added = tuple(Item(*item[:4]) for item in items if item[4])
+        return Delta(at, _KINDS[kind], removed, added)
+
+    def _next(self, form: struct.Struct) -> tuple:  # type: ignore[type-arg]
+        values = form.unpack_from(self._data, self._offset)
+        self._offset += form.size
+        return values
+
+
+def _packed(item: Item, sign: int) -> bytes:
+    front, back = min(item.front, _FARTHEST), max(item.back, -_FARTHEST)
+    return _ITEM.pack(item.place, front, back, item.digest, sign)
+
+
+def is_near(slot: Slot) -> bool:
+    """Whether a slot is one that is remembered: not thousands of rows down a list."""
+    return abs(slot[1]) < _FARTHEST
+
+
+def bounded(deltas: Iterable[Delta]) -> tuple[Delta, ...]:
+    """The newest of the deltas (oldest first) that may be kept, all their items in bounds."""
+    kept: list[Delta] = []
+    room = MOST_ITEMS
+    for delta in reversed(tuple(deltas)[-MOST_DELTAS:]):
+        room -= len(delta)
+        if room < 0:
+            break
+        kept.append(delta)
+    return tuple(reversed(kept))

@@ -1,0 +1,504 @@
+"""Change detection: a ladder that stops at the first rung that decides.
+
+    304         the server says so: :data:`NOT_MODIFIED`
+    body        equal digests of the bytes: :func:`judge_body`, before the page is parsed
+    text        equal digests of the main text: :func:`judge_text`, before the last sketch is read
+    volatile    only blocks differ that do so at every visit, or
+    frame       that belong to the site's template, or
+    flip        that alternate between earlier versions
+    blocks      what else differs, block by block, and how much
+
+The last four are :func:`freshet.crawler.compare.ladder.judge_blocks`.
+
+Whether a page changed is decided exactly, by digests; MinHash only says how much. Error
+pages never come here: a failed fetch is no version of a page.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from freshet.crawler.compare.history import (
+    MOST_BLOCKS,
+    MOST_SLOTS,
+    STREAK,
+    STREAK_AGAINST_THE_SITE,
+    Delta,
+    PageMemory,
+    PageRecord,
+    Presence,
+    SlotHistory,
+    bounded,
+    is_near,
+)
+from freshet.crawler.compare.layout import Difference, Item, Layout, Slot, difference
+from freshet.crawler.compare.templates import HostRun, Template, frame_items
+from freshet.crawler.reduce.sketch import Sketch, resemblance
+from freshet.storage.entries import Amendment
+from freshet.storage.records import Digests, DueUrl, PageHistory
+from freshet.storage.words import Kind, Rung
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the comparison of a page with its last version found.
+
+    ``resemblance`` (0 to 1) and its standard error are estimates; the numbers of blocks
+    added and removed are exact.
+    """
+
+    kind: Kind
+    rung: Rung | None = None
+    resemblance: float | None = None
+    resemblance_se: float | None = None
+    blocks_added: int | None = None
+    blocks_removed: int | None = None
+
+
+#: The verdict on a 304 answer (RFC 9110, section 15.4.5).
+NOT_MODIFIED: Final = Verdict(Kind.UNCHANGED, Rung.NOT_MODIFIED)
+
+
+def judge_body(known: Digests | None, body: bytes) -> Verdict | None:
+    """The verdict that the digest of the bytes allows; None where the text must decide.
+
+    ``known`` is what the last good capture was reduced to; without one the page is new.
+    """
+    if known is None:
+        return Verdict(Kind.NEW)
+    return Verdict(Kind.UNCHANGED, Rung.BODY) if known.body == body else None
+
+
+def judge_text(known: Digests, text: bytes | None) -> Verdict | None:
+    """The verdict that the digests of the main text allow; None where blocks must be compared.
+
+    Without a text (a feed, a body that cannot be parsed) the bytes, which differ, are all
+    there is to judge by; so they are where only one of the versions has a text.
+    """
+    if known.text is None or text is None:
+        return Verdict(Kind.CHANGED, Rung.BODY)
+    return Verdict(Kind.UNCHANGED, Rung.TEXT) if known.text == text else None
+
+
+# -- renaming ----------------------------------------------------------------
+#
+# Places that got another name: a rebuild of a site gives its wrappers other classes.
+#
+# What a block at such a place was before is still known: the blocks that stand in both texts say
+# which place became which, and where nothing at a place stayed, so does the same gap between two
+# blocks that did.
+
+_Anchor = tuple[int, int]
+
+
+def new_names(old: Layout, new: Layout) -> dict[int, int]:
+    """For places that only the old text has, those of the new one that took over."""
+    gone = set(old.places) - set(new.places)
+    come = set(new.places) - set(old.places)
+    if not gone or not come:
+        return {}
+    votes: Counter[tuple[int, int]] = Counter()
+    for i, j in _pairs(old, new):
+        if old.places[i] in gone and new.places[j] in come:
+            votes[old.places[i], new.places[j]] += 1
+    names: dict[int, int] = {}
+    for (before, after), _ in votes.most_common():
+        if before not in names and after in come:
+            names[before] = after
+            come.discard(after)
+    return names
+
+
+def _pairs(old: Layout, new: Layout) -> Iterator[_Anchor]:
+    """Blocks that correspond: equal ones, and those that fill equally long gaps between."""
+    anchors = [(-1, -1), *_anchors(old, new), (len(old), len(new))]
+    for (i, j), (next_i, next_j) in pairwise(anchors):
+        if next_i - i == next_j - j:
+            yield from zip(range(i + 1, next_i), range(j + 1, next_j), strict=True)
+        if next_i < len(old):
+            yield next_i, next_j
+
+
+def _anchors(old: Layout, new: Layout) -> list[_Anchor]:
+    """The blocks that stand once in each text and in the same order, by their numbers."""
+    there = {digest: number for number, digest in enumerate(new.digests)}
+    once = {d for d, n in Counter(old.digests).items() if n == 1}
+    once &= {d for d, n in Counter(new.digests).items() if n == 1}
+    anchors: list[_Anchor] = []
+    for i, digest in enumerate(old.digests):
+        if digest in once and (not anchors or there[digest] > anchors[-1][1]):
+            anchors.append((i, there[digest]))
+    return anchors
+
+
+# -- judging -----------------------------------------------------------------
+#
+# The last rungs of the ladder: what differs between two texts, and whether it counts.
+#
+# A difference is explained block by block. Volatile blocks (:mod:`~crawler.compare.history`)
+# are explained by the page's own history, frame by the host's template
+# (:mod:`~freshet.crawler.compare.templates`), variants by earlier versions
+# (:mod:`~crawler.compare.history`). What nothing explains is a change, be it one word: there is
+# no threshold on its size unless the user sets one.
+#
+# What is learnt later is believed earlier, too: a verdict whose every block has become volatile
+# since is amended.
+
+#: Stands for the order of all blocks among the slots.
+ORDER: Final[Slot] = ((1 << 64) - 1, 0)
+#: A text in which more than this share of the blocks is volatile is its own content.
+_MOST_VOLATILE: Final = 0.5
+_WHY: Final = {
+    Rung.VOLATILE: "these blocks differ at every visit",
+    Rung.FLIP: "the page alternates between these versions",
+}
+#: A difference of more blocks is not followed block by block, but as a whole text.
+_MOST_FOLLOWED: Final = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on a text, what to remember of the page, and what to see differently.
+
+    ``keeps_sketch`` says that the new sketch is the one to compare with next time. It is not
+    where only volatile blocks differ: these are in the memory, and sketches are kept for ever.
+    """
+
+    verdict: Verdict
+    memory: PageMemory
+    amendments: tuple[Amendment, ...]
+    keeps_sketch: bool
+
+
+def judge_blocks(
+    past: PageRecord, new: Sketch, host: HostRun, at: float, *, significant_below: float = 1.0
+) -> Judgement:
+    """Judge a text that differs from the page's last one, seen at ``at``.
+
+    Any difference that is not explained counts, and so does another order of the same blocks
+    (a ranking is content): then no block is added or removed. Only with
+    ``significant_below`` under 1 does a change count as none where the resemblance of the
+    texts is not below it.
+    """
+    before, layout = past.layout, Layout.of(new)
+    names = new_names(before, layout)
+    # What is known of this page, and of the others, is known by the old names.
+    as_before = layout.renamed({after: name for name, after in names.items()})
+    found = difference(before, as_before)
+    memory = _learnt(past, found, as_before, new, host.template)
+    removed, added = _without_volatile(found, memory, host.template, len(layout))
+    host.differed(new.text_digest, removed, added)
+    if _alternates(memory, (_text(past.sketch), _text(new))):
+        explained = _Explained(Rung.FLIP)
+    else:
+        explained = _explained(found, removed, added, memory, host)
+    verdict = _verdict(explained, past.sketch, new, significant_below)
+    memory, amendments = _amended(memory, host.template.volatile)
+    if _may_turn(explained, verdict):
+        delta = Delta(at, verdict.kind, explained.removed, explained.added)
+        memory = replace(memory, deltas=bounded([*memory.deltas, delta]))
+    memory = memory.renamed(names) if names else memory
+    is_covered = verdict.rung is Rung.VOLATILE and PageRecord(past.sketch, memory).layout == layout
+    return Judgement(verdict, memory, amendments, keeps_sketch=not is_covered)
+
+
+# -- learning ----------------------------------------------------------------------
+
+
+def _learnt(
+    past: PageRecord, found: Difference, layout: Layout, new: Sketch, template: Template
+) -> PageMemory:
+    """The memory after this comparison, without its delta."""
+    slots = _slots(past, found, layout, template)
+    blocks = _blocks(past, found, layout, new)
+    return PageMemory(past.comparisons + 1, slots, blocks, past.memory.deltas)
+
+
+def _slots(
+    past: PageRecord, found: Difference, layout: Layout, template: Template
+) -> dict[Slot, SlotHistory]:
+    fresh = SlotHistory(0).after_stillness(past.comparisons)
+    replaced = {**found.replaced, **({ORDER: 0} if found.moved() else {})}
+    slots: dict[Slot, SlotHistory] = {}
+    for slot in filter(is_near, {**past.memory.slots, **replaced}):
+        digest = 0 if slot == ORDER else layout.at(slot)
+        if digest is None:
+            continue
+        known = past.memory.slots.get(slot)
+        history = fresh if known is None else known.after_stillness(past.still)
+        streak = STREAK_AGAINST_THE_SITE if slot in template.content else STREAK
+        history = history.after(digest, replaced=slot in replaced, streak=streak)
+        if history.replacements:
+            slots[slot] = history
+    return _liveliest(slots)
+
+
+def _liveliest(slots: dict[Slot, SlotHistory]) -> dict[Slot, SlotHistory]:
+    """The slots that may be remembered: those at which most was replaced."""
+    if len(slots) <= MOST_SLOTS:
+        return slots
+    ranked = sorted(slots.items(), key=lambda kept: -kept[1].replacements.bit_count())
+    return dict(ranked[:MOST_SLOTS])
+
+
+def _blocks(
+    past: PageRecord, found: Difference, layout: Layout, new: Sketch
+) -> dict[int, Presence]:
+    """The comings and goings of single blocks, and of the text as a whole."""
+    now = set(layout.digests) | {_text(new)}
+    blocks: dict[int, Presence] = {}
+    for digest, presence in past.memory.blocks.items():
+        history = presence.after(present=presence.now, visits=past.still)
+        history = history.after(present=digest in now)
+        if not history.forgotten:
+            blocks[digest] = history
+    gone, come = [_text(past.sketch)], [_text(new)]
+    if len(found.removed) + len(found.added) <= _MOST_FOLLOWED:
+        gone += (item.digest for item in found.removed)
+        come += (item.digest for item in found.added)
+    for digest in gone:
+        blocks.setdefault(digest, Presence.of_gone())
+    for digest in come:
+        blocks.setdefault(digest, Presence.of_come())
+    return dict(list(blocks.items())[-MOST_BLOCKS:])
+
+
+def _text(sketch: Sketch) -> int:
+    """A name for a whole text among the names of blocks."""
+    return int.from_bytes(sketch.text_digest[:8], "little")
+
+
+# -- explaining --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Explained:
+    """What differs beside the volatile blocks, and the rung that explains it, if one does.
+
+    ``frame`` are those of the blocks that belong to the template; ``moved`` says that
+    others stand in another order.
+    """
+
+    rung: Rung | None
+    removed: tuple[Item, ...] = ()
+    added: tuple[Item, ...] = ()
+    frame: frozenset[Item] = frozenset()
+    moved: bool = False
+
+
+def _explained(
+    found: Difference,
+    removed: tuple[Item, ...],
+    added: tuple[Item, ...],
+    memory: PageMemory,
+    host: HostRun,
+) -> _Explained:
+    shuffled = found.moved() and ORDER not in memory.volatile
+    if shuffled and found.moved(beside=host.template.blocks):
+        return _Explained(None, removed, added, moved=True)
+    if not removed and not added:
+        return _Explained(Rung.FRAME if shuffled else Rung.VOLATILE)
+    went, came = frame_items(removed, added, host)
+    rest = {*removed, *added} - went - came
+    if not rest:
+        return _Explained(Rung.FRAME, removed, added)
+    if _alternates(memory, (item.digest for item in rest)):
+        return _Explained(Rung.FLIP)
+    return _Explained(None, removed, added, frozenset(went | came))
+
+
+def _alternates(memory: PageMemory, digests: Iterable[int]) -> bool:
+    known = (memory.blocks.get(digest) for digest in digests)
+    return all(presence is not None and presence.alternates for presence in known)
+
+
+def _without_volatile(
+    found: Difference, memory: PageMemory, template: Template, size: int
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """What differs beside the blocks that were replaced at volatile slots."""
+    volatile = (memory.volatile | template.volatile) & found.replaced.keys()
+    removed = tuple(item for item in found.removed if volatile.isdisjoint(item.slots))
+    added = tuple(item for item in found.added if volatile.isdisjoint(item.slots))
+    if len(found.added) - len(added) > _MOST_VOLATILE * size:
+        return found.removed, found.added
+    return removed, added
+
+
+# -- concluding --------------------------------------------------------------------
+
+
+def _verdict(explained: _Explained, old: Sketch, new: Sketch, significant_below: float) -> Verdict:
+    if explained.rung is not None:
+        return Verdict(Kind.UNCHANGED, explained.rung)
+    estimate = resemblance(old, new)
+    significant = significant_below >= 1 or estimate.value < significant_below
+    return Verdict(
+        Kind.CHANGED if significant else Kind.UNCHANGED,
+        Rung.BLOCKS,
+        resemblance=estimate.value,
+        resemblance_se=estimate.standard_error,
+        blocks_added=sum(item not in explained.frame for item in explained.added),
+        blocks_removed=sum(item not in explained.frame for item in explained.removed),
+    )
+
+
+def _may_turn(explained: _Explained, verdict: Verdict) -> bool:
+    """Whether later visits, or other pages, may show this verdict in another light."""
+    is_open = verdict.kind is Kind.CHANGED or verdict.rung is Rung.FRAME
+    return is_open and bool(explained.removed or explained.added) and not explained.moved
+
+
+def _amended(
+    memory: PageMemory, volatile_on_site: frozenset[Slot]
+) -> tuple[PageMemory, tuple[Amendment, ...]]:
+    """The memory without those deltas that are explained by now, and what to say of them."""
+    volatile = memory.volatile | volatile_on_site
+    amendments, kept = [], []
+    for delta in memory.deltas:
+        rung = _rung_in_hindsight(delta, memory, volatile)
+        if rung is None:
+            kept.append(delta)
+        else:
+            amendments.append(Amendment(delta.at, Kind.UNCHANGED, rung, _WHY[rung]))
+    return replace(memory, deltas=tuple(kept)), tuple(amendments)
+
+
+def _rung_in_hindsight(delta: Delta, memory: PageMemory, volatile: frozenset[Slot]) -> Rung | None:
+    """What explains a change that was seen earlier, if anything does by now."""
+    items = (*delta.removed, *delta.added)
+    if delta.kind is not Kind.CHANGED:
+        return None
+    if all(not volatile.isdisjoint(item.slots) for item in items):
+        return Rung.VOLATILE
+    return Rung.FLIP if _alternates(memory, (item.digest for item in items)) else None
+
+
+# -- detector ----------------------------------------------------------------
+#
+# The ladder from the main text on, with what the store recalls of pages and hosts.
+#
+# Invariant: what is stored is read only where a text differs, and a host's sample of pages a
+# few times in a run, the first when its first text differs. Consequence: an unchanged page
+# costs a comparison of digests.
+
+#: Pages of a host whose sketches are read to learn its template.
+SAMPLE_PAGES: Final = 32
+#: Differing texts of a host after which its template is learnt again: what a run shows of the
+#: first pages is known for the others.
+_LEARN_AGAIN_AT: Final = frozenset({6, 24, 96, 384})
+#: Hosts whose templates are held, those used last.
+_HOSTS: Final = 256
+#: A page that moved is the same page if its text resembles the old one at least so much.
+_SAME_PAGE: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What the store is asked.
+
+    ``page``: a page's history. ``predecessor``: that of the URL it has moved here from.
+    ``host``: the histories of up to so many pages of a host.
+    """
+
+    page: Callable[[int], Awaitable[PageHistory | None]]
+    predecessor: Callable[[int], Awaitable[PageHistory | None]]
+    host: Callable[[int, int], Awaitable[list[PageHistory]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """The verdict on a main text, and what to store: see :class:`~storage.records.Visit`."""
+
+    verdict: Verdict
+    keeps_sketch: bool = True
+    memory: bytes | None = None
+    amendments: tuple[Amendment, ...] = ()
+    detail: str | None = None
+
+
+_NEW: Final = Detection(Verdict(Kind.NEW))
+
+
+class Detector:
+    """Judges texts for one run. ``significant_below``: see :func:`judge_blocks`."""
+
+    def __init__(self, recall: Recall, *, significant_below: float = 1.0) -> None:
+        self._recall = recall
+        self._significant_below = significant_below
+        self._pages: Counter[int] = Counter()
+        self._hosts: OrderedDict[int, HostRun] = OrderedDict()
+
+    def visited(self, host_id: int) -> None:
+        """Count a page of the host that answered with content, changed or not."""
+        self._pages[host_id] += 1
+
+    async def detect(
+        self, due: DueUrl, new: Sketch, at: float, history: PageHistory | None = None
+    ) -> Detection:
+        """Judge the text of a page, seen at ``at``, whose bytes are not those of before.
+
+        ``history`` is the page's, where it has been read already.
+        """
+        if due.digests is None:
+            return await self._first(due, new, at)
+        verdict = judge_text(due.digests, new.text_digest)
+        if verdict is not None:
+            return Detection(verdict, keeps_sketch=verdict.rung is not Rung.TEXT)
+        history = history or await self._recall.page(due.page_id)
+        if history is None:
+            return Detection(Verdict(Kind.CHANGED, Rung.BODY))
+        return _detection(await self._judged(due, PageRecord.of(history), new, at))
+
+    async def _first(self, due: DueUrl, new: Sketch, at: float) -> Detection:
+        """A page that was not seen before is new, unless it has moved here."""
+        history = await self._recall.predecessor(due.page_id) if due.redirects else None
+        if history is None:
+            return _NEW
+        past = PageRecord.of(history)
+        detail = "it stood at another URL before"
+        if past.sketch.text_digest == new.text_digest:
+            verdict = Verdict(Kind.UNCHANGED, Rung.TEXT)
+            return Detection(verdict, memory=past.memory.to_bytes(), detail=detail)
+        if not is_same_page(past.sketch, new):
+            return _NEW
+        judgement = await self._judged(due, past, new, at)
+        return Detection(judgement.verdict, memory=judgement.memory.to_bytes(), detail=detail)
+
+    async def _judged(self, due: DueUrl, past: PageRecord, new: Sketch, at: float) -> Judgement:
+        host = await self._host(due.host_id)
+        return judge_blocks(past, new, host, at, significant_below=self._significant_below)
+
+    async def _host(self, host_id: int) -> HostRun:
+        known = self._hosts.get(host_id)
+        if known is None or known.differing in _LEARN_AGAIN_AT:
+            template = await self._template(host_id)
+            # Another text of the host may have come while this waited.
+            known = self._hosts.setdefault(host_id, HostRun())
+            known.template = template
+            if len(self._hosts) > _HOSTS:
+                self._hosts.popitem(last=False)
+        self._hosts.move_to_end(host_id)
+        known.pages = self._pages[host_id]
+        return known
+
+    async def _template(self, host_id: int) -> Template:
+        histories = await self._recall.host(host_id, SAMPLE_PAGES)
+        return Template.learnt([PageRecord.of(history) for history in histories])
+
+
+def is_same_page(old: Sketch, new: Sketch) -> bool:
+    """Whether the text at a page's new URL is that of the page that moved there."""
+    return resemblance(old, new).value >= _SAME_PAGE
+
+
+def _detection(judgement: Judgement) -> Detection:
+    return Detection(
+        judgement.verdict,
+        judgement.keeps_sketch,
+        judgement.memory.to_bytes(),
+        judgement.amendments,
+    )

@@ -1,0 +1,202 @@
+"""What differs between two versions of a text, block by block, and where.
+
+A block is known by its digest, and stands at a *slot*: a place (equal for all rows of a
+list) and an ordinal among the blocks at that place, from the front (0, 1 …) or from the back
+(-1, -2 …). The two ordinals tell what was replaced from what was shifted: a row on top of a
+list moves all front ordinals and none of those from the back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+from freshet.crawler.reduce.sketch import Sketch
+
+#: A place, and an ordinal among the blocks there.
+Slot: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A block by its digest, where it stands: ``front`` counts from 0, ``back`` from -1."""
+
+    place: int
+    front: int
+    back: int
+    digest: int
+
+    @property
+    def slots(self) -> tuple[Slot, Slot]:
+        """The slot from the front, and that from the back."""
+        return (self.place, self.front), (self.place, self.back)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The blocks of a text as columns: ``places`` and ``digests`` in document order."""
+
+    places: Sequence[int]
+    digests: Sequence[int]
+    _numbers: Mapping[int, list[int]] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def numbers(self) -> Mapping[int, list[int]]:
+        """The numbers of the blocks at each place."""
+        if self._numbers is None:
+            numbers: defaultdict[int, list[int]] = defaultdict(list)
+            for number, place in enumerate(self.places):
+                numbers[place].append(number)
+            object.__setattr__(self, "_numbers", dict(numbers))
+            return numbers
+        return self._numbers
+
+    @classmethod
+    def of(cls, sketch: Sketch) -> Layout:
+        """The layout that a sketch keeps."""
+        return cls(sketch.block_places.tolist(), sketch.block_digests.tolist())
+
+    def __len__(self) -> int:
+        return len(self.digests)
+
+    def items(self, numbers: Iterable[int] | None = None) -> list[Item]:
+        """These blocks, or all."""
+        return [self._item(i) for i in (range(len(self)) if numbers is None else numbers)]
+
+    def near_slots(self, reach: int) -> Iterator[tuple[Slot, int]]:
+        """The first and last ``reach`` slots at each place, with the digests there."""
+        digests = self.digests
+        for place, numbers in self.numbers.items():
+            for ordinal, number in enumerate(numbers[:reach]):
+                yield (place, ordinal), digests[number]
+            for ordinal, number in enumerate(reversed(numbers[-reach:]), start=1):
+                yield (place, -ordinal), digests[number]
+
+    def at(self, slot: Slot) -> int | None:
+        """The digest of the block at a slot, if there is one."""
+        number = self._number(slot)
+        return None if number is None else self.digests[number]
+
+    def with_digests(self, known: Mapping[Slot, int]) -> Layout:
+        """The layout with other digests at some slots; those that it has not do not count."""
+        if not known:
+            return self
+        digests = list(self.digests)
+        for slot, digest in known.items():
+            number = self._number(slot)
+            if number is not None:
+                digests[number] = digest
+        return Layout(self.places, digests, self._numbers)
+
+    def renamed(self, names: Mapping[int, int]) -> Layout:
+        """The layout with other names for some places."""
+        if not names:
+            return self
+        return Layout([names.get(place, place) for place in self.places], self.digests)
+
+    def _item(self, number: int) -> Item:
+        place = self.places[number]
+        numbers = self.numbers[place]
+        front = bisect_left(numbers, number)
+        return Item(place, front, front - len(numbers), self.digests[number])
+
+    def _number(self, slot: Slot) -> int | None:
+        place, ordinal = slot
+        numbers = self.numbers.get(place, ())
+        return numbers[ordinal] if -len(numbers) <= ordinal < len(numbers) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What went and what came.
+
+    ``replaced`` are the slots at which one block went and another came, with the digest of
+    that which came; ``kept`` are the digests of the blocks in both, in the old and in the new
+    order, equal ends left out.
+    """
+
+    removed: tuple[Item, ...]
+    added: tuple[Item, ...]
+    replaced: Mapping[Slot, int]
+    kept: tuple[list[int], list[int]]
+
+    def moved(self, beside: Collection[int] = ()) -> bool:
+        """Whether blocks in both stand in another order, those in ``beside`` left out."""
+        old, new = ([d for d in order if d not in beside] for order in self.kept)
+        return old != new
+
+
+def difference(old: Layout, new: Layout) -> Difference:
+    """What differs between two layouts. Linear in their length.
+
+    A block that only stands at another place, because the markup around it is another, is
+    in both.
+    """
+    start, end = _equal_ends(old, new)
+    gone = range(start, len(old) - end)
+    come = range(start, len(new) - end)
+    left, right = _unmatched(old, new, gone, come)
+    kept_old = _beside(old.digests, gone, left)
+    kept_new = _beside(new.digests, come, right)
+    removed, added = old.items(left), new.items(right)
+    replaced = _replaced(removed, added)
+    return Difference(tuple(removed), tuple(added), replaced, (kept_old, kept_new))
+
+
+def _beside(digests: Sequence[int], numbers: range, unmatched: Sequence[int]) -> list[int]:
+    """The digests of the blocks that have a counterpart, in their order."""
+    left_out = set(unmatched)
+    return [digests[i] for i in numbers if i not in left_out]
+
+
+def _equal_ends(old: Layout, new: Layout) -> tuple[int, int]:
+    """How many blocks at the beginning and at the end are equal, without overlap."""
+    shorter = min(len(old), len(new))
+    start = next((i for i in range(shorter) if _differ(old, i, new, i)), shorter)
+    rest = shorter - start
+    end = next((i for i in range(1, rest + 1) if _differ(old, -i, new, -i)), rest + 1)
+    return start, end - 1
+
+
+def _differ(old: Layout, i: int, new: Layout, j: int) -> bool:
+    return old.digests[i] != new.digests[j] or old.places[i] != new.places[j]
+
+
+def _unmatched(old: Layout, new: Layout, gone: range, come: range) -> tuple[list[int], list[int]]:
+    """The numbers of the blocks without counterpart, of equal ones those at the same place."""
+    left, right = _without_pairs(_named(old, gone), _named(new, come))
+    return _without_pairs([(i, old.digests[i]) for i in left], [(i, new.digests[i]) for i in right])
+
+
+def _named(layout: Layout, numbers: range) -> list[tuple[int, tuple[int, int]]]:
+    """The blocks with digest and place for a name."""
+    return [(i, (layout.digests[i], layout.places[i])) for i in numbers]
+
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+def _without_pairs(
+    left: Sequence[tuple[int, Name]], right: Sequence[tuple[int, Name]]
+) -> tuple[list[int], list[int]]:
+    """The numbers on either side whose name has no counterpart on the other."""
+    return _without(left, right), _without(right, left)
+
+
+def _without(some: Sequence[tuple[int, Name]], others: Sequence[tuple[int, Name]]) -> list[int]:
+    counts = Counter([name for _, name in others])
+    kept = []
+    for number, name in some:
+        if counts.get(name):
+            counts[name] -= 1
+        else:
+            kept.append(number)
+    return kept
+
+
+def _replaced(removed: Iterable[Item], added: Iterable[Item]) -> dict[Slot, int]:
+    went = {slot for item in removed for slot in item.slots}
+    return {slot: item.digest for item in added for slot in item.slots if slot in went}

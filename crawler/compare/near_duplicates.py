@@ -1,0 +1,230 @@
+"""Near-duplicates: pages that are one page under several URLs, found by LSH.
+
+Locality-sensitive hashing of MinHash values (P. Indyk and R. Motwani 1998; the bands of
+J. Leskovec, A. Rajaraman and J. Ullman, "Mining of Massive Datasets", section 3.4): ``b``
+bands of ``r`` minima each are hashed, and texts of resemblance s meet in some bucket with
+probability 1 - (1 - s**r)**b. Who meets is only a candidate: the resemblance that the
+sketches estimate decides.
+
+Short texts are alike by chance: below :data:`LEAST_SHINGLES` they must be equal, and an
+empty text is like no other.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from hashlib import blake2b
+from itertools import chain, islice
+from statistics import NormalDist
+from typing import Final
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from freshet.crawler.reduce.sketch import PERMUTATIONS, Resemblance, Sketch, resemblance
+
+#: Texts of fewer different shingles are one page only if they are equal.
+LEAST_SHINGLES: Final = 20
+
+#: A miss costs a duplicate, a false candidate some microseconds: so they are weighed. At a
+#: threshold of 0.9 this gives 9 bands of 14, and nine in ten of those at the threshold meet.
+_WEIGHTS: Final = (0.05, 0.95)
+
+#: What datasketch finds for the threshold that is used unless another is asked for: a crawl
+#: ends with a comparison, and asking would import scipy, at half a second.
+THRESHOLD: Final = 0.9
+_AT_THRESHOLD: Final = (9, 14)
+
+#: Leaders met in one bucket, the first. They resemble each other less than the threshold: a
+#: fuller bucket is a template's, and the others in it would be compared in vain.
+BUCKET_SIZE: Final = 64
+
+#: Candidates that are compared with one text, those in most of its buckets first.
+_MOST_COMPARED: Final = 16
+
+#: Where a band has its number, the digest of a short text has this.
+_TEXT: Final = 0xFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Banding:
+    """``count`` bands of ``rows`` successive minima each; what is left over is not used."""
+
+    count: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The leader that a text resembles most, of those that it resembles enough."""
+
+    leader_id: int
+    resemblance: Resemblance
+
+
+def optimal_banding(threshold: float) -> Banding:
+    """The bands that tell best whether a resemblance is at least ``threshold`` (0 to 1).
+
+    By datasketch's rule: of all b and r with b r <= 128, the least weighted sum of the
+    integrals of the probabilities of a false candidate (below the threshold) and of a miss
+    (above it).
+
+    Raises:
+        ValueError: if the threshold is not from 0 to 1, or so high that one band is best.
+    """
+    if threshold == THRESHOLD:
+        return Banding(*_AT_THRESHOLD)
+    from datasketch import MinHashLSH  # noqa: PLC0415  # scipy comes with it; asked for once
+
+    lsh = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS, weights=_WEIGHTS)
+    return Banding(lsh.b, lsh.r)
+
+
+def bucket_keys(sketch: Sketch, banding: Banding) -> tuple[int, ...]:
+    """The buckets of a text, as signed 64-bit integers; equal bands have equal keys.
+
+    One for each band, a hash of its number and its minima; a short text has one, a hash of
+    its digest; an empty one none. Distinct bands share a key with probability 2**-64.
+    """
+    if sketch.shingle_count >= LEAST_SHINGLES:
+        width = 4 * banding.rows
+        minima = sketch.minima.astype("<u4").tobytes()
+        bands = (minima[i * width : (i + 1) * width] for i in range(banding.count))
+        return tuple(_hash(number, band) for number, band in enumerate(bands))
+    return (_hash(_TEXT, sketch.text_digest),) if sketch.shingle_count else ()
+
+
+def _hash(number: int, data: bytes) -> int:
+    digest = blake2b(data, digest_size=8, salt=struct.pack("<H", number)).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def same(
+    one: Sketch, other: Sketch, threshold: float, *, errors: float = 1.0
+) -> Resemblance | None:
+    """How two texts resemble each other if they are one page, else None.
+
+    They are if the estimate lies above the threshold by so many standard ``errors``: see
+    :func:`errors_among`.
+    """
+    if one.text_digest == other.text_digest and one.shingle_count:
+        return Resemblance(1.0, 0.0)
+    if min(one.shingle_count, other.shingle_count) < LEAST_SHINGLES:
+        return None
+    estimate = resemblance(one, other)
+    return estimate if estimate.value - errors * estimate.standard_error >= threshold else None
+
+
+@cache
+def errors_among(candidates: int) -> float:
+    """By how many standard errors one of so many candidates must lie above the threshold.
+
+    One text meets many of its template's, and of many estimates some are too high: of texts on
+    one site, M. Henzinger ("Finding near-duplicate web pages", SIGIR 2006) found most to be no
+    copies. Hence one standard error for a single candidate, at which one in six is too high
+    by chance, and for more so many that it is still one in six of all together (Bonferroni's
+    inequality): 2.3 for 16. Equal texts need no estimate.
+    """
+    normal = NormalDist()
+    return -normal.inv_cdf(normal.cdf(-1.0) / max(1, candidates))
+
+
+class Leaders:
+    """The leaders that the texts of a batch may meet: stored ones, and those of the batch."""
+
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
+        self._buckets: defaultdict[int, set[int]] = defaultdict(set)
+        self._sketches: dict[int, Sketch] = {}
+
+    def meet(self, buckets: Mapping[int, Iterable[int]]) -> None:
+        """Learn which leaders stand in some buckets of the store."""
+        for key, leader_ids in buckets.items():
+            bucket = self._buckets[key]
+            bucket.update(islice(leader_ids, max(0, BUCKET_SIZE - len(bucket))))
+
+    def unread(self, texts: Iterable[Sequence[int]]) -> set[int]:
+        """The leaders whose sketches are wanted for texts with these keys."""
+        return {
+            leader_id
+            for keys in texts
+            for leader_id in self._likely(keys)
+            if leader_id not in self._sketches
+        }
+
+    def read(self, sketches: Mapping[int, Sketch]) -> None:
+        """Learn the sketches of leaders that are :meth:`unread`."""
+        self._sketches.update(sketches)
+
+    def add(self, leader_id: int, sketch: Sketch, keys: Collection[int]) -> None:
+        """Let a text lead from here on."""
+        self._sketches[leader_id] = sketch
+        for key in keys:
+            bucket = self._buckets[key]
+            if len(bucket) < BUCKET_SIZE:
+                bucket.add(leader_id)
+
+    def nearest(self, sketch: Sketch, keys: Sequence[int]) -> Match | None:
+        """The leader whose group a text belongs to: the most alike, then the oldest."""
+        likely = self._likely(keys)
+        errors = errors_among(len(likely))
+        matches = [
+            Match(leader_id, found)
+            for leader_id in likely
+            if (found := same(sketch, self._sketches[leader_id], self._threshold, errors=errors))
+        ]
+        return max(matches, key=lambda m: (m.resemblance.value, -m.leader_id), default=None)
+
+    def _likely(self, keys: Sequence[int]) -> list[int]:
+        """The leaders in most of these buckets, at most :data:`_MOST_COMPARED`."""
+        met = [bucket for key in keys if (bucket := self._buckets.get(key))]
+        if not met:
+            return []
+        shared = Counter(chain.from_iterable(met))
+        return sorted(shared, key=lambda i: (-shared[i], i))[:_MOST_COMPARED]
+
+
+# -- variants ----------------------------------------------------------------
+#
+# Why one page has several URLs: what tells the URL of a duplicate from its page's.
+
+#: Words by which sites name their printer versions, in their languages.
+_PRINT: Final = frozenset(
+    "print printer printable printview printversion printerfriendly printfriendly printout "
+    "druck drucken druckansicht druckversion imprimer impression imprimir impressao stampa "
+    "drukuj afdrukken tisk skrivut utskrift".split()
+)
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+class Variant(StrEnum):
+    """How a duplicate's URL differs from its representative's."""
+
+    MIRROR = "mirror"
+    PRINTER_VERSION = "printer_version"
+    PARAMETERS = "parameters"
+    OTHER = "other"
+
+
+def variant(url: str, representative: str) -> Variant:
+    """The kind of a duplicate, by its canonical URL and that of its representative.
+
+    Another host (scheme, name or port) makes a mirror; on the same one, a word such as
+    ``print`` that only one of the URLs has makes a printer version, and a difference of
+    nothing but the query a parameter variant.
+    """
+    one, other = urlsplit(url), urlsplit(representative)
+    if (one.scheme, one.netloc) != (other.scheme, other.netloc):
+        return Variant.MIRROR
+    if _says_print(one) != _says_print(other):
+        return Variant.PRINTER_VERSION
+    return Variant.PARAMETERS if one.path == other.path else Variant.OTHER
+
+
+def _says_print(url: SplitResult) -> bool:
+    words = _WORD.findall(unquote(f"{url.path} {url.query}").lower())
+    return not _PRINT.isdisjoint(words)

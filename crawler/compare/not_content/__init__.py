@@ -1,0 +1,1 @@
+"""Soft 404s and block pages: responses that are not content."""

@@ -1,0 +1,323 @@
+"""The words that walls speak, in twelve languages: sentences, and the cues in them.
+
+The cues stand in ``words.toml``, which says how they are written. A sentence is compared in
+lower case, without accents and punctuation, as words between single blanks; Chinese and
+Japanese, which are written without blanks, as a row of characters.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
+from unicodedata import combining, normalize
+
+#: The list of cues against a wall: the page is about something.
+ABOUT: Final = "about"
+#: That of what walls and all other pages say by the way: apologies, help, where else to go.
+ASIDE: Final = "aside"
+#: Cues marked so are looked for in titles, headings and on buttons of at most so many words.
+_LABEL_WORDS: Final = 5
+_LABEL_CHARACTERS: Final = 12
+_BEYOND_LATIN: Final = "\u2e80"
+#: Letters of a word by which a cue is looked up.
+_KEY_LETTERS: Final = 3
+
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?;:])\s+|[\u3002\uff01\uff1f\uff1b\n]+")
+_TITLE_PART: Final = re.compile(r"\s+[-–—|·•:»«/]+\s+|\s*[|\uff5c_]\s*|::|:\s")
+_NOT: Final = re.compile(r"n['’]t\b")
+_NO_WORD: Final = re.compile(r"[^\w?]+|_+")
+
+
+def _plain(code: int) -> str | None:
+    letters = normalize("NFD", chr(code))
+    bare = "".join(letter for letter in letters if not combining(letter))
+    return bare if bare != chr(code) else None
+
+
+# Accents of Latin and Cyrillic; kana keep their marks, which make other letters of them.
+_ACCENTS: Final = {code: bare for code in range(0xC0, 0x530) if (bare := _plain(code))} | {
+    ord("ł"): "l", ord("ø"): "o", ord("æ"): "ae", ord("đ"): "d",
+}  # fmt: skip
+
+Language: TypeAlias = str
+
+
+def folded(text: str) -> str:
+    """The text as it is compared: words between single blanks, one at either end.
+
+    >>> folded("We couldn't find l'Été!")
+    ' we could not find l ete '
+    """
+    text = (
+        normalize("NFKC", text).casefold().replace("can't", "can not").replace("can’t", "can not")
+    )
+    text = _NOT.sub(" not", text).replace("cannot", "can not").translate(_ACCENTS)
+    return f" {_NO_WORD.sub(' ', text).replace('?', ' ? ').strip()} ".replace("  ", " ")
+
+
+def sentences(texts: Iterable[str]) -> list[str]:
+    """The sentences of the texts, folded."""
+    parts = (part for text in texts for part in _SENTENCE_END.split(text))
+    return [sentence for part in parts if (sentence := folded(part)) != "  "]
+
+
+def title_parts(title: str) -> list[str]:
+    """The parts of a title, folded: the page's own, the section, the site's name."""
+    return [part for piece in _TITLE_PART.split(title) if (part := folded(piece)).strip()]
+
+
+def word_count(folded_text: str) -> int:
+    """The words of a folded text, two characters of Chinese or Japanese being one."""
+    words = len(folded_text.split())
+    if folded_text.isascii():
+        return words
+    unspaced = sum(character >= _BEYOND_LATIN for character in folded_text)
+    return words + unspaced // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One of the beginnings stands in the sentence, or with ``absent`` none of them.
+
+    ``keys`` are those under which the beginnings are looked up.
+    """
+
+    beginnings: tuple[str, ...]
+    keys: tuple[str, ...]
+    absent: bool = False
+
+    def holds(self, sentence: str) -> bool:
+        """Whether it holds for a folded sentence."""
+        for each in self.beginnings:
+            if each in sentence:
+                return not self.absent
+        return self.absent
+
+    def may_hold(self, text: str, keys: Set[str]) -> bool:
+        """Whether it may hold somewhere in a folded text that has these keys."""
+        return self.absent or any(
+            each in text
+            for key, each in zip(self.keys, self.beginnings, strict=True)
+            if key in keys
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """What a sentence says if all the conditions hold, and how much that tells (1 to 3)."""
+
+    kind: str
+    weight: int
+    conditions: tuple[Condition, ...]
+    label: bool = False
+
+    def holds(self, sentence: str) -> bool:
+        """Whether the cue is in a folded sentence."""
+        return all(condition.holds(sentence) for condition in self.conditions)
+
+
+@cache
+def cues(language: Language) -> tuple[Cue, ...]:
+    """All cues of a language (``any``: those of every language); none if it is not known."""
+    lists = _table().get(language, {})
+    return tuple(
+        _cue(kind, written, lists)
+        for kind, all_written in lists.items()
+        if isinstance(all_written, list)
+        for written in all_written
+    )
+
+
+@cache
+def languages() -> tuple[Language, ...]:
+    """The languages whose words are known."""
+    return tuple(name for name in _table() if name != "any")
+
+
+@cache
+def _table() -> dict[Language, dict[str, Any]]:
+    return tomllib.loads((files(__package__) / "words.toml").read_text(encoding="utf-8"))
+
+
+def _cue(kind: str, written: str, lists: dict[str, str]) -> Cue:
+    weight, _, conditions = written.partition(" ")
+    read = tuple(_condition(each.strip(), lists) for each in conditions.split(" & "))
+    return Cue(kind, int(weight.lstrip("t")), read, weight.startswith("t"))
+
+
+def _condition(written: str, lists: dict[str, str]) -> Condition:
+    absent, written = written.startswith("!"), written.removeprefix("!")
+    named = (lists[each[1:]] if each.startswith("@") else each for each in written.split("|"))
+    beginnings = tuple(_beginning(each) for name in named for each in name.split("|"))
+    return Condition(beginnings, tuple(map(_key, beginnings)), absent)
+
+
+def _beginning(written: str) -> str:
+    if written >= _BEYOND_LATIN or any(c >= _BEYOND_LATIN for c in written):
+        return folded(written).strip()
+    return folded(written.rstrip("_")).rstrip() + (" " if written.endswith("_") else "")
+
+
+def _possible(language: Language, keys: Set[str]) -> Iterator[Cue]:
+    """The cues of a language of whose beginnings one can be in a text with these keys."""
+    numbers: set[int] = set()
+    index = _index(language)
+    for key in keys & index.keys():
+        numbers.update(index[key])
+    every = cues(language)
+    return (every[number] for number in sorted(numbers))
+
+
+@cache
+def _index(language: Language) -> dict[str, list[int]]:
+    """The numbers of cues by the keys of what must be there: of the shortest of their lists."""
+    index: dict[str, list[int]] = {}
+    for number, cue in enumerate(cues(language)):
+        needed = [each.keys for each in cue.conditions if not each.absent]
+        fewest: tuple[str, ...] = min(needed, key=len)
+        for key in set(fewest):
+            index.setdefault(key, []).append(number)
+    return index
+
+
+def _key(beginning: str) -> str:
+    """How a beginning begins: a word by three letters, Chinese and Japanese by one."""
+    return (
+        beginning.split(maxsplit=1)[0][:_KEY_LETTERS] if beginning.startswith(" ") else beginning[0]
+    )
+
+
+def _keys_of(whole: str) -> Set[str]:
+    """All keys under which a beginning in the folded text could stand."""
+    words = set(whole.split())
+    return {word[:n] for word in words for n in range(1, _KEY_LETTERS + 1)} | set(whole)
+
+
+def holds_cue(text: str) -> bool:
+    """Whether a text holds, within whatever sentence, a cue that tells of a wall by itself."""
+    whole = f" {folded(text)} "
+    keys = _keys_of(whole)
+    return any(
+        cue.weight > 1
+        and cue.kind not in {ABOUT, ASIDE}
+        and all(condition.may_hold(whole, keys) for condition in cue.conditions)
+        for language in spoken("", whole)
+        for cue in _possible(language, keys)
+    )
+
+
+def spoken(declared: str, text: str) -> tuple[Language, ...]:
+    """The languages whose cues are worth looking for, by what is declared and the letters.
+
+    English goes with all of them: servers and frameworks speak it in every country.
+    """
+    tag = declared[:2].lower()
+    likely = _script(text) or (tag if tag in languages() else _by_common_words(text))
+    return tuple(dict.fromkeys(("any", "en", *([likely] if likely else languages()))))
+
+
+@cache
+def _common() -> dict[Language, frozenset[str]]:
+    table = _table()
+    return {
+        name: frozenset(lists["common"].split())
+        for name, lists in table.items()
+        if "common" in lists
+    }
+
+
+def _by_common_words(text: str) -> Language | None:
+    """The language most of whose commonest words are there, if at least two are."""
+    words = set(text.split())
+    found = {name: len(words & common) for name, common in _common().items()}
+    likely = max(found, key=found.__getitem__)
+    return likely if found[likely] >= 2 else None
+
+
+def _script(text: str) -> Language | None:
+    if text.isascii():
+        return None
+    if any("\u3040" <= letter <= "\u30ff" for letter in text):
+        return "ja"
+    if any("\u4e00" <= letter <= "\u9fff" for letter in text):
+        return "zh"
+    cyrillic = sum("\u0400" <= letter <= "\u04ff" for letter in text)
+    return "ru" if cyrillic * 4 > len(text) else None
+
+
+class Listener:
+    """Hears the cues of a page: those that can be in its text at all are tried by sentence."""
+
+    def __init__(self, declared: str, whole: str) -> None:
+        whole = f" {whole} "
+        keys = _keys_of(whole)
+        self._cues = [
+            cue
+            for language in spoken(declared, whole)
+            for cue in _possible(language, keys)
+            if all(condition.may_hold(whole, keys) for condition in cue.conditions)
+        ]
+
+    def heard(self, sentence: str, *, label: bool = False) -> dict[str, int]:
+        """The greatest weight of each kind in a folded sentence.
+
+        ``label`` says that it stands where a few words say what the page is.
+        """
+        short = label and (
+            len(sentence.split()) <= _LABEL_WORDS
+            and (
+                sentence.isascii() or sum(c >= _BEYOND_LATIN for c in sentence) <= _LABEL_CHARACTERS
+            )
+        )
+        found: dict[str, int] = {}
+        for cue in self._cues:
+            worth = (short or not cue.label) and cue.weight > found.get(cue.kind, 0)
+            if worth and cue.holds(sentence):
+                found[cue.kind] = cue.weight
+        return found
+
+
+def bigrams(words: list[str]) -> list[str]:
+    """Each two successive words."""
+    return [f"{first} {second}" for first, second in pairwise(words)]
+
+
+# -- sieve -------------------------------------------------------------------
+#
+# Which pages are weighed at all: nearly every page must pass without costing time.
+#
+# A wall says little, and something that tells; or it looks like what its host shows for a URL
+# that cannot exist, or stands where there was content before.
+
+#: A page of more main text than this says something of its own; where another text stood
+#: before, a longer one may still be an error's trace or the small print of a consent.
+MOST_CHARACTERS: Final = 1_500
+MOST_WHERE_CONTENT_WAS: Final = 12_000
+#: What has more blocks is a list or a table.
+MOST_BLOCKS: Final = 24
+#: Only so much of a body is looked through.
+MOST_BYTES: Final = 64 * 1024
+#: Words in the markup of forms and scripts that stand in the place of content.
+_TELLING_MARKUP: Final = (b"password", b"captcha", b"challenge", b"consent", b"refresh")
+
+
+def is_short(texts: Sequence[str], *, had_content: bool | None = None) -> bool:
+    """Whether a main text (its blocks) is short enough for a wall."""
+    if had_content:
+        return sum(map(len, texts)) <= MOST_WHERE_CONTENT_WAS
+    return len(texts) <= MOST_BLOCKS and sum(map(len, texts)) <= MOST_CHARACTERS
+
+
+def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
+    """Whether anything on a short page could be the sign of a wall."""
+    # What shows nothing at all may wait for a script, or be one's way to another page.
+    if not any(texts) or holds_cue(" . ".join((title or "", *texts))):
+        return True
+    start = body[:MOST_BYTES].lower()
+    return any(word in start for word in _TELLING_MARKUP)

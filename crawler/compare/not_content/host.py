@@ -1,0 +1,523 @@
+"""What is known of the walls of one host: how its probes were answered, and which pages are alike.
+
+Invariant: what is kept is bounded (prints of three probes and fourteen families of pages), and
+a URL counts once in a family. Consequence: a host takes up to 4 kB, and judging a page again
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final, TypeAlias
+from urllib.parse import unquote, urlsplit, urlunsplit
+from zlib import crc32
+
+from freshet.crawler.compare.not_content.cues import bigrams, folded, title_parts
+from freshet.crawler.compare.not_content.evidence import Weighed, has_wayside_sign, weigh
+from freshet.crawler.compare.not_content.page import PageLook, Wall, WallKind
+
+# -- likeness ----------------------------------------------------------------
+#
+# Likeness of short pages, whatever URL, number, id or time is printed on them.
+#
+# A print is a bottom-k sketch (E. Cohen, 1997) of a page's set of words and pairs of words:
+# the least 48 of their hashes, which for a text of up to some 25 words are all there are. What
+# the URL names is masked, and what holds a digit.
+
+#: The hashes that are kept of a page, of 4 bytes each.
+KEPT: Final = 48
+#: Prints of fewer words than this are like too many others.
+FEW_WORDS: Final = 6
+
+_FORM: Final = struct.Struct("<BHI")
+_PART: Final = re.compile(r"[\W_]+")
+_UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_MASK: Final = "#"
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """``hashes`` ascend, ``words`` is the number of words, ``title`` a hash of the title."""
+
+    hashes: tuple[int, ...] = ()
+    words: int = 0
+    title: int = 0
+
+    def to_bytes(self) -> bytes:
+        """Counts, title and hashes, little-endian."""
+        count = len(self.hashes)
+        return _FORM.pack(count, self.words, self.title) + struct.pack(f"<{count}I", *self.hashes)
+
+    @classmethod
+    def read(cls, data: bytes, offset: int) -> tuple[Print, int]:
+        """A print at an offset, and where it ends.
+
+        Raises:
+            struct.error: the data are cut short.
+        """
+        count, words, title = _FORM.unpack_from(data, offset)
+        start = offset + _FORM.size
+        hashes = struct.unpack_from(f"<{count}I", data, start)
+        return cls(hashes, words, title), start + 4 * count
+
+
+def print_of(look: PageLook) -> Print:
+    """The print of a page's own part: headings, text and controls, not links and frame."""
+    masked = _names(look.url)
+    signs = look.signs
+    said = signs.headings + signs.texts + signs.controls + (signs.noscript,)
+    words = _masked_words(said or look.blocks.texts, masked)
+    # Not what the URL names: the titles of two empty categories differ by just that.
+    parts = title_parts(_unplaced(look.title or "", look.url))
+    title = " ".join(_masked_words(parts, frozenset()))
+    kept = sorted({_hash(each) for each in (*words, *bigrams(words))})[:KEPT]
+    return Print(tuple(kept), min(len(words), 0xFFFF), _hash(title))
+
+
+def likeness(first: Print, second: Print) -> float:
+    """The resemblance of the sets, 0 to 1: exact if both were kept whole, else estimated."""
+    if not first.hashes or not second.hashes:
+        return float(first == second)
+    mine, others = set(first.hashes), set(second.hashes)
+    union = sorted(mine | others)
+    if max(len(mine), len(others)) >= KEPT:
+        union = union[:KEPT]
+    return sum(each in mine and each in others for each in union) / len(union)
+
+
+def _unplaced(title: str, url: str) -> str:
+    """A title without the URL or path that some servers print there."""
+    parts = urlsplit(url)
+    title = title.replace(url, "").replace(parts.netloc, "") if parts.netloc else title
+    return title.replace(unquote(parts.path), "") if len(parts.path) > 1 else title
+
+
+def _hash(text: str) -> int:
+    return crc32(text.encode("utf-8", "replace"))
+
+
+def _names(url: str) -> frozenset[str]:
+    """The words of a URL, of which a page may tell again."""
+    return frozenset(word for word in _PART.split(folded(url)) if len(word) > 2)
+
+
+def _masked_words(texts: Iterable[str], masked: frozenset[str]) -> list[str]:
+    return [
+        _MASK if word in masked or any(map(str.isdigit, word)) or len(word) > 24 else word
+        for text in texts
+        for word in _split(folded(text))
+    ]
+
+
+def _split(text: str) -> list[str]:
+    """Words; of scripts without blanks, characters."""
+    if _UNSPACED.search(text):
+        text = _UNSPACED.sub(lambda match: f" {match[0]} ", text)
+    return [word for word in text.split() if word != "?"]
+
+
+# -- judging -----------------------------------------------------------------
+#
+# When the evidence is enough: the thresholds, alone, beside like pages, and on a return.
+#
+# Every rule bounds the page's own words by what speaks for a wall: the more it says of itself,
+# the more must speak against it. The numbers were found on the
+# 107 walls and 51 pages about walls of the benchmark's tuned set.
+
+
+class Standing(Enum):
+    """What is known besides the page.
+
+    Values: the least sum of cues, the own words allowed for each of it and besides, and how
+    much of what says that the page is about such things is held against it.
+    """
+
+    #: Nothing.
+    ALONE = (4, 6, -3, 99)
+    #: This URL had content before that was quite another text.
+    RETURNING = (3, 7, 5, 99)
+    #: Another URL of the host has nearly the same page.
+    TWIN = (1, 8, 20, 3)
+    #: Several have.
+    LIKE_MANY = (2, 15, 30, 1)
+
+
+#: No page with more words of its own is a wall by its words.
+_MOST_OWN_WORDS: Final = 120
+#: Words allowed besides where a short title says what the page is: other text is beside it.
+_TITLED: Final = 20
+#: The sum of cues of a page of whom only the title says what it is.
+_TITLE_SAYS: Final = 3
+
+
+def is_enough(weighed: Weighed, standing: Standing) -> bool:
+    """Whether the page is a wall of that kind."""
+    least, each, beside, most_about = standing.value
+    cues = weighed.score - min(weighed.about, most_about)
+    titled = _TITLED if weighed.titled and not weighed.about else 0
+    return cues >= (min(least, _TITLE_SAYS) if titled else least) and weighed.own_words <= min(
+        _MOST_OWN_WORDS, each * cues + beside + titled
+    )
+
+
+# -- probing -----------------------------------------------------------------
+#
+# Probes: asking a host for a page that cannot exist, to see how it says so.
+#
+# A probe stands beside a page that was found, in the same directory and with the same ending,
+# for hosts that answer by directory or by ending; its name is made of a token that the caller
+# draws, so that no host can know it.
+
+_LONGEST_ENDING: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class HonestAnswer:
+    """The host says itself that there is nothing: by a status, or by leading elsewhere.
+
+    ``status`` is None where no answer came.
+    """
+
+    status: int | None
+
+
+#: How a probe was answered: honestly, or with 200 and a page.
+ProbeAnswer: TypeAlias = HonestAnswer | PageLook
+
+
+def probe_url(url: str, token: str) -> str:
+    """A URL that cannot exist beside a page.
+
+    >>> probe_url("https://h.example/shop/chair.html?id=3", "k3v9x")
+    'https://h.example/shop/k3v9x.html'
+    >>> probe_url("https://h.example/shop/", "k3v9x")
+    'https://h.example/shop/k3v9x/'
+    """
+    parts = urlsplit(url)
+    directory, _, name = parts.path.rpartition("/")
+    if not name and directory:
+        directory, _, _ = (
+            directory.rpartition("/") if directory.count("/") > 1 else (directory, "", "")
+        )
+        return urlunsplit((parts.scheme, parts.netloc, f"{directory}/{token}/", "", ""))
+    _, dot, ending = name.rpartition(".")
+    plain = dot and 0 < len(ending) <= _LONGEST_ENDING and ending.isalnum()
+    return urlunsplit(
+        (parts.scheme, parts.netloc, f"{directory}/{token}{dot + ending if plain else ''}", "", "")
+    )
+
+
+#: The version of the format and of all hashes in it.
+VERSION: Final = 1
+#: Probes of a host within the time that their answers are believed.
+MOST_PROBES: Final = 3
+PROBE_LASTS_S: Final = 7 * 86_400.0
+_MOST_FAMILIES: Final = 14
+_MOST_URLS: Final = 4
+#: The last short pages that were taken for content are held, should they turn out to be walls.
+MOST_PENDING: Final = 64
+#: Two pages are nearly the same from this resemblance on; one page with its probe earlier,
+#: because the probe names nothing of the page.
+_SAME: Final = 0.8
+_LIKE_PROBE: Final = 0.7
+#: Different URLs that had content and show the same page now, and pages without any cue.
+_MANY: Final = 3
+_DOUBTFUL: Final = 2
+#: Own words of a page that is shown at many URLs and is passed through.
+_FEW_OWN: Final = 120
+_WAYSIDE: Final = "a form, a note to search engines or a way back here"
+
+_HEADER: Final = struct.Struct("<BBB")
+_PROBE: Final = struct.Struct("<dB")
+_FAMILY: Final = struct.Struct("<dBBB")
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How a probe was answered, seen at ``at`` (Unix seconds). ``page`` is None if honestly."""
+
+    at: float
+    page: Print | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Pages that are nearly the same, last seen at ``at`` (Unix seconds).
+
+    ``urls`` are hashes of the first URLs' names, at most four; ``returning`` how many of these had
+    other content before, ``content`` how many were taken for content when first seen.
+    """
+
+    page: Print
+    at: float
+    urls: tuple[int, ...] = ()
+    returning: int = 0
+    content: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A page that was taken for content; ``hint`` is the kind of wall that it was nearly."""
+
+    page: Print
+    hint: WallKind | None
+
+
+@dataclass(slots=True)
+class SiteWalls:
+    """Judges the pages of one host, and learns as it does."""
+
+    probes: tuple[Probe, ...] = ()
+    families: tuple[Family, ...] = ()
+    _doubtful: bool = False
+    _content: dict[str, _Taken] = field(default_factory=dict, compare=False)
+
+    def judge(self, look: PageLook, at: float) -> Wall | None:
+        """Whether the page is a wall, seen at ``at`` (Unix seconds), and learn its look."""
+        weighed = weigh(look)
+        best, page = weighed[0], print_of(look)
+        taken = _Taken(page, best.kind if best.score >= _DOUBTFUL else None)
+        family = self._family(page)
+        by_probe = self._by_probe(look.url, taken, at)
+        wall = by_probe or _by_itself(weighed, look) or _by_family(best, family, page, look)
+        known = _joined(family or Family(page, at), look, at, is_content=wall is None)
+        earlier = self._mistaken(page, look.url) if wall is not None else ()
+        # What was taken for content by mistake is no content of the family's.
+        self._remember(family, replace(known, content=max(0, known.content - len(earlier))))
+        if wall is None:
+            self._content.pop(look.url, None)
+            self._content[look.url] = taken
+            if len(self._content) > MOST_PENDING:
+                del self._content[next(iter(self._content))]
+            self._doubtful = best.score - best.about >= _DOUBTFUL
+            return None
+        self._doubtful = False
+        excused = {look.url, *filter(_is_root, earlier if by_probe is not None else ())}
+        return replace(wall, earlier=tuple(url for url in earlier if url not in excused))
+
+    # -- probes ----------------------------------------------------------------------
+
+    def wants_probe(self, at: float, *, several: bool = True) -> bool:
+        """Whether a probe at ``at`` would tell.
+
+        That is where none is known and the host has shown ``several`` pages or a doubtful one,
+        and where another page is doubtful of a host that shows pages for what does not exist.
+        """
+        fresh = self._fresh(at)
+        if not fresh:
+            return several or self._doubtful
+        return self.shows_pages(at) and self._doubtful and len(fresh) < MOST_PROBES
+
+    def shows_pages(self, at: float) -> bool:
+        """Whether the host answers with a page where there is nothing."""
+        return any(probe.page is not None for probe in self._fresh(at))
+
+    def learn_probe(self, answer: ProbeAnswer, at: float) -> dict[str, Wall]:
+        """Learn how a probe was answered at ``at`` (Unix seconds).
+
+        Returned are the pages, by URL, that were taken for content and are walls by the answer.
+        """
+        page = None if isinstance(answer, HonestAnswer) else print_of(answer)
+        self.probes = (*self._fresh(at), Probe(at, page))[-MOST_PROBES:]
+        self._doubtful = False
+        judged = {url: self._by_probe(url, taken, at) for url, taken in self._content.items()}
+        found = {url: wall for url, wall in judged.items() if wall is not None}
+        for url in found:
+            self._no_content(self._content.pop(url).page)
+        return found
+
+    def _by_probe(self, url: str, taken: _Taken, at: float) -> Wall | None:
+        """A page like that of a URL that cannot exist; one of hardly any words only with a cue."""
+        resemblance = self._like_probe(url, taken.page, at)
+        if resemblance < _LIKE_PROBE or (taken.hint is None and taken.page.words < FEW_WORDS):
+            return None
+        return Wall(
+            taken.hint or WallKind.SOFT_404,
+            f"it resembles ({resemblance:.2f}) what the host shows for a URL that cannot exist",
+        )
+
+    def _fresh(self, at: float) -> tuple[Probe, ...]:
+        return tuple(probe for probe in self.probes if at - probe.at < PROBE_LASTS_S)
+
+    def _like_probe(self, url: str, page: Print, at: float) -> float:
+        """The resemblance with the likest probe; 0 for the root, which other URLs may show."""
+        if _is_root(url):
+            return 0.0
+        known = (probe.page for probe in self._fresh(at) if probe.page is not None)
+        return max((_with_title(page, each) for each in known), default=0.0)
+
+    # -- families --------------------------------------------------------------------
+
+    def _family(self, page: Print) -> Family | None:
+        alike = [(likeness(page, family.page), family) for family in self.families]
+        resemblance, likest = max(alike, key=lambda each: each[0], default=(0.0, None))
+        if likest is None or resemblance < _SAME:
+            return None
+        return likest if _is_telling(page, likest.page) else None
+
+    def _remember(self, before: Family | None, now: Family) -> None:
+        """Put a family in its place: the largest are kept, of equals those seen last."""
+        others = [each for each in self.families if each is not before]
+        others.sort(key=lambda each: (len(each.urls), each.at))
+        self.families = (*others[-(_MOST_FAMILIES - 1) :], now)
+
+    def _no_content(self, page: Print) -> None:
+        """Let a page that was taken for content be none of its family's."""
+        family = self._family(page)
+        if family is not None:
+            corrected = replace(family, content=max(0, family.content - 1))
+            self.families = tuple(corrected if f is family else f for f in self.families)
+
+    def _mistaken(self, page: Print, url: str) -> tuple[str, ...]:
+        """The URLs, a wall's own, too, that showed its page and were taken for content."""
+        taken = [
+            known
+            for known, shown in self._content.items()
+            if likeness(shown.page, page) >= _SAME and _is_telling(page, shown.page)
+        ]
+        self._content.pop(url, None)
+        for known in taken:
+            self._content.pop(known, None)
+        return tuple(taken)
+
+    # -- bytes -----------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """Version, counts, probes and families, little-endian; at most 4 kB."""
+        parts = [_HEADER.pack(VERSION, len(self.probes), len(self.families))]
+        parts += [_packed_probe(probe) for probe in self.probes]
+        parts += [_packed_family(family) for family in self.families]
+        return b"".join(parts)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> SiteWalls:
+        """What :meth:`to_bytes` wrote.
+
+        Raises:
+            ValueError: for an unknown version, or bytes too few or too many.
+        """
+        if data and data[0] != VERSION:
+            raise ValueError(f"walls of version {data[0]}; this program reads {VERSION}")
+        try:
+            site, end = _read(data)
+        except struct.error as error:
+            raise ValueError(f"walls of {len(data)} bytes are cut short") from error
+        if end != len(data):
+            raise ValueError(f"walls of {len(data)} bytes should have {end}")
+        return site
+
+
+def _joined(family: Family, look: PageLook, at: float, *, is_content: bool) -> Family:
+    """The family with this page in it; a URL counts once."""
+    url, at = _number(look.url), max(at, family.at)
+    if url in family.urls or len(family.urls) >= _MOST_URLS:
+        return replace(family, at=at)
+    return replace(
+        family,
+        at=at,
+        urls=(*family.urls, url),
+        returning=family.returning + (look.had_content is True),
+        content=family.content + (is_content and look.had_content is not True),
+    )
+
+
+def _is_telling(page: Print, other: Print) -> bool:
+    """Whether two pages that are alike are one: lists of links, say, differ by their titles."""
+    return page.words >= FEW_WORDS or page.title == other.title
+
+
+def _is_root(url: str) -> bool:
+    return urlsplit(url).path in {"", "/"}
+
+
+def _number(url: str) -> int:
+    """A hash of a URL's own name: a page that stands in several directories is one page."""
+    parts = urlsplit(url)
+    names = [name for name in parts.path.split("/") if name and not name.startswith("index.")]
+    return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
+
+
+def _by_itself(weighed: Iterable[Weighed], look: PageLook) -> Wall | None:
+    standing = Standing.RETURNING if look.had_content else Standing.ALONE
+    for each in weighed:
+        if is_enough(each, standing):
+            before = " where there was content before" if look.had_content else ""
+            return Wall(each.kind, f"{each.why} say {_SAID[each.kind]}{before}")
+    return None
+
+
+def _unnamed(look: PageLook) -> WallKind:
+    """The kind of a wall that gives no cue: one that can be answered asks for a choice."""
+    return WallKind.CONSENT_WALL if look.signs.controls else WallKind.ERROR_PAGE
+
+
+def _by_family(best: Weighed, family: Family | None, page: Print, look: PageLook) -> Wall | None:
+    if family is None:
+        return None
+    url = _number(look.url)
+    others = [each for each in family.urls if each != url]
+    returning = family.returning + (look.had_content is True and url not in family.urls)
+    if returning >= _MANY and not family.content:
+        kind = best.kind if best.score else _unnamed(look)
+        return Wall(kind, f"{returning} URLs with different content before show it now")
+    alike = len(others) >= _MANY and family.page.title == page.title and page.words >= FEW_WORDS
+    if alike and best.own_words <= _FEW_OWN and has_wayside_sign(look):
+        kind = best.kind if best.score else _unnamed(look)
+        return Wall(kind, f"{len(others)} other URLs show it, with {_WAYSIDE}")
+    standing = Standing.LIKE_MANY if len(others) + 1 >= _MANY else Standing.TWIN
+    if others and is_enough(best, standing):
+        return Wall(
+            best.kind, f"{best.why} say {_SAID[best.kind]}, and {len(others)} other URLs show it"
+        )
+    return None
+
+
+_SAID: Final = {
+    WallKind.SOFT_404: "that there is nothing here",
+    WallKind.ERROR_PAGE: "that an error kept the page away",
+    WallKind.LOGIN_WALL: "that a reader must log in or subscribe",
+    WallKind.CONSENT_WALL: "that a reader must choose or consent first",
+    WallKind.CAPTCHA: "that a visitor must prove to be human",
+    WallKind.RATE_LIMITED_PAGE: "that the visitor is turned away for now",
+}
+
+
+def _with_title(page: Print, probe: Print) -> float:
+    """Likeness to a probe's page; pages of few words must have its title, too."""
+    if min(page.words, probe.words) < FEW_WORDS and page.title != probe.title:
+        return 0.0
+    return likeness(page, probe) if probe.words else 0.0
+
+
+def _packed_probe(probe: Probe) -> bytes:
+    page = b"" if probe.page is None else probe.page.to_bytes()
+    return _PROBE.pack(probe.at, probe.page is not None) + page
+
+
+def _packed_family(family: Family) -> bytes:
+    count = len(family.urls)
+    counts = _FAMILY.pack(family.at, count, family.returning, family.content)
+    return counts + struct.pack(f"<{count}I", *family.urls) + family.page.to_bytes()
+
+
+def _read(data: bytes) -> tuple[SiteWalls, int]:
+    _, probe_count, family_count = _HEADER.unpack_from(data)
+    offset = _HEADER.size
+    probes, families = [], []
+    for _ in range(probe_count):
+        at, shown = _PROBE.unpack_from(data, offset)
+        page, offset = (
+            Print.read(data, offset + _PROBE.size) if shown else (None, offset + _PROBE.size)
+        )
+        probes.append(Probe(at, page))
+    for _ in range(family_count):
+        at, count, returning, content = _FAMILY.unpack_from(data, offset)
+        offset += _FAMILY.size
+        urls = struct.unpack_from(f"<{count}I", data, offset)
+        page, offset = Print.read(data, offset + 4 * count)
+        families.append(Family(page, at, urls, returning, content))
+    return SiteWalls(tuple(probes), tuple(families)), offset

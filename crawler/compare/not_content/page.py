@@ -1,0 +1,369 @@
+"""What is looked at when a page may be a wall, and what is said of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
+
+from freshet.crawler.compare.not_content.cues import MOST_BYTES
+from freshet.crawler.reduce.boilerplate import is_frame_name, is_frame_role, is_hidden
+from freshet.crawler.reduce.charset import decode
+from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.nesting import is_calm
+from freshet.crawler.reduce.sketch import Sketch, resemblance
+
+# -- signs -------------------------------------------------------------------
+#
+# The signs of a page: what its markup shows that its main text does not.
+#
+# Only short pages are worth the second parse. What is read is bounded whatever the body
+# holds: so many bytes, so many elements, so many characters of text and of script.
+
+_MOST_ELEMENTS: Final = 4_000
+_MOST_TEXT: Final = 12_000
+_MOST_SCRIPT: Final = 8_000
+_MOST_NAMES: Final = 300
+
+_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
+_INLINE: Final = frozenset(
+    "a abbr b bdi bdo big cite code data del dfn em font i img ins kbd mark nobr q s samp small "
+    "span strike strong sub sup time tt u var wbr".split()
+)
+_UNSEEN: Final = frozenset(
+    "script style template svg canvas audio video object embed head title option datalist "
+    "-comment -doctype".split()
+)
+_FRAME: Final = frozenset({"nav", "aside", "menu", "footer", "header"})
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "legend"})
+_CONTROLS: Final = frozenset({"button", "label", "select", "textarea"})
+#: Frames by names that say where on the page they stand, in some languages.
+_EDGE: Final = re.compile(
+    r"^(?:top|head|header|kopf|foot|footer|fuss|fuß|bottom|hd|ft|pie|piede|pied|rodape|stopka|"
+    r"naglowek|cabecera|cabecalho|testata|menu\w*|sidebar|seitenleiste|lateral|sidfot|sidhuvud|"
+    r"kop|voet|copyright|legal|impressum)$",
+    re.IGNORECASE,
+)
+_OVERLAY: Final = re.compile(r"cookie|consent|gdpr|cmp|modal|dialog|overlay|gate|wall", re.I)
+_TEXT_INPUTS: Final = frozenset({"text", "email", "tel", "number", "date", "url"})
+_SECRET: Final = re.compile(
+    r"pass|pwd|senha|kennwort|clave|haslo|passwd|pin$|otp|parol|losen", re.I
+)
+_STATUS: Final = re.compile(
+    r"""["']?(?:status_?code|status|code)["']?\s*[:=]\s*["']?([45]\d\d)\b""", re.I
+)
+_HEX: Final = re.compile(r"\\x([0-9a-fA-F]{2})")
+_DELAY: Final = re.compile(r"\s*(\d{1,6})")
+
+
+@dataclass(frozen=True, slots=True)
+class PageSigns:
+    """Facts about a page's markup.
+
+    ``headings``, ``texts``, ``linked`` (nothing but a link) and ``controls`` (buttons, labels,
+    placeholders) are of the main part, ``frame_words`` is the number of words around it.
+    ``names`` are ids, classes and attributes that carry a name, ``addresses`` what frames,
+    scripts, pictures and forms point to; ``hidden`` the values of hidden fields;
+    ``statuses`` HTTP errors that a script states; ``refresh_s`` a meta refresh, in seconds.
+    ``codes`` and ``dates`` count elements of preformatted text and of time.
+    """
+
+    language: str = ""
+    headings: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
+    controls: tuple[str, ...] = ()
+    noscript: str = ""
+    frame_words: int = 0
+    link_count: int = 0
+    form_count: int = 0
+    passwords: int = 0
+    fields: int = 0
+    long_fields: int = 0
+    iframes: int = 0
+    pictures: int = 0
+    elements: int = 0
+    names: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    scripts: str = ""
+    statuses: frozenset[int] = frozenset()
+    noindex: bool = False
+    refresh_s: float | None = None
+    codes: int = 0
+    dates: int = 0
+
+
+NO_SIGNS: Final = PageSigns()
+
+
+def read_signs(body: bytes, content_type: str | None) -> PageSigns:
+    """Read the signs of an HTML page; of a longer body only the first 64 KiB.
+
+    A body that would be hard on the parser has none: people's walls are simple.
+    """
+    body = body[:MOST_BYTES]
+    if not is_calm(body):
+        return NO_SIGNS
+    text, _ = decode(body, content_type)
+    try:
+        tree = LexborHTMLParser(text, options=_OPTIONS)
+    except SelectolaxError:
+        return NO_SIGNS
+    if tree.body is None:
+        return NO_SIGNS
+    reading = _Reading()
+    reading.head(tree)
+    reading.walk(tree.body)
+    return reading.signs()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The signs as they are gathered; ``pending`` is the open stretch of text."""
+
+    found: dict[str, list[str]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    language: str = ""
+    noindex: bool = False
+    refresh_s: float | None = None
+    text_left: int = _MOST_TEXT
+    script_left: int = _MOST_SCRIPT
+    pending: list[str] = field(default_factory=list)
+    pending_linked: int = 0
+
+    def signs(self) -> PageSigns:
+        scripts = _HEX.sub(lambda m: chr(int(m[1], 16)), " ".join(self.found.get("script", ())))
+        if not any(self.found.get(name) for name in ("headings", "texts", "controls", "linked")):
+            # What is nothing but frame is the page.
+            self.found["texts"] = self.found.get("framed", [])
+        strings = {
+            name: tuple(self.found.get(name, ()))
+            for name in ("headings", "texts", "linked", "controls", "names", "addresses", "hidden")
+        }
+        return PageSigns(
+            language=self.language,
+            noscript=" ".join(self.found.get("noscript", ())),
+            scripts=scripts,
+            statuses=frozenset(map(int, _STATUS.findall(scripts))),
+            noindex=self.noindex,
+            refresh_s=self.refresh_s,
+            **strings,  # type: ignore[arg-type]  # fields by their names
+            **self.counts,  # type: ignore[arg-type]
+        )
+
+    def head(self, tree: LexborHTMLParser) -> None:
+        """What stands before the body, and the scripts wherever they stand."""
+        root = tree.root
+        if root is not None:
+            self.language = (root.attributes.get("lang") or "").strip()[:16]
+        for meta in tree.css("meta")[:100]:
+            self._meta(meta.attributes)
+        for script in tree.css("script")[:60]:
+            source = script.attributes.get("src")
+            if source:
+                self._note("addresses", source)
+            elif self.script_left > 0:
+                code = script.text()[: self.script_left]
+                self.script_left -= len(code)
+                self.found.setdefault("script", []).append(code)
+
+    def _meta(self, attributes: Mapping[str, str | None]) -> None:
+        content = attributes.get("content") or ""
+        if (attributes.get("name") or "").lower() == "robots":
+            self.noindex = self.noindex or "noindex" in content.lower() or "none" in content.lower()
+        elif (attributes.get("http-equiv") or "").lower() == "refresh":
+            delay = _DELAY.match(content)
+            self.refresh_s = float(delay[1]) if delay else self.refresh_s
+
+    # -- the body ------------------------------------------------------------------
+
+    def walk(self, body: LexborNode) -> None:
+        """Go through the body in document order, without recursion."""
+        self._names(body.attributes)
+        above: list[tuple[LexborNode | None, str, bool, bool, bool]] = []
+        node, zone, framed, linked = body.first_child, "texts", False, False
+        while node is not None or above:
+            if node is None:
+                if above[-1][-1]:
+                    self._end(zone, framed=framed)
+                node, zone, framed, linked, _ = above.pop()
+                continue
+            tag = node.tag or ""
+            if tag == "-text":
+                self._text(node.text_content or "", linked=linked)
+            elif tag not in _UNSEEN:
+                self._count("elements")
+                if self.counts["elements"] > _MOST_ELEMENTS or self.text_left <= 0:
+                    break
+                attributes = node.attributes
+                self._element(tag, attributes, framed=framed)
+                if tag not in {"iframe", "input", "textarea"}:
+                    is_block = tag not in _INLINE
+                    above.append((node.next, zone, framed, linked, is_block))
+                    if is_block:
+                        self._end(zone, framed=framed)
+                    zone = _zone(tag, zone)
+                    framed = (framed and tag != "h1") or _is_framed(node, tag, attributes)
+                    linked = linked or tag == "a"
+                    node = node.first_child
+                    continue
+            node = node.next
+        self._end(zone, framed=framed)
+
+    def _element(self, tag: str, attributes: Mapping[str, str | None], *, framed: bool) -> None:
+        if attributes and not framed:
+            self._names(attributes)
+        match tag:
+            case "input" | "textarea":
+                if not framed:
+                    self._input(tag, attributes)
+            case "iframe" | "img":
+                self._count("iframes" if tag == "iframe" else "pictures")
+                self._note("addresses", attributes.get("src"))
+            case "form" if not framed:
+                self._count("form_count")
+                self._note("addresses", attributes.get("action"))
+            case "a":
+                self._count("link_count")
+            case "pre" | "code" | "time":
+                self._count("dates" if tag == "time" else "codes")
+            case _:
+                pass
+
+    def _input(self, tag: str, attributes: Mapping[str, str | None]) -> None:
+        kind = (attributes.get("type") or "text").lower()
+        name = attributes.get("name") or attributes.get("id") or ""
+        completes = attributes.get("autocomplete") or ""
+        if kind == "hidden":
+            self._note("hidden", f"{name}={attributes.get('value') or ''}")
+        elif kind in {"submit", "button"}:
+            self._note("controls", attributes.get("value"))
+        elif kind == "password" or completes == "current-password" or _SECRET.search(name):
+            self._count("passwords")
+        elif tag == "textarea":
+            self._count("long_fields")
+        elif kind in _TEXT_INPUTS:
+            self._count("fields")
+        if kind != "search":
+            self._note("controls", attributes.get("placeholder"))
+
+    def _names(self, attributes: Mapping[str, str | None]) -> None:
+        for key, value in attributes.items():
+            if key in {"id", "class"}:
+                self._note("names", value, _MOST_NAMES)
+            elif key.startswith("data-") and "key" in key:
+                self._note("names", key, _MOST_NAMES)
+
+    def _note(self, what: str, value: str | None, most: int = 100) -> None:
+        noted = self.found.setdefault(what, [])
+        if value and len(noted) < most:
+            noted.append(value[:300])
+
+    def _count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    def _text(self, text: str, *, linked: bool) -> None:
+        if text.isspace() and not self.pending:
+            return
+        text = text[: self.text_left]
+        self.text_left -= len(text)
+        self.pending.append(text)
+        if linked:
+            self.pending_linked += len(text.strip())
+
+    def _end(self, zone: str, *, framed: bool) -> None:
+        """End a stretch of text and put it where it belongs."""
+        if not self.pending:
+            return
+        text = " ".join("".join(self.pending).split())
+        linked = self.pending_linked > 0.7 * len(text)
+        self.pending.clear()
+        self.pending_linked = 0
+        if framed:
+            self.counts["frame_words"] = self.counts.get("frame_words", 0) + len(text.split())
+            self._note("framed", text)
+        elif text:
+            where = "linked" if linked and zone == "texts" else zone
+            self.found.setdefault(where, []).append(text)
+
+
+def _zone(tag: str, zone: str) -> str:
+    if tag in _HEADINGS:
+        return "headings"
+    if tag in _CONTROLS:
+        return "controls"
+    return "noscript" if tag == "noscript" else zone
+
+
+def _is_framed(node: LexborNode, tag: str, attributes: Mapping[str, str | None]) -> bool:
+    if tag in _FRAME:
+        # A header or an aside that holds the page's heading is no frame.
+        return tag in {"nav", "menu", "footer"} or node.css_first("h1") is None
+    if not attributes:
+        return False
+    if is_hidden(attributes):
+        return True
+    element_id, classes = attributes.get("id"), attributes.get("class")
+    if _OVERLAY.search(f"{element_id} {classes}") or attributes.get("role") in {"dialog", "main"}:
+        return False
+    edge = any(map(_EDGE.match, f"{element_id or ''} {classes or ''}".split()))
+    named = edge or is_frame_role(attributes) or is_frame_name(element_id, classes)
+    return named and tag not in _INLINE and tag != "body" and node.css_first("h1, main") is None
+
+
+#: Texts that resemble one another less are no versions of one text.
+_ANOTHER: Final = 0.25
+
+
+class WallKind(StrEnum):
+    """What stands in the place of the content."""
+
+    SOFT_404 = "soft_404"
+    ERROR_PAGE = "error_page"
+    LOGIN_WALL = "login_wall"
+    CONSENT_WALL = "consent_wall"
+    CAPTCHA = "captcha"
+    RATE_LIMITED_PAGE = "rate_limited_page"
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """The judgement that a page is no content; ``why`` is a sentence for people.
+
+    ``earlier`` are URLs that showed the same page earlier in this run and were taken for
+    content: it is known better now.
+    """
+
+    kind: WallKind
+    why: str
+    earlier: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageLook:
+    """A page that was answered with 200.
+
+    ``blocks`` and ``sketch`` are of its main text. ``had_content`` says whether an earlier
+    visit of this URL found content of which this is no edited version, see
+    :func:`is_another_text` (None: not known); ``retry_after`` whether a Retry-After header
+    came with the answer.
+    """
+
+    url: str
+    title: str | None
+    blocks: Blocks
+    sketch: Sketch
+    signs: PageSigns
+    had_content: bool | None = None
+    retry_after: bool = False
+
+
+def is_another_text(old: Sketch, new: Sketch) -> bool:
+    """Whether a page that had one text has another now, not an edited one."""
+    # A bool of Python's own: it is asked whether this is True, False or None.
+    return bool(resemblance(old, new).value < _ANOTHER)

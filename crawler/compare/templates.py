@@ -1,0 +1,267 @@
+"""Templates: what the pages of a host have in common is frame.
+
+Three kinds of evidence, each from at least three pages and a fifth of those looked at:
+
+*uniform* slots, at which nearly all pages that have the slot hold the same block, learnt from
+stored sketches; *common* differences, the same block gone from or come to the same place on
+many pages during a run; and *volatile* slots, at which by their own histories many pages
+differ at every visit, or often show another one of a few blocks that they share (adverts in
+rotation, the variants of an A/B test).
+
+A label that a person sets on single pages ("in stock", "sold out") is at no uniform slot as
+soon as two values stand beside each other. The very first page that departs from a uniform
+label looks like the first page of a rebuild; whether others followed is known when the run
+ends, and :func:`settled` then has the last word.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from freshet.crawler.compare.history import Delta, PageRecord
+from freshet.crawler.compare.layout import Item, Slot
+from freshet.storage.words import Kind
+
+#: Pages, and the share of those looked at, that make a template.
+LEAST_PAGES: Final = 3
+LEAST_SHARE: Final = 0.2
+#: The share of the pages with a slot that hold the same block there, where it is uniform,
+#: or find it volatile.
+_UNIFORM_SHARE: Final = 0.9
+#: Of all pages' comparisons, below this share of replacements a slot holds content, and
+#: from that on a block that many pages share is one in rotation.
+_CONTENT_SHARE: Final = 0.6
+_ROTATION_SHARE: Final = 1 / 3
+#: Pages for each different block, on average, from which on they share them.
+_PAGES_PER_BLOCK: Final = 2.0
+#: Comparisons, of all pages together, from which on they say something.
+_TELLING_COMPARISONS: Final = 6
+#: Pages that did not follow a difference and so say that it is no template's.
+_WITNESSES: Final = 2
+#: Ordinals from either end of a list that are looked at.
+_NEAR: Final = 8
+#: Different items that are counted for a host; beyond, those seen once are dropped.
+_MOST_COUNTED: Final = 8_192
+
+#: A block that went (False) or came (True), by place and digest.
+Event: TypeAlias = tuple[bool, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What a sample of a host's pages says of slots.
+
+    ``uniform`` has the block that nearly all pages hold at a slot; ``volatile`` slots change
+    at every visit on many pages; at ``content`` slots the pages' blocks stood still often
+    enough to be content.
+    """
+
+    uniform: Mapping[Slot, int] = field(default_factory=dict)
+    volatile: frozenset[Slot] = frozenset()
+    content: frozenset[Slot] = frozenset()
+
+    @property
+    def blocks(self) -> frozenset[int]:
+        """The digests of the uniform blocks."""
+        return frozenset(self.uniform.values())
+
+    @classmethod
+    def learnt(cls, pages: Sequence[PageRecord]) -> Template:
+        """The template of these pages, a sample of one host.
+
+        Pages with equal texts are one page under several URLs, and count as one.
+        """
+        distinct = {page.sketch.text_digest: page for page in pages}
+        sums: defaultdict[Slot, _SlotSum] = defaultdict(_SlotSum)
+        for page in distinct.values():
+            _count_page(page, sums)
+        least = enough(len(distinct))
+        shared = {slot: s for slot, s in sums.items() if s.pages >= LEAST_PAGES}
+        uniform = {slot: s.uniform(least) for slot, s in shared.items()}
+        return cls(
+            {slot: digest for slot, digest in uniform.items() if digest is not None},
+            frozenset(slot for slot, s in shared.items() if s.is_volatile),
+            frozenset(slot for slot, s in shared.items() if s.is_content),
+        )
+
+
+def enough(pages: int) -> float:
+    """How many of so many pages make a template."""
+    return max(LEAST_PAGES, LEAST_SHARE * pages)
+
+
+@dataclass(slots=True)
+class _SlotSum:
+    """What the pages of a sample hold at one slot, and their histories added up."""
+
+    blocks: list[int] = field(default_factory=list)
+    volatile_pages: int = 0
+    replaced: int = 0
+    compared: int = 0
+
+    @property
+    def pages(self) -> int:
+        return len(self.blocks)
+
+    def uniform(self, least: float) -> int | None:
+        """The digest that stands on nearly all of the pages, if one does."""
+        digest, pages = Counter(self.blocks).most_common(1)[0]
+        return digest if pages >= max(least, _UNIFORM_SHARE * self.pages) else None
+
+    @property
+    def is_volatile(self) -> bool:
+        return self.volatile_pages >= max(LEAST_PAGES, _UNIFORM_SHARE * self.pages) or (
+            self.compared >= _TELLING_COMPARISONS
+            and self.replaced >= _ROTATION_SHARE * self.compared
+            and self.pages >= _PAGES_PER_BLOCK * len(set(self.blocks))
+        )
+
+    @property
+    def is_content(self) -> bool:
+        return (
+            self.compared >= _TELLING_COMPARISONS
+            and self.replaced < _CONTENT_SHARE * self.compared
+            and not self.is_volatile
+        )
+
+
+def _count_page(page: PageRecord, sums: defaultdict[Slot, _SlotSum]) -> None:
+    memory, still = page.memory, page.still
+    for slot, digest in page.layout.near_slots(_NEAR):
+        total, own = sums[slot], memory.slots.get(slot)
+        total.blocks.append(digest)
+        if own is None:
+            total.compared += memory.comparisons + still
+        else:
+            replaced, compared = own.share
+            total.volatile_pages += own.volatile
+            total.replaced += replaced
+            total.compared += compared + still
+
+
+@dataclass(slots=True)
+class HostRun:
+    """What was seen of a host in one run: a template, and common events.
+
+    ``pages`` were visited, and the texts of ``differing`` ones were not those of before.
+    What has the same text as another page says nothing new.
+    """
+
+    template: Template = field(default_factory=Template)
+    pages: int = 0
+    differing: int = 0
+    _events: Counter[Event] = field(default_factory=Counter)
+    _texts: set[bytes] = field(default_factory=set)
+
+    def differed(self, text: bytes, removed: Iterable[Item], added: Iterable[Item]) -> None:
+        """Learn what differed on one more page, which now has the text of that digest."""
+        self.differing += 1
+        if text in self._texts:
+            return
+        if len(self._texts) >= _MOST_COUNTED:
+            self._texts.clear()
+        self._texts.add(text)
+        self._events.update(_events(removed, added))
+        if len(self._events) > _MOST_COUNTED:
+            self._events = Counter({e: n for e, n in self._events.items() if n > 1})
+
+    def is_common(self, event: Event) -> bool:
+        """Whether the event was seen on enough of the pages visited so far."""
+        return self._events[event] >= enough(self.pages)
+
+
+def _events(removed: Iterable[Item], added: Iterable[Item]) -> set[Event]:
+    return {(False, i.place, i.digest) for i in removed} | {
+        (True, i.place, i.digest) for i in added
+    }
+
+
+def frame_items(
+    removed: Sequence[Item], added: Sequence[Item], host: HostRun
+) -> tuple[set[Item], set[Item]]:
+    """Those of the items that went and came which belong to the host's template."""
+    uniform = host.template.uniform
+    went = {
+        item
+        for item in removed
+        if any(uniform.get(slot) == item.digest for slot in item.slots)
+        or host.is_common((False, item.place, item.digest))
+    }
+    left = {slot for item in went for slot in item.slots}
+    came = {
+        item
+        for item in added
+        if any(slot in left or uniform.get(slot) == item.digest for slot in item.slots)
+        or host.is_common((True, item.place, item.digest))
+    }
+    return went, came
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A verdict of a run that looks otherwise now that the run is over."""
+
+    page_id: int
+    at: float
+    was: Kind
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class PageDeltas:
+    """What differed on a page in a run, and the digest of the text that it has now."""
+
+    page_id: int
+    text: bytes | None
+    deltas: Sequence[Delta]
+
+    def events(self) -> set[Event]:
+        """What went and came."""
+        return set().union(*(_events(delta.removed, delta.added) for delta in self.deltas))
+
+
+def settled(differing: Sequence[PageDeltas], pages: int, template: Template) -> list[Correction]:
+    """The verdicts to correct after a run, given what differed on which pages of a host.
+
+    ``pages`` were visited; ``template`` is learnt from what is stored now. A difference that
+    is common to enough of them is the template's; one that was taken for it and stayed alone,
+    while other pages did not follow, is a change after all.
+    """
+    distinct = {page.text: page for page in differing}
+    counts = Counter(event for page in distinct.values() for event in page.events())
+    corrections = []
+    for page in differing:
+        for delta in page.deltas:
+            kind = _kind_in_hindsight(delta, counts, pages, template)
+            if kind is not delta.kind:
+                corrections.append(Correction(page.page_id, delta.at, delta.kind, kind))
+    return corrections
+
+
+def _kind_in_hindsight(
+    delta: Delta, counts: Counter[Event], pages: int, template: Template
+) -> Kind:
+    removed, added = _beside(delta, template.volatile)
+    least = enough(pages)
+    gone = {i for i in removed if counts[False, i.place, i.digest] >= least}
+    left = {slot for item in gone for slot in item.slots}
+    if len(gone) == len(removed) and all(
+        counts[True, i.place, i.digest] >= least or not left.isdisjoint(i.slots) for i in added
+    ):
+        return Kind.UNCHANGED
+    most = max(counts[event] for event in _events(removed, added))
+    alone = delta.kind is Kind.UNCHANGED and pages - most >= _WITNESSES
+    return Kind.CHANGED if alone else delta.kind
+
+
+def _beside(delta: Delta, volatile: frozenset[Slot]) -> tuple[list[Item], list[Item]]:
+    """What differed beside the blocks that were replaced at volatile slots."""
+    went = {slot for item in delta.removed for slot in item.slots}
+    came = {slot for item in delta.added for slot in item.slots}
+    replaced = volatile & went & came
+    removed = [item for item in delta.removed if replaced.isdisjoint(item.slots)]
+    added = [item for item in delta.added if replaced.isdisjoint(item.slots)]
+    return removed, added

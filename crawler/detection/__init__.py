@@ -1,1 +1,0 @@
-"""Change detection: sketches, what changes of itself, and pages that are the same."""

@@ -1,0 +1,1 @@
+"""A request politely sent, a response read within bounds."""

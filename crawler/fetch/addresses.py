@@ -1,0 +1,355 @@
+"""Which network addresses may be contacted.
+
+A page must not be able to send the crawler to machines that only its owner can reach. Each
+connect is judged by the address itself, whatever name or spelling led to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import NamedTuple
+
+import aiodns
+import pycares
+from aiodns import error as dns_error
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+_COMPATIBLE = IPv6Network("::/96")
+_LOW_32_BITS = 0xFFFF_FFFF
+_NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+class _Block(NamedTuple):
+    name: str
+    networks: tuple[Network, ...]
+    is_private: bool
+
+
+def _block(name: str, *networks: str, is_private: bool = False) -> _Block:
+    return _Block(name, tuple(ip_network(network) for network in networks), is_private)
+
+
+#: The first block that holds an address names it, so the exceptions stand first. From the
+#: IANA special-purpose address registries (RFC 6890) and the clouds' documentation.
+_BLOCKS = (
+    _block(
+        "cloud metadata",
+        "169.254.169.254/32",  # most clouds
+        "169.254.170.2/32",  # AWS, containers
+        "100.100.100.200/32",  # Alibaba, inside 100.64.0.0/10
+        "168.63.129.16/32",  # Azure, otherwise a public address
+        "192.0.0.192/32",  # Oracle
+        "fd00:ec2::254/128",  # AWS
+        "fd20:ce::254/128",  # Google
+    ),
+    _block("loopback", "127.0.0.0/8", "::1/128", is_private=True),
+    _block("private", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", is_private=True),
+    _block("private", "fc00::/7", is_private=True),
+    _block("carrier-grade NAT", "100.64.0.0/10", is_private=True),
+    _block("unspecified", "0.0.0.0/8", "::/128"),
+    _block("link-local", "169.254.0.0/16", "fe80::/10"),
+    _block("multicast", "224.0.0.0/4", "ff00::/8"),
+    _block("documentation", "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"),
+    _block("documentation", "2001:db8::/32", "3fff::/20"),
+    _block("benchmarking", "198.18.0.0/15", "2001:2::/48"),
+    _block("reserved", "192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4"),
+    _block("reserved", "2001:10::/28", "2001:20::/28"),
+)
+#: What the registries have given to nobody, and the networks whose meaning is local
+#: (64:ff9b:1::/48 of RFC 8215 among them: where its IPv4 address stands is not known).
+_UNASSIGNED = _block("reserved")
+
+
+@dataclass(frozen=True, slots=True)
+class AddressGuard:
+    """Refuses the addresses that are nobody's public server.
+
+    ``allow_private`` opens loopback, private and carrier-grade NAT networks;
+    ``allow_networks`` open what they name, metadata and link-local addresses included.
+    ``loopback_only`` narrows all that to loopback: without a contact URL the crawler does
+    not visit strangers. An IPv6 address that stands for IPv4 addresses is judged as these.
+    """
+
+    allow_private: bool = False
+    allow_networks: tuple[Network, ...] = ()
+    loopback_only: bool = False
+
+    def refusal(self, address: str) -> str | None:
+        """Why the address may not be contacted, as a short sentence, or None if it may."""
+        try:
+            parsed = ip_address(address)
+        except ValueError:
+            return f"{address!r} is not an IP address"
+        reasons = (self._reason(meant) for meant in _meanings(parsed))
+        reason = next(filter(None, reasons), None)
+        return None if reason is None else f"{address} is refused: {reason}"
+
+    def _reason(self, address: Address) -> str | None:
+        block = _block_of(address)
+        name = block.name if block else "public"
+        if self.loopback_only and name != "loopback":
+            return f"{name}, and without a contact URL only loopback may be contacted"
+        if block is None or (self.allow_private and block.is_private):
+            return None
+        return None if any(_holds(n, address) for n in self.allow_networks) else name
+
+
+def is_disguised(host: str) -> bool:
+    """Whether a host name is a number, yet no IPv4 address in its one canonical spelling.
+
+    Resolvers take ``2130706433``, ``0x7f.1`` and ``0177.0.0.1`` for 127.0.0.1. A canonical
+    URL never holds such a host ("ends in a number", WHATWG URL standard, section 3.5).
+    """
+    if ":" in host:
+        return False
+    label = host.rstrip(".").rpartition(".")[2].lower()
+    return _NUMERIC_LABEL.fullmatch(label) is not None and not _is_ipv4(host)
+
+
+def _is_ipv4(host: str) -> bool:
+    try:
+        IPv4Address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _meanings(address: Address) -> tuple[Address, ...]:
+    """The IPv4 addresses that an IPv6 address stands for, else the address itself."""
+    if isinstance(address, IPv4Address):
+        return (address,)
+    if (mapped := address.ipv4_mapped) is not None:
+        return (mapped,)
+    if (relayed := address.sixtofour) is not None:
+        return (relayed,)
+    if (teredo := address.teredo) is not None:
+        return teredo
+    low = int(address) & _LOW_32_BITS
+    # ::, ::1 and their neighbours are IPv6 addresses of their own right.
+    if address in _NAT64 or (address in _COMPATIBLE and low > 0xFFFF):
+        return (IPv4Address(low),)
+    return (address,)
+
+
+def _block_of(address: Address) -> _Block | None:
+    for block in _BLOCKS:
+        if any(_holds(network, address) for network in block.networks):
+            return block
+    if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
+        return _UNASSIGNED
+    return None
+
+
+def _holds(network: Network, address: Address) -> bool:
+    return network.version == address.version and address in network
+
+
+# -- resolver ----------------------------------------------------------------
+#
+# Names to addresses, each looked up once for as long as its answer lives.
+#
+# A crawl asks for the same few thousand hosts again and again, and a list of dead links for
+# the same dead ones, so answers are kept by their TTL and failures for a while as well.
+
+#: localhost is answered without the network (RFC 6761, section 6.3), IPv4 first because
+#: servers that listen for one family only listen for that.
+_LOOPBACK = ("127.0.0.1", "::1")
+_MISSING = frozenset({dns_error.ARES_ENOTFOUND, dns_error.ARES_ENODATA, dns_error.ARES_EBADNAME})
+#: A URL's host is the whole name: no search list is tried on it. EDNS is c-ares' default.
+_FLAGS = pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS
+
+
+class NoSuchHost(OSError):
+    """The name does not exist, or has no address: asking again soon is of no use."""
+
+
+class LookupFailed(OSError):
+    """The name servers did not answer, or answered that they cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class DnsLimits:
+    """How long answers are kept.
+
+    TTLs are raised to ``dns_min_ttl_s`` and cut to ``dns_max_ttl_s``. "No such name" is
+    kept for ``dns_negative_ttl_s``, a name server's failure for ``dns_failure_ttl_s``, and
+    ``dns_max_names`` answers in all, the least recently used going first. Each of
+    ``dns_tries`` waits ``dns_timeout_s`` or longer for a name server.
+    """
+
+    dns_min_ttl_s: float = 5.0
+    dns_max_ttl_s: float = 86_400.0
+    dns_negative_ttl_s: float = 60.0
+    dns_failure_ttl_s: float = 5.0
+    dns_timeout_s: float = 2.0
+    dns_tries: int = 2
+    dns_max_names: int = 10_000
+
+
+class _Answer(NamedTuple):
+    """What is known of a name: its addresses, or why it has none."""
+
+    addresses: tuple[str, ...]
+    keep_s: float = float("inf")
+    failure: type[OSError] = LookupFailed
+    why: str = ""
+
+
+class CachingResolver(AbstractResolver):
+    """Looks names up with c-ares; at most one query per name is under way at a time.
+
+    ``overrides`` give single host names a fixed address. ``nameservers`` (``address`` or
+    ``address:port``) replace those of the system. The clock is in monotonic seconds.
+
+    Raises:
+        ValueError: on construction, if an override is not an IP address.
+    """
+
+    def __init__(
+        self,
+        limits: DnsLimits | None = None,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        nameservers: Sequence[str] = (),
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limits = limits or DnsLimits()
+        self._overrides = {
+            _key(host): _Answer((str(ip_address(address)),))
+            for host, address in (overrides or {}).items()
+        }
+        self._nameservers = nameservers
+        self._monotonic = monotonic
+        self._kept: OrderedDict[str, tuple[float, _Answer]] = OrderedDict()
+        self._under_way: dict[str, asyncio.Task[_Answer]] = {}
+        self._channel: aiodns.DNSResolver | None = None
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """The addresses of a host, in the order of preference, as aiohttp wants them.
+
+        Raises:
+            NoSuchHost: if the name does not exist or has no address of that family.
+            LookupFailed: if the name servers could not tell.
+        """
+        answer = await self._answer(host)
+        if not answer.addresses:
+            raise answer.failure(answer.why)
+        results = [_result(host, address, port) for address in answer.addresses]
+        wanted = [r for r in results if family in (socket.AF_UNSPEC, r["family"])]
+        if not wanted:
+            raise NoSuchHost(f"{host} has no address of the family {family.name}")
+        return wanted
+
+    async def addresses(self, host: str) -> list[str]:
+        """The addresses of a host (an IP literal is its own); empty if it has none."""
+        literal = host.removeprefix("[").removesuffix("]")
+        if _is_address(literal):
+            return [literal]
+        return list((await self._answer(host)).addresses)
+
+    async def close(self) -> None:
+        """Give up the queries under way."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._channel is not None:
+            await self._channel.close()
+            self._channel = None
+
+    async def _answer(self, host: str) -> _Answer:
+        name = _key(host)
+        known = self._known(name)
+        if known is not None:
+            return known
+        if name not in self._under_way:
+            task = asyncio.create_task(self._look_up(name), name=f"DNS {name}")
+            self._under_way[name] = task
+            task.add_done_callback(lambda _: self._under_way.pop(name))
+        # One caller's time-out must not end the query that others wait for.
+        return await asyncio.shield(self._under_way[name])
+
+    def _known(self, name: str) -> _Answer | None:
+        if name in self._overrides:
+            return self._overrides[name]
+        if name == "localhost" or name.endswith(".localhost"):
+            return _Answer(_LOOPBACK)
+        expires_at, answer = self._kept.get(name, (0.0, None))
+        if answer is None or self._monotonic() >= expires_at:
+            return None
+        self._kept.move_to_end(name)
+        return answer
+
+    async def _look_up(self, name: str) -> _Answer:
+        answer = await self._ask(name)
+        self._kept[name] = (self._monotonic() + answer.keep_s, answer)
+        self._kept.move_to_end(name)
+        if len(self._kept) > self._limits.dns_max_names:
+            self._kept.popitem(last=False)
+        return answer
+
+    async def _ask(self, name: str) -> _Answer:
+        try:
+            found = await self._open_channel().getaddrinfo(name, type=socket.SOCK_STREAM)
+        except dns_error.DNSError as error:
+            return self._failure(name, *error.args)
+        # A node's address is (bytes, port, …); getaddrinfo may repeat one per protocol.
+        addresses = dict.fromkeys(node.addr[0].decode("ascii") for node in found.nodes)
+        if not addresses:
+            return self._failure(name, dns_error.ARES_ENODATA, "no address")
+        ttl_s = max(min(node.ttl for node in found.nodes), self._limits.dns_min_ttl_s)
+        return _Answer(tuple(addresses), min(ttl_s, self._limits.dns_max_ttl_s))
+
+    def _failure(self, name: str, code: int, message: str) -> _Answer:
+        why = f"{name[:253]}: {message[:1].lower()}{message[1:]}"
+        if code in _MISSING:
+            return _Answer((), self._limits.dns_negative_ttl_s, NoSuchHost, why)
+        return _Answer((), self._limits.dns_failure_ttl_s, LookupFailed, why)
+
+    def _open_channel(self) -> aiodns.DNSResolver:
+        """The c-ares channel, made when first needed: it belongs to the running loop."""
+        if self._channel is None:
+            self._channel = aiodns.DNSResolver(
+                list(self._nameservers) or None,
+                timeout=self._limits.dns_timeout_s,
+                tries=self._limits.dns_tries,
+                flags=_FLAGS,
+            )
+        return self._channel
+
+
+def _key(host: str) -> str:
+    return host.rstrip(".").lower()
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _result(host: str, address: str, port: int) -> ResolveResult:
+    return ResolveResult(
+        hostname=host,
+        host=address,
+        port=port,
+        family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+        proto=0,
+        flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+    )

@@ -1,0 +1,528 @@
+"""Fetching: what is asked for, the seam behind which the web stands, and the network.
+
+One call is one exchange: redirects, retries and politeness are the caller's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from asyncio import get_running_loop
+from collections.abc import AsyncIterable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from io import BytesIO
+from types import SimpleNamespace
+from typing import NamedTuple, Protocol
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
+from freshet.crawler.fetch.responses import (
+    RawHeaders,
+    Verdict,
+    first_header,
+    is_page_type,
+    judge,
+    looks_binary,
+    media_type,
+    retry_after_s,
+)
+from freshet.crawler.fetch.transport import (
+    BoundedDecoder,
+    Response,
+    Unfetched,
+    guarded_connector,
+    own_failures,
+    response_class,
+)
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
+
+# -- body --------------------------------------------------------------------
+#
+# A body as it arrives: decoded, measured, and stopped at its limits.
+
+#: Bytes, wire and decoded together, after which other tasks get their turn.
+_TURN_BYTES = 256 * 1024
+
+
+class Pace:
+    """How fast a body must come. Pure; times are monotonic seconds.
+
+    Invariant: in ``window_s`` at least ``window_s × min_rate`` bytes arrive, and the next
+    window begins when they have. Consequence: a server that sends a byte now and then
+    holds a connection for one window, not for ever. A rate of 0 asks for nothing.
+    """
+
+    def __init__(
+        self, min_rate_bytes_per_s: float, window_s: float, timeout_s: float, now: float
+    ) -> None:
+        self._quota = min_rate_bytes_per_s * window_s
+        self._window_s = window_s if self._quota else timeout_s
+        self._received = 0
+        self._window_ends_at = now + self._window_s
+        self._ends_at = now + timeout_s
+
+    def received(self, size: int, now: float) -> None:
+        """Count bytes that have come."""
+        self._received += size
+        if self._received >= self._quota:
+            self._received = 0
+            self._window_ends_at = now + self._window_s
+
+    @property
+    def deadline(self) -> float:
+        """When more must have come, or everything."""
+        return min(self._window_ends_at, self._ends_at)
+
+    def missed(self) -> Unfetched:
+        """What it means that the deadline has passed."""
+        if self._ends_at <= self._window_ends_at:
+            return Unfetched("timeout_body", "the body did not end in time")
+        detail = f"{self._received} bytes in {self._window_s:g} s, fewer than {self._quota:g}"
+        return Unfetched("too_slow", detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """``wire`` is as it came, without chunked framing; the same object if not encoded.
+
+    ``is_cut``: the server had more to send.
+    """
+
+    wire: bytes
+    decoded: bytes
+    is_cut: bool = False
+
+
+class Intake:
+    """Takes a body in piece by piece.
+
+    ``max_bytes`` hold for the wire and for the decoded body. With ``is_cut`` a decoded body
+    that is longer ends there, otherwise it fails. With ``is_sniffed`` it must begin like
+    text.
+    """
+
+    def __init__(
+        self, content_encoding: str, max_bytes: int, *, is_cut: bool, is_sniffed: bool
+    ) -> None:
+        self._decoder = BoundedDecoder(content_encoding, max_bytes)
+        self._max_bytes = max_bytes
+        self._is_cut = is_cut
+        self._is_sniffed = is_sniffed
+        self._wire = BytesIO()
+        self._wire_size = 0
+        self._decoded = BytesIO()
+        self._until_turn = _TURN_BYTES
+
+    async def read(self, chunks: AsyncIterable[bytes], pace: Pace) -> None:
+        """Take all chunks in, or as many as count.
+
+        Raises:
+            Unfetched: if the body is too slow, too large, or not text.
+            CorruptBody: if it does not decode.
+        """
+        clock = asyncio.get_running_loop().time
+        try:
+            async with asyncio.timeout_at(pace.deadline) as alarm:
+                async for chunk in chunks:
+                    pace.received(len(chunk), clock())
+                    if alarm.when() != pace.deadline:
+                        alarm.reschedule(pace.deadline)
+                    await self._take(chunk)
+                    if self._decoder.is_overdrawn:
+                        return
+        except TimeoutError as error:
+            raise pace.missed() from error
+
+    async def _take(self, chunk: bytes) -> None:
+        for size in self._steps(chunk):
+            # Other tasks run when work has been much.
+            self._until_turn -= size
+            if self._until_turn <= 0:
+                self._until_turn = _TURN_BYTES
+                await asyncio.sleep(0)
+
+    def take_whole(self, body: bytes) -> None:
+        """Take a body in that is there already.
+
+        Raises:
+            Unfetched: if the body is too large, or not text.
+            CorruptBody: if it does not decode.
+        """
+        for _ in self._steps(body):
+            pass
+
+    def _steps(self, chunk: bytes) -> Iterator[int]:
+        """Take a chunk in; after each step, the bytes that it made or took."""
+        self._wire_size += len(chunk)
+        if not self._decoder.is_identity:
+            self._wire.write(chunk)
+        yield len(chunk)
+        for piece in self._decoder.decode(chunk):
+            self._sniff(piece)
+            self._decoded.write(piece)
+            yield len(piece)
+        if self._decoder.is_overdrawn and not self._is_cut:
+            raise Unfetched("too_large", f"more than {self._max_bytes} bytes")
+        if self._wire_size > self._max_bytes and not self._decoder.is_overdrawn:
+            raise Unfetched("too_large", f"more than {self._max_bytes} bytes on the wire")
+
+    def _sniff(self, piece: bytes) -> None:
+        if self._is_sniffed and self._decoded.tell() == 0 and looks_binary(piece):
+            raise Unfetched("content_type", "no content type, and no text", Outcome.SKIPPED)
+
+    def result(self) -> Body:
+        """The whole body.
+
+        Raises:
+            Unfetched: if the encoded stream did not come to its end.
+        """
+        if not (self._decoder.is_complete or self._decoder.is_overdrawn):
+            raise Unfetched("cut_short", "the encoded body ends before its end")
+        decoded = self._decoded.getvalue()
+        wire = decoded if self._decoder.is_identity else self._wire.getvalue()
+        return Body(wire, decoded, self._decoder.is_overdrawn)
+
+
+log = logging.getLogger(__name__)
+
+_ACCEPT_ENCODING = "gzip, deflate, br, zstd"
+_MAX_HEADER_LINE_BYTES = 16_384
+
+
+class Accept(StrEnum):
+    """What a request wants, which decides the content types that are worth a body.
+
+    A robots.txt is cut at its limit, and the answer to a call (a hub's, a key file) at 4 KiB;
+    every other body that is too long fails.
+    """
+
+    PAGE = "page"
+    SITEMAP = "sitemap"
+    ROBOTS = "robots"
+    ANSWER = "answer"
+    #: As a page, for one that cannot exist.
+    PROBE = "probe"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One GET, or a POST of ``form`` (as a browser encodes it).
+
+    ``max_body_bytes`` (decoded) replaces the limit of its kind.
+    """
+
+    url: str
+    accept: Accept = Accept.PAGE
+    validators: Validators | None = None
+    max_body_bytes: int | None = None
+    form: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """How long and how much one exchange may take.
+
+    ``headers_timeout_s`` counts from the request to the end of the headers,
+    ``body_timeout_s`` the whole body, which must also keep ``min_rate_bytes_per_s`` on
+    average over each ``rate_window_s``. ``max_header_bytes`` counts names and values,
+    ``max_body_bytes`` a page's decoded body, and its body on the wire as well.
+    """
+
+    connect_timeout_s: float = 10.0
+    headers_timeout_s: float = 30.0
+    body_timeout_s: float = 300.0
+    min_rate_bytes_per_s: float = 128.0
+    rate_window_s: float = 20.0
+    max_headers: int = 256
+    max_header_bytes: int = 65_536
+    max_body_bytes: int = 10 * 1024 * 1024
+
+
+class Fetcher(Protocol):
+    """The network, an archive or the synthetic web."""
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Make one exchange; trouble is a result with an outcome, never an exception."""
+
+    async def close(self) -> None:
+        """Let go of connections."""
+
+
+class _Kind(NamedTuple):
+    """How one kind of request is made. ``is_typed``: only bodies of a page's types are read."""
+
+    accept: str
+    is_typed: bool = False
+    max_body_bytes: int | None = None
+    is_cut: bool = False
+
+
+_PAGE = _Kind(
+    "text/html, application/xhtml+xml, application/xml;q=0.9, text/plain;q=0.8, */*;q=0.1",
+    is_typed=True,
+)
+_KINDS: Mapping[Accept, _Kind] = {
+    Accept.PAGE: _PAGE,
+    Accept.PROBE: _PAGE,
+    # 50 MiB is the limit of the sitemaps protocol.
+    Accept.SITEMAP: _Kind(
+        "application/xml, text/xml, text/plain, */*;q=0.5", max_body_bytes=50 * 2**20
+    ),
+    # 500 KiB are what RFC 9309, section 2.5, asks for; the byte more shows that there are.
+    Accept.ROBOTS: _Kind("text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, is_cut=True),
+    Accept.ANSWER: _Kind("text/plain, */*;q=0.5", max_body_bytes=4 * 1024, is_cut=True),
+}
+
+
+_NO_BODY = Body(b"", b"")
+#: Why a body is not whole, in WARC's words, by the reason that the exchange failed for.
+_TRUNCATED_BY: Mapping[str, str] = {
+    "too_large": "length",
+    "timeout_body": "time",
+    "too_slow": "time",
+    "cut_short": "disconnect",
+}
+_UNREAD = "unspecified"
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """What is known so far of an exchange under way."""
+
+    request: Request
+    started_at: float
+    verdict: Verdict
+    status: int | None = None
+    request_headers: tuple[tuple[str, str], ...] = ()
+    headers: RawHeaders = ()
+    peer: str | None = None
+    status_line: bytes = b""
+    body: Body = _NO_BODY
+    truncated: str | None = None
+
+    def failed(self, verdict: Verdict) -> None:
+        """It ended there, with what had come until then."""
+        self.verdict = verdict
+        if self.status is not None:
+            self.truncated = _TRUNCATED_BY.get(verdict.reason or "", _UNREAD)
+
+    def result(self, now: float) -> FetchResult:
+        """The exchange as a value."""
+        return FetchResult(
+            url=self.request.url,
+            outcome=self.verdict.outcome,
+            started_at=self.started_at,
+            duration_s=now - self.started_at,
+            status=self.status,
+            reason=self.verdict.reason,
+            detail=self.verdict.detail,
+            request_headers=self.request_headers,
+            headers=self.headers,
+            wire_body=self.body.wire,
+            body=self.body.decoded,
+            peer=self.peer,
+            location=self.verdict.location,
+            retry_after_s=retry_after_s(self.headers, now),
+            status_line=self.status_line,
+            truncated=self.truncated,
+        )
+
+
+class NetworkFetcher:
+    """Fetches over HTTP/1.1, with and without TLS.
+
+    Connections are kept alive and reused; how many are open is the caller's politeness.
+    The address guard sees every connect. There are no cookies, no proxies from the
+    environment, and no way around a certificate that does not verify. ``tls`` replaces the
+    default context, for private authorities. ``now`` gives Unix seconds.
+
+    Make one inside the running event loop. The resolver stays the caller's to close.
+    """
+
+    def __init__(
+        self,
+        user_agent: str,
+        limits: FetchLimits,
+        guard: AddressGuard,
+        resolver: AbstractResolver,
+        *,
+        accept_language: str = "",
+        tls: ssl.SSLContext | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._limits = limits
+        self._now = now
+        headers = {"User-Agent": user_agent, "Accept-Encoding": _ACCEPT_ENCODING}
+        if accept_language:
+            headers["Accept-Language"] = accept_language
+        self._session = aiohttp.ClientSession(
+            connector=guarded_connector(guard, resolver, tls),
+            response_class=response_class(limits.headers_timeout_s),
+            headers=headers,
+            trace_configs=[_noting_requests()],
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(connect=limits.connect_timeout_s),
+            max_headers=limits.max_headers,
+            max_line_size=_MAX_HEADER_LINE_BYTES,
+            max_field_size=_MAX_HEADER_LINE_BYTES,
+        )
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Make one exchange; whatever goes wrong is in the result."""
+        exchange = _Exchange(request, self._now(), Verdict(Outcome.FAILED))
+        try:
+            with own_failures():
+                await self._converse(exchange)
+        except Unfetched as end:
+            exchange.failed(Verdict(end.outcome, end.reason, end.detail))
+        except Exception as error:
+            log.exception("fetching %s failed in an unforeseen way", request.url)
+            exchange.failed(Verdict(Outcome.FAILED, "internal", repr(error)))
+        return exchange.result(self._now())
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    async def _converse(self, exchange: _Exchange) -> None:
+        request = exchange.request
+        async with self._session.request(
+            "GET" if request.form is None else "POST",
+            _wire_url(request.url),
+            headers=request_headers(request),
+            data=None if request.form is None else request.form.encode(),
+            allow_redirects=False,
+            trace_request_ctx=exchange,
+        ) as response:
+            assert isinstance(response, Response)  # noqa: S101 - narrows the type
+            exchange.status = response.status
+            exchange.status_line = response.status_line
+            exchange.headers = response.raw_headers
+            exchange.peer = response.peer
+            self._check_headers(exchange.headers)
+            verdict = judge(
+                response.status,
+                request.url,
+                first_header(exchange.headers, b"location"),
+                is_conditional=request.validators not in (None, Validators()),
+            )
+            if verdict.outcome is Outcome.FETCHED:
+                exchange.body = await self._read_body(request, response)
+                exchange.truncated = "length" if exchange.body.is_cut else None
+            # The body of an error or a redirect is not waited for.
+            elif (come := response.come) is not None:
+                exchange.body = Body(come, b"")
+            else:
+                exchange.truncated = _UNREAD
+            exchange.verdict = verdict
+
+    def _check_headers(self, headers: RawHeaders) -> None:
+        size = sum(len(name) + len(value) for name, value in headers)
+        if size > self._limits.max_header_bytes:
+            raise Unfetched("headers_too_large", f"{size} bytes of headers")
+
+    async def _read_body(self, request: Request, response: Response) -> Body:
+        intake = intake_of(
+            request,
+            self._limits.max_body_bytes,
+            content_type=response.headers.get("Content-Type", ""),
+            content_encoding=_joined(response.headers, "Content-Encoding"),
+            announced_bytes=response.content_length or 0,
+        )
+        await intake.read(response.content.iter_any(), self._pace())
+        if response.broke_off:
+            raise Unfetched("cut_short", "the connection was reset before the body's end")
+        return intake.result()
+
+    def _pace(self) -> Pace:
+        limits = self._limits
+        return Pace(
+            limits.min_rate_bytes_per_s,
+            limits.rate_window_s,
+            limits.body_timeout_s,
+            get_running_loop().time(),
+        )
+
+
+def intake_of(
+    request: Request,
+    max_body_bytes: int,
+    *,
+    content_type: str,
+    content_encoding: str,
+    announced_bytes: int,
+) -> Intake:
+    """What takes the body of an answer in, by what its headers say.
+
+    ``max_body_bytes`` is the limit of a page; 0 ``announced_bytes`` are not known.
+
+    Raises:
+        Unfetched: the body is not worth reading.
+        UnsupportedCoding: it cannot be decoded.
+    """
+    kind = _KINDS[request.accept]
+    label = media_type(content_type)
+    if kind.is_typed and label is not None and not is_page_type(label):
+        raise Unfetched("content_type", f"the server sent {label[:200]}", Outcome.SKIPPED)
+    max_bytes = request.max_body_bytes or kind.max_body_bytes or max_body_bytes
+    if announced_bytes > max_bytes and not kind.is_cut:
+        raise Unfetched("too_large", f"{announced_bytes} bytes are announced")
+    is_sniffed = kind.is_typed and label is None
+    return Intake(content_encoding, max_bytes, is_cut=kind.is_cut, is_sniffed=is_sniffed)
+
+
+def _wire_url(url: str) -> URL:
+    """The URL as it is, byte for byte."""
+    try:
+        parsed = URL(url, encoded=True)
+        host = parsed.raw_host or ""
+    except ValueError as error:
+        raise Unfetched("url", f"not a URL that can be fetched: {error}") from error
+    if parsed.scheme not in ("http", "https"):
+        raise Unfetched("url", "not an http or https URL")
+    if is_disguised(host):
+        raise Unfetched("address", f"{host} is an address in disguise")
+    return parsed
+
+
+def _noting_requests() -> aiohttp.TraceConfig:
+    """Notes what is sent as soon as it is: there may be no answer."""
+
+    async def note(
+        _session: aiohttp.ClientSession,
+        context: SimpleNamespace,
+        sent: aiohttp.TraceRequestHeadersSentParams,
+    ) -> None:
+        context.trace_request_ctx.request_headers = tuple(sent.headers.items())
+
+    config = aiohttp.TraceConfig()
+    config.on_request_headers_sent.append(note)
+    return config
+
+
+def request_headers(request: Request) -> dict[str, str]:
+    """The headers that this request needs, beside those of every request."""
+    headers = {"Accept": _KINDS[request.accept].accept}
+    if request.form is not None:
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+    known = request.validators or Validators()
+    if known.etag is not None:
+        headers["If-None-Match"] = known.etag
+    if known.last_modified is not None:
+        headers["If-Modified-Since"] = known.last_modified
+    return headers
+
+
+def _joined(headers: CIMultiDictProxy[str], name: str) -> str:
+    """A list header that may come in several lines (RFC 9110, section 5.3)."""
+    return ", ".join(headers.getall(name, ()))

@@ -1,0 +1,455 @@
+"""The boundary to aiohttp: guarded connections, and foreign exceptions made ours."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from typing import ClassVar, Protocol
+from weakref import WeakSet
+
+import aiohttp
+import brotli
+import zstandard
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
+from aiohttp.http_exceptions import LineTooLong
+
+from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost
+from freshet.storage.words import Outcome
+
+# -- decoding ----------------------------------------------------------------
+#
+# Content codings undone in bounded steps (RFC 9110, section 8.4.1).
+#
+# A compressed body is a program that writes memory: 66 kB of zstd can stand for 8 GB. So no
+# step here makes more than a few MiB whatever it is fed, and the total has a hard limit,
+# which holds between two layers as well as for what comes out.
+
+#: Decoded bytes in one step of gzip, deflate and brotli (brotli may go over it by half).
+_STEP_BYTES = 65_536
+#: Encoded bytes that zstd is given at once, for it has no limit of its own: a block of
+#: four bytes makes 128 KiB, so a step makes 4 MiB at most.
+_ZSTD_STEP_BYTES = 128
+#: The window that encoders must not exceed, 8 MiB (RFC 9659, section 3).
+_ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
+_GZIP_MAGIC = b"\x1f\x8b"
+#: ``wbits`` of zlib for the three formats that it reads.
+_GZIP, _ZLIB, _RAW = 31, 15, -15
+_MAX_LAYERS = 2
+
+
+class UnsupportedCoding(ValueError):
+    """The Content-Encoding names a coding that nobody asked for, or too many."""
+
+
+class CorruptBody(ValueError):
+    """The bytes are not what the Content-Encoding says."""
+
+
+class _Layer(Protocol):
+    """One coding being undone."""
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        """The decoded bytes, in steps."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the encoded stream has come to its end."""
+
+
+class _Identity:
+    """No coding at all."""
+
+    is_complete = True
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        yield data
+
+
+def _inflate(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    """All that a zlib stream makes of the data; behind its end see ``unused_data``."""
+    piece = stream.decompress(data, _STEP_BYTES)
+    while piece:
+        yield piece
+        # An empty tail may still leave output behind that had no room.
+        piece = stream.decompress(stream.unconsumed_tail, _STEP_BYTES)
+
+
+class _Gzip:
+    """Members one after the other (RFC 1952, section 2.2); what else follows is ignored."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP)
+        self._held = b""
+        self._in_garbage = False
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        while data and not self._in_garbage:
+            if self._member.eof:
+                data = self._held + data
+                if not self._begins_member(data):
+                    return
+            yield from _inflate(self._member, data)
+            data = self._member.unused_data
+
+    def _begins_member(self, data: bytes) -> bool:
+        begins = data.startswith(_GZIP_MAGIC)
+        self._held = data if data == _GZIP_MAGIC[:1] else b""
+        self._in_garbage = not begins and not self._held
+        if begins:
+            self._member = zlib.decompressobj(_GZIP)
+        return begins
+
+    @property
+    def is_complete(self) -> bool:
+        return self._member.eof
+
+
+class _Deflate:
+    """The zlib format (RFC 1950), or bare deflate (RFC 1951), which some servers send."""
+
+    def __init__(self) -> None:
+        self._held = b""
+        self._stream: zlib._Decompress | None = None
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        if self._stream is None:
+            self._held += data
+            if len(self._held) < 2:
+                return
+            data = self._held
+            is_zlib = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+            self._stream = zlib.decompressobj(_ZLIB if is_zlib else _RAW)
+        if not self._stream.eof:
+            yield from _inflate(self._stream, data)
+
+    @property
+    def is_complete(self) -> bool:
+        return self._stream is not None and self._stream.eof
+
+
+class _Brotli:
+    """RFC 7932."""
+
+    def __init__(self) -> None:
+        self._stream = brotli.Decompressor()
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        # can_accept_more_data() turns true while output still waits, so drain it all.
+        piece: bytes = self._stream.process(data, output_buffer_limit=_STEP_BYTES)
+        while piece:
+            yield piece
+            piece = self._stream.process(b"", output_buffer_limit=_STEP_BYTES)
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self._stream.is_finished())
+
+
+class _Zstd:
+    """Frames one after the other (RFC 8878, section 3.1)."""
+
+    def __init__(self) -> None:
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+        self._frame = self._decompressor.decompressobj()
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        for start in range(0, len(data), _ZSTD_STEP_BYTES):
+            rest = data[start : start + _ZSTD_STEP_BYTES]
+            while rest:
+                if self._frame.eof:
+                    self._frame = self._decompressor.decompressobj()
+                yield self._frame.decompress(rest)
+                rest = self._frame.unused_data
+
+    @property
+    def is_complete(self) -> bool:
+        return self._frame.eof
+
+
+_LAYERS: Mapping[str, Callable[[], _Layer]] = {
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,
+    "deflate": _Deflate,
+    "br": _Brotli,
+    "zstd": _Zstd,
+}
+
+
+class _Allowance:
+    """Lets a number of bytes pass; ``is_overdrawn`` says that there were more."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self.is_overdrawn = False
+
+    def spend(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            granted = piece[: self._left]
+            self._left -= len(granted)
+            if granted:
+                yield granted
+            if len(granted) < len(piece):
+                self.is_overdrawn = True
+                return
+
+
+class BoundedDecoder:
+    """Undoes the codings of one body, ``max_bytes`` at most.
+
+    Feed the wire's bytes with :meth:`decode` in whatever pieces they come. When
+    ``is_overdrawn``, there was more than ``max_bytes`` (of the body, or between two
+    layers): stop. ``is_identity`` says that there is no coding to undo.
+
+    Raises:
+        UnsupportedCoding: on construction, for a coding other than gzip, deflate, br
+            and zstd, and for more than two.
+    """
+
+    def __init__(self, content_encoding: str, max_bytes: int) -> None:
+        names = _codings(content_encoding)
+        self.is_identity = not names
+        self._layers: list[_Layer] = [_LAYERS[name]() for name in names] or [_Identity()]
+        self._allowances = [_Allowance(max_bytes) for _ in self._layers]
+        self._is_empty = True
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        """The decoded bytes that the next bytes from the wire make, in bounded steps.
+
+        Raises:
+            CorruptBody: if the bytes do not decode; the iteration cannot go on.
+        """
+        self._is_empty = self._is_empty and not data
+        pieces: Iterable[bytes] = (data,)
+        for layer, allowance in zip(self._layers, self._allowances, strict=True):
+            pieces = allowance.spend(chain.from_iterable(map(layer.decode, pieces)))
+        try:
+            yield from pieces
+        except (zlib.error, brotli.error, zstandard.ZstdError) as error:
+            raise CorruptBody(str(error)) from error
+
+    @property
+    def is_overdrawn(self) -> bool:
+        """Whether more was to come than is allowed."""
+        return any(allowance.is_overdrawn for allowance in self._allowances)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the body may end here. An empty one may, whatever its coding says."""
+        return self._is_empty or all(layer.is_complete for layer in self._layers)
+
+
+def _codings(content_encoding: str) -> list[str]:
+    """The codings of a Content-Encoding value in the order in which they are undone."""
+    names = [name.strip().lower() for name in content_encoding.split(",")]
+    applied = [name for name in names if name not in ("", "identity")]
+    unknown = [name for name in applied if name not in _LAYERS]
+    if unknown:
+        raise UnsupportedCoding(f"content coding {unknown[0][:50]!r} is not supported")
+    if len(applied) > _MAX_LAYERS:
+        raise UnsupportedCoding(f"{len(applied)} content codings on top of each other")
+    return applied[::-1]
+
+
+#: What OpenSSL says when the peer speaks something else, plain HTTP for one.
+_NOT_TLS = frozenset(
+    {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"}
+)
+
+
+class Unfetched(Exception):
+    """The exchange brought no body that counts, and this is why."""
+
+    def __init__(self, reason: str, detail: str, outcome: Outcome = Outcome.FAILED) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+        self.outcome = outcome
+
+
+class AddressRefused(OSError):
+    """The address guard does not let a connection be opened."""
+
+
+class _GuardedResolver(AbstractResolver):
+    """Drops the addresses that would be refused.
+
+    So a name with a good and a refused address is reached at the good one, and the error
+    is clear where none is left. The guard itself stands at the socket.
+    """
+
+    def __init__(self, resolver: AbstractResolver, guard: AddressGuard) -> None:
+        self._resolver = resolver
+        self._guard = guard
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        found = await self._resolver.resolve(host, port, family)
+        refusals = [self._guard.refusal(result["host"]) for result in found]
+        allowed = [r for r, refusal in zip(found, refusals, strict=True) if refusal is None]
+        if not allowed:
+            raise AddressRefused(f"{host}: {', '.join(filter(None, refusals))}")
+        return allowed
+
+    async def close(self) -> None:
+        """Nothing: the resolver belongs to whoever made it."""
+
+
+def _guarded_socket(guard: AddressGuard, info: aiohttp.AddrInfoType) -> socket.socket:
+    """The one place where sockets are opened: every hop, IP literals included."""
+    family, kind, protocol, _, address = info
+    refusal = guard.refusal(str(address[0]))
+    if refusal is not None:
+        raise AddressRefused(refusal)
+    return socket.socket(family, kind, protocol)
+
+
+def guarded_connector(
+    guard: AddressGuard, resolver: AbstractResolver, tls: ssl.SSLContext | None
+) -> aiohttp.TCPConnector:
+    """Connections to allowed addresses only, IPv6 and IPv4 raced (RFC 8305).
+
+    Their number is not limited here: politeness is the caller's.
+    """
+    return aiohttp.TCPConnector(
+        resolver=_GuardedResolver(resolver, guard),
+        use_dns_cache=False,
+        socket_factory=partial(_guarded_socket, guard),
+        ssl=tls if tls is not None else True,
+        limit=0,
+        limit_per_host=0,
+    )
+
+
+class Response(aiohttp.ClientResponse):
+    """A response that keeps what aiohttp forgets when a short body ends with its headers.
+
+    On a fresh connection aiohttp would ask again at once when the server hangs up without
+    an answer. That is one request too many for a polite crawler, so it may do so only where
+    a kept-alive connection had gone stale (RFC 9112, section 9.3.1).
+    """
+
+    peer: str | None = None
+    headers_timeout_s: ClassVar[float]
+    _used: ClassVar[WeakSet[object]] = WeakSet()
+    _lost: asyncio.Future[None] | None = None
+
+    async def start(self, connection: Connection) -> Response:
+        """Wait for the headers, which must come within the time-out after the request."""
+        protocol = connection.protocol
+        is_fresh = protocol not in self._used
+        if protocol is not None and is_fresh:
+            self._used.add(protocol)
+            if protocol.closed is not None:
+                protocol.closed.add_done_callback(_retrieve)
+        self._lost = protocol.closed if protocol is not None else None
+        self.peer = _peer(connection)
+        try:
+            async with asyncio.timeout(self.headers_timeout_s):
+                await super().start(connection)
+        except TimeoutError as error:
+            raise Unfetched("timeout_headers", "the headers did not come in time") from error
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            if is_fresh:
+                raise Unfetched("protocol", "the server hung up without a response") from error
+            raise
+        return self
+
+    @property
+    def status_line(self) -> bytes:
+        """The first line of the response, without its end."""
+        version = self.version or aiohttp.HttpVersion11
+        line = f"HTTP/{version.major}.{version.minor} {self.status:03} {self.reason or ''}"
+        return line.encode("utf-8", "surrogateescape")
+
+    @property
+    def come(self) -> bytes | None:
+        """The body where all of it has come already, as a short one does with its headers."""
+        body = self.content
+        is_whole = body.is_eof() and body.exception() is None and not self.broke_off
+        return body.read_nowait() if is_whole else None
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether a body whose end is that of the connection ended by its breaking instead.
+
+        aiohttp tells bodies of a known length from cut ones itself, but not these.
+        """
+        is_framed = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
+        lost = self._lost
+        return not is_framed and lost is not None and lost.done() and lost.exception() is not None
+
+
+def response_class(headers_timeout_s: float) -> type[Response]:
+    """The class of the responses whose headers must come within that time."""
+    return type("Response", (Response,), {"headers_timeout_s": headers_timeout_s})
+
+
+def _retrieve(lost: asyncio.Future[None]) -> None:
+    """Tell asyncio that somebody has looked: kept-alive connections may break unnoticed."""
+    if not lost.cancelled():
+        lost.exception()
+
+
+def _peer(connection: Connection) -> str | None:
+    transport = connection.transport
+    name = transport.get_extra_info("peername") if transport is not None else None
+    return str(name[0]) if name else None
+
+
+@contextmanager
+def own_failures() -> Iterator[None]:
+    """Turn what aiohttp and the decoders raise into :class:`Unfetched`; let the rest pass."""
+    try:
+        yield
+    except (aiohttp.ClientError, CorruptBody, UnsupportedCoding) as error:
+        reason, detail = _explain(error)
+        raise Unfetched(reason, " ".join(detail.split())[:300]) from error
+
+
+def _explain(error: Exception) -> tuple[str, str]:
+    """The stable word and the sentence for a foreign exception."""
+    match error:
+        case aiohttp.ClientConnectorError():
+            return _explain_connect(error)
+        case aiohttp.ConnectionTimeoutError():
+            return "timeout_connect", "no connection in time"
+        case aiohttp.ClientResponseError():
+            is_long = isinstance(_root(error), LineTooLong) or "Too many" in error.message
+            return ("headers_too_large" if is_long else "protocol"), error.message
+        case aiohttp.ClientPayloadError():
+            return "cut_short", f"the body ended early: {error}"
+        case aiohttp.InvalidURL():
+            return "url", f"not a URL that can be fetched: {error}"
+        case CorruptBody() | UnsupportedCoding():
+            return "encoding", str(error)
+        case _:
+            return "protocol", str(error) or repr(error)
+
+
+def _explain_connect(error: aiohttp.ClientConnectorError) -> tuple[str, str]:
+    cause = error.os_error
+    detail = cause.strerror or str(cause) or repr(cause)
+    match cause:
+        case AddressRefused():
+            return "address", detail
+        case NoSuchHost():
+            return "no_such_host", detail
+        case ssl.SSLError():
+            return ("not_tls" if cause.reason in _NOT_TLS else "tls"), detail
+        case _:
+            is_lookup = isinstance(error, aiohttp.ClientConnectorDNSError)
+            return ("dns" if is_lookup else "connect"), detail
+
+
+def _root(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error

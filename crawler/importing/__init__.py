@@ -1,1 +1,0 @@
-"""Lists of what others watch, as entries for a site list of ours."""

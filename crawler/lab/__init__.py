@@ -1,0 +1,1 @@
+"""Plans, replays and rehearsals, offline."""

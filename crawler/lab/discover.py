@@ -1,0 +1,409 @@
+"""A cover of a site's new pages: what is chosen, why, and what it would have found before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import inf
+from pathlib import Path
+from typing import Final
+
+import aiosqlite
+import numpy as np
+
+from freshet.crawler.admission.traps import TrapKind, TrapLimits, classify
+from freshet.crawler.cli.options import spellings
+from freshet.crawler.run.orders import require_readable
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.urls import site_key
+from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.discovery.covers import Past, greedy, historical_limit
+from freshet.scheduler.discovery.judging import Record, judged
+from freshet.scheduler.discovery.new_sites import SiteSightings
+from freshet.scheduler.discovery.reveals import Reveals, Sightings, yields
+from freshet.scheduler.discovery.thesis import ALGORITHMS, Algorithm, clusters
+from freshet.storage.queries import link_columns
+from freshet.storage.queries import page as page_queries
+from freshet.storage.queries.link_columns import STAYS, SitePages
+from freshet.storage.tables import hosts, url_patterns
+from freshet.storage.tables.url_patterns import Reach, Throttle, Yield
+
+# -- other sites -------------------------------------------------------------
+#
+# The other sites to which the pages of a site led, and since when.
+
+_DAY_S: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSites:
+    """Links of a site to others; times in Unix days.
+
+    Attributes:
+        sites: those that the store does not crawl itself.
+        first_at: when any page of the store first led to each.
+        source, target, seen_at: a row for each page and site that it led to, and since when.
+    """
+
+    sites: Sequence[str]
+    first_at: Floats
+    source: Ints
+    target: Ints
+    seen_at: Floats
+
+    def windows(self, pages: Sightings, times: Floats) -> list[Reveals]:
+        """What each step between two times brought."""
+        links = SiteSightings(pages, self.first_at, self.source, self.target, self.seen_at)
+        return [links.between(start, end) for start, end in pairwise(times.tolist())]
+
+    def since(self, times: Floats) -> dict[str, float]:
+        """The sites that were first seen in these steps, the first one first."""
+        if not times.size:
+            return {}
+        is_new = (times[0] < self.first_at) & (self.first_at <= times[-1])
+        order = np.flatnonzero(is_new)[np.argsort(self.first_at[is_new], kind="stable")]
+        return {self.sites[n]: float(self.first_at[n]) for n in order.tolist()}
+
+
+async def other_sites(
+    connection: aiosqlite.Connection, host_ids: Sequence[int], pages: SitePages
+) -> OtherSites:
+    """What is known of the sites to which pages of some hosts led out of scope."""
+    crawled = {_site(origin) for origin in (await hosts.origins(connection)).values()}
+    first: dict[str, float] = {}
+    for origin, at in (await link_columns.first_seen(connection)).items():
+        site = _site(origin)
+        first[site] = min(first.get(site, inf), at)
+    row_of = {int(page): row for row, page in enumerate(pages.page_id)}
+    links: dict[tuple[int, str], float] = {}
+    for link in await link_columns.read_offsite(connection, host_ids):
+        site, row = _site(link.origin), row_of.get(link.page_id)
+        if row is not None and site and site not in crawled:
+            links[row, site] = min(links.get((row, site), inf), link.seen_at)
+    sites = sorted({site for _, site in links})
+    number = {site: n for n, site in enumerate(sites)}
+    return OtherSites(
+        sites,
+        np.array([first[site] / _DAY_S for site in sites], np.float64),
+        np.array([row for row, _ in links], np.int64),
+        np.array([number[site] for _, site in links], np.int64),
+        np.array([at / _DAY_S for at in links.values()], np.float64),
+    )
+
+
+def _site(origin: str) -> str:
+    """The site of an origin; none of what is no web address."""
+    try:
+        return site_key(f"{origin}/")
+    except ValueError:
+        return ""
+
+
+# -- site history ------------------------------------------------------------
+#
+# What a store has seen of one site, as the history from which covers are chosen.
+
+#: A step where nothing else is said, in days, from so many weeks on; before there are ten.
+_WEEK, _WEEKS, _STEPS = 7.0, 4, 10
+#: Before each of them every algorithm looks at all the others.
+MOST_STEPS: Final = 1_000
+#: An hour.
+_SHORTEST: Final = 1 / 24
+
+
+@dataclass(frozen=True, slots=True)
+class SiteHistory:
+    """The pages of a site, and its history in steps; times in Unix days.
+
+    ``recrawls`` are what each step between two ``times`` brought: one less than there are times.
+    ``new_sites`` are the other sites that were new in these steps, where those are looked for in
+    the place of pages, with the day on which each was first seen.
+    """
+
+    site: str
+    pages: SitePages
+    sightings: Sightings
+    times: Floats
+    recrawls: list[Reveals]
+    new_sites: dict[str, float] | None = None
+
+    def alive(self, step: int) -> Bools:
+        """Which of the pages found by then were there when a step began."""
+        begin = float(self.times[step])
+        known = int(np.searchsorted(self.sightings.found_at, begin, "right"))
+        return self.pages.gone_at[:known] > begin * _DAY_S
+
+    @property
+    def alive_now(self) -> Bools:
+        """Which of the pages were there when last looked at."""
+        return np.asarray(self.pages.gone_at == STAYS, np.bool_)
+
+    @property
+    def new_per_day(self) -> float:
+        """What was new since the first step began, for each day."""
+        span = float(self.times[-1] - self.times[0]) if self.times.size else 0.0
+        return sum(each.new for each in self.recrawls) / span if span else 0.0
+
+
+async def read_site(
+    db: Path, site: str, step: float | None, *, is_of_sites: bool = False
+) -> SiteHistory:
+    """What a store knows of a site (a host or URL); a ``step`` in days, or what suits it.
+
+    ``is_of_sites``: what its steps brought are sites that no page had led to, not pages.
+
+    Raises:
+        CrawlError: the store knows no such site, or its past has too many steps of this length.
+        StoreError: there is no such file, or it is not a store of this schema.
+    """
+    async with page_queries.snapshot(db) as connection:
+        await require_readable(connection, db)
+        host_ids = await hosts_of(connection, db, site)
+        pages = await link_columns.read(connection, host_ids)
+        others = await other_sites(connection, host_ids, pages) if is_of_sites else None
+    history = Sightings(
+        pages.found_at / _DAY_S, pages.source, pages.target, pages.seen_at / _DAY_S,
+        pages.look_page, pages.look_at / _DAY_S,
+    )  # fmt: skip
+    times = _times(history, step)
+    windows = [history.between(a, b) for a, b in pairwise(times.tolist())]
+    # A site that more than doubles in a step is crawled for the first time.
+    first = next((n for n, each in enumerate(windows) if each.new <= each.old), len(windows))
+    times, windows = times[first:], windows[first:]
+    if others is None:
+        return SiteHistory(site, pages, history, times, windows)
+    return SiteHistory(
+        site, pages, history, times, others.windows(history, times), others.since(times)
+    )
+
+
+async def hosts_of(connection: aiosqlite.Connection, db: Path, site: str) -> list[int]:
+    """The ids of the hosts of a site (a host or URL).
+
+    Raises:
+        CrawlError: the store knows no such site.
+    """
+    keys = {site_key(url) for url in spellings(site)}
+    known = await hosts.origins(connection)
+    found = [number for number, origin in known.items() if site_key(f"{origin}/") in keys]
+    if not found:
+        raise CrawlError(f"{db}: knows no site {site}")
+    return found
+
+
+def _times(history: Sightings, step: float | None) -> Floats:
+    """When the steps begin and end; the last ends with the last look."""
+    if not history.look_at.size:
+        return np.zeros(0)
+    begin, end = float(history.look_at[0]), float(history.look_at[-1])
+    suits = _WEEK if end - begin >= _WEEKS * _WEEK else max((end - begin) / _STEPS, _SHORTEST)
+    length = step or suits
+    steps = int((end - begin) / length + 1e-9)
+    if steps > MOST_STEPS:
+        raise CrawlError(
+            f"--step {length:g}: {steps:,} steps in {end - begin:,.0f} days; at most {MOST_STEPS:,}"
+        )
+    if not steps:
+        return np.array([end])
+    return np.asarray(end - length * np.arange(steps, -1, -1), np.float64)
+
+
+#: What the algorithms are set beside: who knew, and whoever looks at all that ever revealed any.
+KNEW: Final = "greedy, knowing"
+EVER: Final = "all that ever did"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A page of a cover.
+
+    ``share`` is that of the site's new pages that it reveals (p_x), ``expected`` how many it would
+    reveal now, ``revealed`` how many it has, ``cluster`` a number that pages share which revealed
+    nearly the same in the last step, None where it revealed nothing then.
+    """
+
+    url: str
+    role: str
+    share: float
+    expected: float
+    revealed: int
+    looks: int
+    looked_at: float
+    cluster: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """A cover, and what all algorithms would have been worth; ``past`` is empty without a past."""
+
+    history: SiteHistory
+    algorithm: str
+    budget: int
+    pages: list[Chosen]
+    past: Mapping[str, Record]
+
+    @property
+    def orphans(self) -> int:
+        """New pages to which no link led: found by whoever knew them otherwise."""
+        return sum(each.orphans for each in self.history.recrawls)
+
+    @property
+    def new(self) -> int:
+        """Pages that were found since the first crawl."""
+        return sum(each.new for each in self.history.recrawls)
+
+
+def cover_of(history: SiteHistory, algorithm: str, budget: int) -> Cover:
+    """Choose a cover of at most ``budget`` pages for the next step."""
+    recrawls = history.recrawls
+    pages = history.sightings.found_at.size
+    past = Past(
+        pages, float(len(recrawls)), list(map(float, range(len(recrawls)))), recrawls
+    ).of_living(history.alive_now)
+    cover = ALGORITHMS[algorithm](past, budget)
+    return Cover(
+        history, algorithm, budget, _chosen(history, cover, past.fractions()),
+        _judged(history, budget),
+    )  # fmt: skip
+
+
+def _judged(history: SiteHistory, budget: int) -> Mapping[str, Record]:
+    recrawls = history.recrawls
+    if not any(each.new for each in recrawls[1:]):
+        return {}
+    alive = [history.alive(step) for step in range(len(recrawls))]
+    found = {
+        name: judged(recrawls, _choosing(choose, budget), alive)
+        for name, choose in ALGORITHMS.items()
+    }
+    found[EVER] = judged(recrawls, lambda past, _now: historical_limit(past), alive)
+    found[KNEW] = judged(recrawls, lambda _past, now: greedy(now, budget=budget))
+    return found
+
+
+def _choosing(choose: Algorithm, budget: int) -> Callable[[Past, Reveals], Ints]:
+    return lambda past, _now: choose(past, budget)
+
+
+def _chosen(history: SiteHistory, cover: Ints, share: Floats) -> list[Chosen]:
+    told = yields(history.sightings)
+    revealed = told.revealed if history.new_sites is None else _revealed(history)
+    pages, now = history.pages, float(history.times[-1]) if history.times.size else 0.0
+    looked_at = history.sightings.looked_before(cover, np.full(cover.size, np.inf))
+    cluster_of = _clusters(history, cover)
+    return [
+        Chosen(
+            pages.url[page], pages.role[page], float(share[page]),
+            float(share[page]) * history.new_per_day * max(now - float(at), 0.0),
+            int(revealed[page]), int(told.looks[page]) + 1, float(at), cluster,
+        )
+        for page, at, cluster in zip(cover.tolist(), looked_at, cluster_of, strict=True)
+    ]  # fmt: skip
+
+
+def _revealed(history: SiteHistory) -> Ints:
+    """How many new things each page led to, in all steps."""
+    found = np.zeros(history.sightings.found_at.size, np.int64)
+    for each in history.recrawls:
+        found[: each.old] += each.degrees
+    return found
+
+
+def _clusters(history: SiteHistory, cover: Ints) -> list[int | None]:
+    """The cluster of each page in the last step that brought anything new."""
+    last = next((each for each in reversed(history.recrawls) if each.members.size), None)
+    if last is None:
+        return [None] * cover.size
+    of_set = clusters(last)
+    sets = [int(last.set_of[page]) if page < last.old else -1 for page in cover.tolist()]
+    return [int(of_set[number]) if number >= 0 else None for number in sets]
+
+
+# -- throttled ---------------------------------------------------------------
+#
+# Which URLs of a site are not crawled, and why: what ``discover --explain`` tells.
+
+#: URLs of one reason that are looked at for an example of each shape.
+_LOOKED_AT: Final = 5_000
+_WHY: Final = {
+    "session": "a session id tells them apart",
+    "calendar": "a date alone tells them apart",
+    "query": "they differ in the values of the same parameters",
+    "feeds": "a site is asked for so many feeds",
+}
+_WITHOUT_SHAPE: Final = {
+    "nofollow": "all links to them are nofollow",
+    "depth": "they lie deeper than crawl.max_depth",
+    "extension": "their ending is in fetch.excluded_extensions",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """What keeps URLs of a site from being crawled; ``origins`` are by host id.
+
+    ``yields`` are what its patterns gave, also those that are not throttled.
+    """
+
+    site: str
+    origins: dict[int, str]
+    reach: Reach
+    throttles: list[Throttle]
+    yields: list[Yield]
+
+
+async def throttled(db: Path, site: str) -> Throttled:
+    """What a store knows of a site (a host or URL).
+
+    Raises:
+        CrawlError: the store knows no such site.
+        StoreError: there is no such file, or it is not a store of this schema.
+    """
+    async with page_queries.snapshot(db) as connection:
+        await require_readable(connection, db)
+        host_ids = await hosts_of(connection, db, site)
+        origins = await hosts.origins(connection)
+        return Throttled(
+            site,
+            {host_id: origins[host_id] for host_id in host_ids},
+            await url_patterns.reach(connection, host_ids),
+            await _with_examples(connection, await url_patterns.throttles(connection, host_ids)),
+            await url_patterns.yields(connection, host_ids),
+        )
+
+
+def why(throttle: Throttle) -> str:
+    """Why URLs are held back, in some words."""
+    if throttle.shape is None:
+        return _WITHOUT_SHAPE.get(throttle.kind, throttle.kind)
+    if throttle.closed_at is not None:
+        return f"{throttle.copies:,} of {throttle.crawled:,} read showed nothing of their own"
+    kind = throttle.kind.removeprefix("trap: ")
+    if kind == TrapKind.PATH:
+        return "endless depth"
+    said = _WHY.get(kind, kind)
+    return f"{said}; the first {throttle.crawled:,} may be crawled"
+
+
+def still(throttle: Throttle) -> str | None:
+    """Which of those held back are asked for all the same, None for none."""
+    if throttle.closed_at is None:
+        return None
+    return f"one in {url_patterns.sampling(throttle.held):,} is asked for ({throttle.sampled:,} so far)"
+
+
+async def _with_examples(
+    connection: aiosqlite.Connection, found: Sequence[Throttle]
+) -> list[Throttle]:
+    """The same, each with one of the URLs that it holds back, where one is among the first."""
+    wanted = {(each.host_id, each.kind) for each in found if each.example is None and each.held}
+    examples: dict[tuple[int, str, str | None], str] = {}
+    for host_id, kind in sorted(wanted):
+        for url in reversed(await url_patterns.held(connection, host_id, kind, _LOOKED_AT)):
+            sign = classify(url, TrapLimits())
+            examples[host_id, kind, sign.shape if sign is not None else None] = url
+    return [
+        replace(each, example=each.example or examples.get((each.host_id, each.kind, each.shape)))
+        for each in found
+    ]

@@ -1,0 +1,392 @@
+"""What ``freshet plan`` found out, as values: for people, for JSON and for a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freshet.crawler.lab.plan_files import Sources
+from freshet.crawler.lab.plan_sources import EphemeralPages, Learning
+from freshet.scheduler import planning
+from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.costs import plan_costs
+from freshet.scheduler.ephemeral.joint_plan import FadingSources, JointPlan, joint_plan
+from freshet.scheduler.planning import Expectation, Share, rate_plan
+from freshet.scheduler.policies import whittle
+from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.sources import Rows, SourceTable
+
+# -- plan ephemeral ----------------------------------------------------------
+#
+# The part of a plan that goes to ephemeral sources, at the price of all else.
+
+_DAY_S: Final = 86_400.0
+#: Whose prices count where the policy of a plan has none.
+_PRICED: Final = "lambda_crawl"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEphemeral:
+    """An ephemeral source and its part of the plan.
+
+    ``arrival_rate`` are new items a day, ``shown_elsewhere`` the share of them that counts for
+    other sources which show them, too; ``index`` is what a crawl is worth now. A crawl comes every
+    ``interval_days``, the next one at ``next_crawl_at`` (Unix seconds), and is expected to reap
+    ``expected_reward``, that is ``reward_per_day`` in the long run, where 1 is an item at the
+    moment when it appears. Those four are None where no crawl is worth the price: then it is
+    planned as any other page.
+    """
+
+    url: str
+    host: str
+    importance: float
+    declared: bool
+    arrival_rate: float
+    shown_elsewhere: float
+    half_life_hours: float
+    index: float
+    interval_days: float | None
+    next_crawl_at: float | None
+    expected_reward: float | None
+    reward_per_day: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EphemeralPlan:
+    """The whole plan, the price of a crawl, if it has one, and the sources, the worthiest first."""
+
+    plan: CrawlPlan
+    price: float | None
+    sources: tuple[PlannedEphemeral, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Competing:
+    """Ephemeral sources that compete with all else.
+
+    Attributes:
+        pages: the sources; their rows are those of the plan.
+        exchange: on which terms.
+        cost: (H,), what a look at each host costs.
+        day: Unix days, now.
+    """
+
+    pages: EphemeralPages
+    exchange: Exchange
+    cost: Floats
+    day: float
+
+
+def plan_with_ephemeral(
+    policy: str, table: SourceTable, budget: float, sources: Sources, it: Competing
+) -> EphemeralPlan:
+    """Divide a budget among pages that are kept fresh and ephemeral sources.
+
+    Raises:
+        PolicyError: as :func:`~freshet.scheduler.planning.rate_plan`.
+    """
+    pages = it.pages
+    income = table.importance[pages.row] * it.exchange.item_worth * pages.rate * pages.own
+    cost = it.cost[table.host[pages.row]] if it.exchange.by_delay else np.ones(len(pages))
+    fading = FadingSources(pages.row, income, pages.decay, cost)
+    found = joint_plan(
+        table, budget, fading,
+        lambda others, left: rate_plan(policy, others, left),
+        lambda others, left: rate_plan(_PRICED, others, left).price or 0.0,
+    )  # fmt: skip
+    return EphemeralPlan(found.plan, found.price, _told(found, fading, sources, it))
+
+
+def _told(
+    found: JointPlan, fading: FadingSources, sources: Sources, it: Competing
+) -> tuple[PlannedEphemeral, ...]:
+    pages, row = it.pages, it.pages.row
+    waited = np.maximum(it.day - pages.last_look, 0.0)
+    index = np.asarray(
+        whittle.index_after(waited, fading.income, 1.0, fading.decay, cost=fading.cost)
+    )
+    rate = np.where(np.isin(row, found.fading), found.plan.crawl_rate[row], 0.0)
+    with np.errstate(divide="ignore"):
+        interval = 1 / rate
+    items = pages.rate * pages.own
+    reward = items / pages.decay * -np.expm1(-pages.decay * interval)
+    return tuple(
+        PlannedEphemeral(
+            sources.url[row[k]], sources.hosts[sources.host[row[k]]],
+            float(sources.importance[row[k]]), bool(pages.declared[k]), float(pages.rate[k]),
+            float(1 - pages.own[k]), float(pages.half_life_hours[k]), float(index[k]),
+            *_next(float(interval[k]), float(pages.last_look[k]), float(reward[k]), it.day),
+        )
+        for k in np.lexsort((row, -index)).tolist()
+    )  # fmt: skip
+
+
+def _next(
+    interval: float, last: float, reward: float, day: float
+) -> tuple[float | None, float | None, float | None, float | None]:
+    """Interval, next crawl and rewards; None where no crawl is worth its price."""
+    if not isfinite(interval):
+        return None, None, None, None
+    return interval, max(last + interval, day) * _DAY_S, reward, reward / interval
+
+
+#: The policy whose costs are the measure of all others: the optimum of the harmonic cost.
+_MEASURE = "lambda_crawl"
+_SPLIT = ("incomplete_observations", "complete_observations", "by_host")
+_COUNTS = ("sources", "hosts", "never_crawled", "hardly_crawled", "nothing_to_gain")
+
+#: What is said where no page of a store has been captured twice.
+NO_HISTORY = "no history yet"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSource:
+    """A source and its part of the plan.
+
+    ``interval_days`` is None for a source that is never crawled; with ``on_signals`` the
+    crawls answer to notified changes, a share ``crawl_probability`` of them.
+    """
+
+    url: str
+    host: str
+    importance: float
+    change_rate: float
+    complete_observations: bool
+    crawl_rate: float
+    crawl_probability: float
+    interval_days: float | None
+    on_signals: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedHost:
+    """A host and its part of the plan; ``capacity`` is None where there is no limit."""
+
+    host: str
+    sources: int
+    crawl_rate: float
+    capacity: float | None
+    capped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCost:
+    """What a policy would cost, and how much of what LambdaCrawl costs that is.
+
+    None stands for a cost without end, and for a ratio that has no meaning. ``fresh`` is the
+    share of the importance that is up to date at a random moment.
+    """
+
+    harmonic_cost: float | None
+    harmonic_ratio: float | None
+    binary_cost: float | None
+    binary_ratio: float | None
+    fresh: float | None
+    crawl_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Days between crawls: what a tenth, a half, nine tenths of the crawled sources stay below."""
+
+    tenth: float
+    median: float
+    ninetieth: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """A plan; rates are per day, costs are sums over the sources.
+
+    Attributes:
+        read_from: the file of the sources, or the store.
+        sources: how many there are.
+        hosts: on how many hosts they stand.
+        policy: what divided the budget.
+        crawling: how its rates are carried out: ``poisson`` or ``periodic``.
+        price: what one more crawl per day would save; None for a policy without prices.
+        left_over: the part of the budget that no source can use.
+        incomplete_observations, complete_observations, by_host: the split of the budget;
+            ``by_host`` has the hosts with the most crawls.
+        capped_hosts: those that would get more if politeness allowed it.
+        policies: expected costs by policy.
+        top: the most crawled sources; ``starved`` the most neglected ones.
+        never_crawled, hardly_crawled, nothing_to_gain: see :class:`Starvation`.
+        learning: None where the change rates were given.
+        ephemeral: sources at which new items count, those that are worth most now first.
+    """
+
+    read_from: str
+    sources: int
+    hosts: int
+    policy: str
+    crawling: str
+    budget: float
+    left_over: float
+    price: float | None
+    interval_days: Intervals | None
+    incomplete_observations: Share
+    complete_observations: Share
+    by_host: tuple[PlannedHost, ...]
+    capped_hosts: tuple[str, ...]
+    policies: Mapping[str, PolicyCost]
+    top: tuple[PlannedSource, ...]
+    starved: tuple[PlannedSource, ...]
+    never_crawled: int
+    hardly_crawled: int
+    nothing_to_gain: int
+    learning: Learning | None
+    ephemeral: tuple[PlannedEphemeral, ...]
+
+    @property
+    def without_history(self) -> bool:
+        """Whether no page of the store has been captured twice."""
+        return self.learning is not None and not self.learning.intervals
+
+    def as_json(self) -> dict[str, object]:
+        """The report as JSON values."""
+        values = asdict(self)
+        return {
+            "counts": {name: values.pop(name) for name in _COUNTS},
+            "split": {name: values.pop(name) for name in _SPLIT},
+            "note": NO_HISTORY if self.without_history else None,
+            **values,
+        }
+
+
+def make_report(
+    read_from: str,
+    sources: Sources,
+    table: SourceTable,
+    found: EphemeralPlan,
+    *,
+    policy: str,
+    limit: int,
+    learning: Learning | None = None,
+) -> PlanReport:
+    """Gather the report of a plan; its lists have at most ``limit`` entries.
+
+    Raises:
+        PolicyError: if a policy that it is compared with cannot be loaded, or refuses.
+    """
+    plan = found.plan
+    incomplete, complete = planning.class_shares(table, plan)
+    shares = planning.host_shares(table, plan)
+    starvation = planning.starvation(table, plan, limit)
+    return PlanReport(
+        read_from=read_from,
+        sources=len(sources),
+        hosts=int((shares.sources > 0).sum()),
+        policy=policy,
+        crawling=plan.crawling,
+        budget=plan.bandwidth,
+        left_over=plan.left_over,
+        price=found.price,
+        interval_days=_intervals(planning.intervals(plan)),
+        incomplete_observations=incomplete,
+        complete_observations=complete,
+        by_host=_hosts(sources, shares, limit),
+        capped_hosts=tuple(sources.hosts[row] for row in np.flatnonzero(shares.capped).tolist()),
+        policies=_policies(table, plan, policy),
+        top=_planned(sources, plan, planning.most_crawled(plan, limit)),
+        starved=_planned(sources, plan, starvation.worst),
+        never_crawled=starvation.never,
+        hardly_crawled=starvation.hardly,
+        nothing_to_gain=starvation.idle,
+        learning=learning,
+        ephemeral=found.sources[:limit],
+    )
+
+
+def plan_columns(sources: Sources, table: SourceTable, plan: CrawlPlan) -> dict[str, NDArray[Any]]:
+    """A plan source by source, as the columns of a file.
+
+    ``interval_days`` and ``harmonic_cost`` are inf for a source that is never crawled.
+    """
+    costs = plan_costs(table, plan)
+    return {
+        "url": np.array(sources.url, object),
+        "host": np.array(sources.hosts, object)[sources.host],
+        "importance": sources.importance,
+        "change_rate": sources.change_rate,
+        "complete_observations": sources.complete_observations,
+        "crawl_rate": plan.crawl_rate,
+        "crawl_probability": plan.crawl_probability,
+        "interval_days": planning.intervals(plan),
+        "harmonic_cost": costs.harmonic,
+        "binary_cost": costs.binary,
+    }
+
+
+def _policies(table: SourceTable, plan: CrawlPlan, policy: str) -> dict[str, PolicyCost]:
+    """What each policy costs, that of the plan first."""
+    own = planning.expectation(policy, plan, plan_costs(table, plan))
+    others = [name for name in planning.COMPARED if name != policy]
+    found = [own, *planning.compare(table, plan.bandwidth, others)]
+    measure = next(each for each in found if each.policy == _MEASURE)
+    whole = float(table.importance.sum())
+    return {each.policy: _policy_cost(each, measure, whole) for each in found}
+
+
+def _policy_cost(each: Expectation, measure: Expectation, importance: float) -> PolicyCost:
+    stale = _ratio(each.binary_cost, importance)
+    return PolicyCost(
+        _finite(each.harmonic_cost),
+        _ratio(each.harmonic_cost, measure.harmonic_cost),
+        _finite(each.binary_cost),
+        _ratio(each.binary_cost, measure.binary_cost),
+        None if stale is None else 1 - stale,
+        each.crawl_rate,
+    )
+
+
+def _hosts(sources: Sources, shares: planning.HostShares, limit: int) -> tuple[PlannedHost, ...]:
+    return tuple(
+        PlannedHost(
+            sources.hosts[row],
+            int(shares.sources[row]),
+            float(shares.crawl_rate[row]),
+            _finite(shares.capacity[row]),
+            bool(shares.capped[row]),
+        )
+        for row in shares.largest(limit)
+    )
+
+
+def _planned(sources: Sources, plan: CrawlPlan, rows: Rows) -> tuple[PlannedSource, ...]:
+    days = planning.intervals(plan)
+    return tuple(
+        PlannedSource(
+            sources.url[row],
+            sources.hosts[sources.host[row]],
+            float(sources.importance[row]),
+            float(sources.change_rate[row]),
+            bool(sources.complete_observations[row]),
+            float(plan.crawl_rate[row]),
+            float(plan.crawl_probability[row]),
+            _finite(days[row]),
+            bool(plan.on_signals[row]),
+        )
+        for row in rows
+    )
+
+
+def _intervals(days: NDArray[np.float64]) -> Intervals | None:
+    crawled = days[np.isfinite(days)]
+    if not len(crawled):
+        return None
+    return Intervals(*(float(each) for each in np.quantile(crawled, (0.1, 0.5, 0.9))))
+
+
+def _ratio(value: float, of: float) -> float | None:
+    return _finite(value / of) if of else None
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if isfinite(value) else None

@@ -1,0 +1,335 @@
+"""The daemon kept on a synthetic web in virtual time, and what the web's truth says of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from math import inf
+from pathlib import Path
+from random import Random
+from statistics import fmean, median
+from typing import Final
+
+import numpy as np
+
+from freshet.config.settings import Settings
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.fetch.client import Request
+from freshet.crawler.importance import terms
+from freshet.crawler.pool import Ending
+from freshet.crawler.run.crawl import Live
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.run.wiring import Observer
+from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.site import without_utm
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.urls import canonical
+from freshet.scheduler.agenda.audit import Staleness, staleness
+from freshet.storage.database import reading
+from freshet.storage.records import Acknowledged, FetchResult
+from freshet.storage.tables import observations
+
+# -- hindsight ---------------------------------------------------------------
+#
+# What was fetched when, judged by one who knows when every page changed.
+#
+# A *copy* lasts from the first look that a page answered to the first one after its death, or to
+# the end. It is stale from the first change or the death of its page on until the next look. All
+# means are over the time of copies, weighted with importance.
+
+_DAY_S: Final = 86_400.0
+#: The time in which a new page loses half of its worth, if it is one of those that soon do.
+HALF_LIFE_S: Final = 6 * 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A page as it truly was; Unix seconds. ``died_at`` is inf for one that does not die."""
+
+    importance: float
+    born_at: float
+    died_at: float
+    changed_at: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How fresh copies were.
+
+    ``binary`` is the share of time that they were stale, ``harmonic`` the mean of the harmonic
+    number of the changes missed, ``age_days`` the mean time since the last look, ``stale_days``
+    the mean time for which those that were stale had been.
+    """
+
+    fresh: float
+    binary: float
+    harmonic: float
+    age_days: float
+    stale_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Which of the pages ``born`` in a span were found by its end, and after how many days.
+
+    ``utility`` is what they were worth when they were first fetched, a mean over all that were
+    born: 1 at birth, half of it after :data:`HALF_LIFE_S`, 0 for a page that was not found.
+    """
+
+    born: int
+    found: int
+    mean_delay_days: float | None
+    median_delay_days: float | None
+    utility: float | None
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Integrals over the time of copies, in weighted seconds."""
+
+    lived: float = 0.0
+    stale: float = 0.0
+    harmonic: float = 0.0
+    age: float = 0.0
+    behind: float = 0.0
+
+
+def freshness(
+    pages: Iterable[tuple[Known, Sequence[float]]], begin: float, end: float
+) -> Freshness | None:
+    """How fresh copies were in a span; ``pages`` with the times of the looks at them, rising.
+
+    None where there was no copy.
+    """
+    sums = _Sums()
+    for page, looks in pages:
+        for since, until in _kept(page, looks, end):
+            if until > begin:
+                _add(sums, page, since, max(since, begin), until)
+    if not sums.lived:
+        return None
+    binary = sums.stale / sums.lived
+    return Freshness(
+        fresh=1 - binary,
+        binary=binary,
+        harmonic=sums.harmonic / sums.lived,
+        age_days=sums.age / sums.lived / _DAY_S,
+        stale_days=sums.behind / sums.stale / _DAY_S if sums.stale else 0.0,
+    )
+
+
+def discovery(
+    pages: Iterable[tuple[Known, Sequence[float]]], begin: float, end: float
+) -> Discovery:
+    """How the pages born after ``begin`` and up to ``end`` were found."""
+    born = [(page, looks) for page, looks in pages if begin < page.born_at <= end]
+    first = [(next(iter(_answered(page, looks)), inf), page.born_at) for page, looks in born]
+    delays = [(at - born_at) / _DAY_S for at, born_at in first if at <= end]
+    return Discovery(
+        len(born),
+        len(delays),
+        fmean(delays) if delays else None,
+        median(delays) if delays else None,
+        sum(0.5 ** (days * _DAY_S / HALF_LIFE_S) for days in delays) / len(born) if born else None,
+    )
+
+
+def held(pages: Iterable[tuple[Known, Sequence[float]]], at: float) -> int:
+    """Of how many pages that live at a time there is a copy."""
+    return sum(
+        page.born_at <= at < page.died_at and any(look <= at for look in _answered(page, looks))
+        for page, looks in pages
+    )
+
+
+def _answered(page: Known, looks: Sequence[float]) -> Iterator[float]:
+    return (at for at in looks if page.born_at <= at < page.died_at)
+
+
+def _kept(page: Known, looks: Sequence[float], end: float) -> Iterator[tuple[float, float]]:
+    """The copies of a page, from look to look."""
+    answered = list(_answered(page, looks))
+    if answered:
+        found_dead = next((at for at in looks if at >= page.died_at), end)
+        yield from pairwise([*answered, min(found_dead, end)])
+
+
+def _add(sums: _Sums, page: Known, since: float, begin: float, until: float) -> None:
+    """Add what a copy of ``since`` was from ``begin`` to ``until``."""
+    weight = page.importance
+    sums.lived += weight * (until - begin)
+    sums.age += weight * ((until - since) ** 2 - (begin - since) ** 2) / 2
+    first = bisect_right(page.changed_at, since)
+    missed = [at for at in page.changed_at[first:] if at < until]
+    if since < page.died_at < until:
+        missed.append(page.died_at)
+    if not missed:
+        return
+    stale_since = missed[0]
+    stale_from = max(stale_since, begin)
+    sums.stale += weight * (until - stale_from)
+    sums.behind += weight * ((until - stale_since) ** 2 - (stale_from - stale_since) ** 2) / 2
+    sums.harmonic += weight * sum(
+        (until - max(at, begin)) / n for n, at in enumerate(missed, start=1)
+    )
+
+
+#: The span over which freshness is measured is the last half, and so many days at most.
+_MEASURED_DAYS: Final = 30.0
+_ANSWERS: Final = frozenset({200, 304})
+_ENDS: Final = frozenset({301, 404, 410})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is rehearsed: ``budget`` requests a day for so many days."""
+
+    budget: float
+    policy: str
+    days: float
+    seed: int
+
+    @property
+    def measured_days(self) -> float:
+        """How many of the last days are measured."""
+        return min(self.days / 2, _MEASURED_DAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What a budget gave. ``of_budget`` is the share of it that was spent.
+
+    ``freshness`` and ``new`` are those of the measured days, as truly was; ``audited`` is what
+    the daemon itself measured in them. ``pages`` are those that a complete crawl would find at
+    the end, ``held`` those of them of which there is a copy.
+    """
+
+    requests: int
+    of_budget: float
+    pages: int
+    held: int
+    freshness: Freshness | None
+    audited: Staleness | None
+    new: Discovery
+
+    def as_json(self) -> dict[str, object]:
+        """The figures as JSON values."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A fetcher that notes when it was asked for which place, and got an answer."""
+
+    inner: SyntheticFetcher
+    clock: VirtualClock
+    requests: int = 0
+    looks: defaultdict[Place, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Pass it on."""
+        self.requests += 1
+        result = await self.inner.fetch(request)
+        place = self.inner.addresses.place(request.url)
+        if place is not None and result.status in _ANSWERS | _ENDS:
+            self.looks[place._replace(target=without_utm(place.target))].append(result.started_at)
+        return result
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def rehearse(
+    settings: Settings,
+    web: SyntheticWeb,
+    plan: Plan,
+    db: Path,
+    tell: Callable[[float], None] | None = None,
+) -> Rehearsal | None:
+    """Keep a web fresh from the day on which it starts to change; None if a signal ended it.
+
+    ``tell`` is told which share of the time has passed.
+
+    Raises:
+        CrawlError: the policy is none that a daemon can follow.
+        StoreError: the store cannot be opened, read or written.
+    """
+    # What happens on a made-up web is nobody's news.
+    quiet = settings.alerts.model_copy(update={"rules": ()})
+    settings = settings.model_copy(update={"alerts": quiet})
+    clock = VirtualClock(web.start_at)
+    fetcher = _Watched(SyntheticFetcher(web, clock), clock)
+    roots = [fetcher.inner.addresses.origin(name) + "/" for name in web.sites]
+    order = DaemonOrder(
+        db, seeds_from_arguments(roots).seeds, plan.budget, plan.policy, plan.days * _DAY_S
+    )
+
+    def watch(live: Live) -> Observer:
+        def progress(_batch: Sequence[Acknowledged]) -> None:
+            if tell is not None:
+                tell((live.clock.now() - web.start_at) / (plan.days * _DAY_S))
+
+        return progress
+
+    report = await keep(
+        settings, order, watch=watch, fetcher=fetcher, clock=clock, rng=Random(plan.seed)
+    )
+    if report.ending is Ending.INTERRUPTED:
+        return None
+    end = web.start_at + plan.days * _DAY_S
+    begin = end - plan.measured_days * _DAY_S
+    pages = _pages(settings, web, fetcher, end)
+    there = web.crawlable(end)
+    alive = {place: page for place, page in pages.items() if place in there}
+    return Rehearsal(
+        requests=fetcher.requests,
+        of_budget=fetcher.requests / (plan.budget * plan.days),
+        pages=len(alive),
+        held=held(alive.values(), end),
+        freshness=freshness(pages.values(), begin, end),
+        audited=await _audited(db, begin),
+        new=discovery(pages.values(), begin, end),
+    )
+
+
+def _pages(
+    settings: Settings, web: SyntheticWeb, fetcher: _Watched, end: float
+) -> Mapping[Place, tuple[Known, Sequence[float]]]:
+    """The pages that a crawl on some day would have found, with the looks at them.
+
+    Crawls when pages are born are asked, too: a page may leave all lists the same day.
+    """
+    days = np.arange(web.start_at, end + 1, _DAY_S).tolist()
+    births = (birth.at for birth in web.truth.births(web.start_at, end))
+    wanted = frozenset[Place]().union(*(web.crawlable(at) for at in {*days, *births}))
+    lives = [life for life in web.truth.lives() if life.place in wanted]
+    urls = [canonical(fetcher.inner.addresses.url(life.place)) for life in lives]
+    ruled = terms(urls, np.zeros(len(urls), np.intp), np.ones(len(urls)), settings.daemon.rules)
+    return {
+        life.place: (
+            Known(
+                float(importance),
+                life.born_at,
+                inf if life.died_at is None else life.died_at,
+                life.changed_at,
+            ),
+            fetcher.looks.get(life.place, []),
+        )
+        for life, importance, never in zip(lives, ruled.importance, ruled.never, strict=True)
+        if not never
+    }
+
+
+async def _audited(db: Path, since: float) -> Staleness | None:
+    """What the daemon's looks at pages drawn at random say."""
+    async with reading(db) as connection:
+        found = await observations.results(connection, since)
+    return staleness(
+        [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
+    )

@@ -1,0 +1,404 @@
+"""The composition root of a replay: archived exchanges in, a store out, as the crawl filled it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from math import inf
+from pathlib import Path
+from random import Random
+from time import perf_counter
+from typing import Final
+
+from freshet.config.settings import Settings
+from freshet.crawler.admission.admit import Seeding
+from freshet.crawler.archive.exchanges import Account, accounts_of
+from freshet.crawler.archive.index import Entry, Order
+from freshet.crawler.archive.inputs import Input, inputs_of
+from freshet.crawler.archive.reader import Reading, accept_of, fetch_result, is_ours
+from freshet.crawler.archive.records import ArchivedExchange, Damage, Position
+from freshet.crawler.archive.replay import Counts, Known, Played, Player, Stage, Uncommitted
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.fetch.client import Request
+from freshet.crawler.network import parser_of
+from freshet.crawler.pool import Ending
+from freshet.crawler.run.orders import CrawlReport, make_report
+from freshet.crawler.run.upkeep import correct, retention_of
+from freshet.crawler.run.wiring import Assembly, Surroundings, copy_rule
+from freshet.crawler.tally import CrawlError, Tally
+from freshet.crawler.urls import origin
+from freshet.scheduler.agenda.breadth_first import BreadthFirst
+from freshet.storage import maintenance
+from freshet.storage.database import Database, open_store
+from freshet.storage.entries import Host
+from freshet.storage.records import FetchResult, SeedLine
+from freshet.storage.tables import frontier, hosts, observations, pages, url_patterns
+from freshet.storage.tables import runs as runs_tables
+from freshet.storage.tables.runs import RunState
+
+#: In the record of a run: when the store was made from which it is replayed (Unix seconds).
+REPLAYED_FROM: Final = "replayed_from"
+_DAY_S: Final = 86_400.0
+#: Visits overtake one another by less: what ended so long before the last one is in the store.
+_MARGIN_S: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunPast:
+    """A run as archives, or a store, hold it.
+
+    Attributes:
+        began_at: Unix seconds.
+        seeds: text, URL, URL to fall back to and importance of each line of its site list.
+        exchanges: those that ended from a time on, in the order in which they did.
+        probe: the answer to the probe that a host was sent next after a time, if one was.
+        is_lasting: a daemon's run, which had no end.
+        source: when the store was made that it stands in; None: it stands in archives.
+    """
+
+    began_at: float
+    seeds: Sequence[SeedLine]
+    exchanges: Callable[[float], AsyncIterator[Played]]
+    probe: Callable[[str, float], Awaitable[FetchResult | None]]
+    is_lasting: bool = False
+    source: float | None = None
+
+    def last_upkeep(self, at: float) -> float:
+        """When the daemon's last day before a time was over; of a crawl, its beginning."""
+        if not self.is_lasting or at <= self.began_at:
+            return self.began_at
+        return self.began_at + (at - self.began_at) // _DAY_S * _DAY_S
+
+
+class _Nowhere:
+    """The network of a replay: there is none."""
+
+    async def fetch(self, request: Request) -> FetchResult:
+        raise AssertionError(f"{request.url} was to be fetched in a replay")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def _own_lane(url: str) -> str:
+    """Nobody is asked: each host is as good as alone."""
+    return url
+
+
+async def replay(
+    settings: Settings, db: Path, pasts: Sequence[RunPast]
+) -> tuple[list[CrawlReport], Counts]:
+    """Fill a store from the past, run after run; the report of each, and what was no visit.
+
+    No alerts are written: they would be sent years late.
+
+    Raises:
+        StoreError: the store cannot be opened, read or written.
+    """
+    silent = settings.alerts.model_copy(update={"rules": ()})
+    settings = settings.model_copy(update={"alerts": silent})
+    async with AsyncExitStack() as stack:
+        database = await open_store(db)
+        stack.push_async_callback(database.close)
+        parser = parser_of(settings)
+        stack.push_async_callback(parser.close)
+        counts, reports = Counts(), []
+        for past in await _left(database, pasts):
+            clock = VirtualClock(past.began_at)
+            run_id = await _open_run(database, settings, past)
+            around = Surroundings(
+                settings, database, run_id, clock, _Nowhere(), _own_lane, parser, Random(0),
+                lasting=past.is_lasting, probe=_probes(database, past, clock),
+            )  # fmt: skip
+            reports.append(await _Replay(around, past, clock, counts).perform())
+        return reports, counts
+
+
+def _known(database: Database) -> Known:
+    reader = database.reader
+    return Known(
+        partial(frontier.of_url, reader),
+        partial(_host, database),
+        partial(hosts.find, reader),
+        partial(observations.count_at, reader),
+    )
+
+
+async def _host(database: Database, host_id: int) -> Host:
+    (host,) = await hosts.load(database.reader, [host_id])
+    return host
+
+
+def _probes(
+    database: Database, past: RunPast, clock: VirtualClock
+) -> Callable[[int, str], Awaitable[FetchResult | None]]:
+    async def probe(host_id: int, _url: str) -> FetchResult | None:
+        host = await _host(database, host_id)
+        return await past.probe(host.origin, clock.now())
+
+    return probe
+
+
+async def _left(database: Database, pasts: Sequence[RunPast]) -> Sequence[RunPast]:
+    """The runs that are not in the store yet; one that is there in part comes first.
+
+    Raises:
+        CrawlError: what is in the store is not of this past.
+    """
+    last = await runs_tables.latest(database.reader)
+    if last is None:
+        return pasts
+    known = [past for past in pasts if past.began_at == last.started_at]
+    if not known:
+        raise CrawlError(
+            f"{database.path}: holds what is not in these archives; name a new file with --db"
+        )
+    return [past for past in pasts if past.began_at >= last.started_at]
+
+
+async def _open_run(database: Database, settings: Settings, past: RunPast) -> int:
+    """Begin a run as a crawl does, or go on with one that a replay had begun."""
+    last = await runs_tables.latest(database.reader)
+    async with database.transaction() as connection:
+        if last is not None and last.started_at == past.began_at:
+            await runs_tables.reopen(connection, last.run_id)
+            return last.run_id
+        now = past.began_at
+        await runs_tables.add(connection, list(past.seeds), now)
+        run_id = await runs_tables.start(connection, now, _recorded(settings, past))
+        if not past.is_lasting:
+            recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
+            await pages.lift_depth(connection, settings.crawl.max_depth)
+            await url_patterns.reconsider(connection, copy_rule(settings), now)
+            await frontier.begin_run(connection, now, recheck_before)
+        return run_id
+
+
+def _recorded(settings: Settings, past: RunPast) -> str:
+    """The settings as the run keeps them, and from which store it is replayed."""
+    text = settings.model_dump_json()
+    if past.source is None:
+        return text
+    return json.dumps(json.loads(text) | {REPLAYED_FROM: past.source})
+
+
+class _Replay:
+    """One run."""
+
+    def __init__(
+        self, around: Surroundings, past: RunPast, clock: VirtualClock, counts: Counts
+    ) -> None:
+        self._around = around
+        self._past = past
+        self._clock = clock
+        self._tally = Tally()
+        self._kept_up_at = past.began_at
+        self._assembly = Assembly(
+            around, BreadthFirst(around.database.reader),
+            alias_age_s=_DAY_S if past.is_lasting else inf,
+        )  # fmt: skip
+        self._uncommitted = Uncommitted(self._assembly.submit)
+        self._assembly.listeners += [self._tally.add, self._uncommitted.acknowledged]
+        self._counts = counts
+
+    async def perform(self) -> CrawlReport:
+        """Take in all exchanges, and close the run as a crawl does."""
+        began = perf_counter()
+        known = await runs_tables.load(self._around.database.reader)
+        seeding = Seeding(known, self._assembly.admission)
+        await self._assembly.ask_schemes(seeding)
+        await self._assembly.beside_writer(lambda: self._play(seeding))
+        database, run_id, now = self._around.database, self._around.run_id, self._clock.now()
+        await self._keep_up(now)
+        async with database.transaction() as connection:
+            await runs_tables.close(connection, run_id, RunState.ENDED, now)
+        await maintenance.prune(database, retention_of(self._around.settings.store), now)
+        return await make_report(
+            database.reader, run_id, self._tally, Ending.NOTHING_DUE,
+            seconds=perf_counter() - began, resumed=False,
+        )  # fmt: skip
+
+    async def _play(self, seeding: Seeding) -> None:
+        assembly = self._assembly
+        await self._uncommitted.submit(seeding.decided(self._past.began_at))
+        await self._uncommitted.settled()
+        stage = Stage(
+            assembly.visiting(seeding), assembly.frontier, assembly.book, assembly.admission,
+            _known(self._around.database), self._clock,
+        )  # fmt: skip
+        done_at = await observations.last_at(self._around.database.reader, self._around.run_id)
+        player = Player(stage, self._uncommitted, self._counts, done_at)
+        self._kept_up_at = self._past.last_upkeep(done_at)
+        async for played in self._past.exchanges(done_at - _MARGIN_S):
+            while self._past.is_lasting and played.result.ended_at >= self._kept_up_at + _DAY_S:
+                await self._uncommitted.settled()
+                await self._keep_up(self._kept_up_at + _DAY_S)
+            await player.take(played)
+        await player.finish()
+
+    async def _keep_up(self, now: float) -> None:
+        """Let what a run, or a daemon's day, showed count, as it does at its end."""
+        around = self._around
+        found = await correct(around.database, around.run_id, self._kept_up_at, now)
+        for correction in found:
+            self._tally.correct(correction.was, correction.kind)
+        self._kept_up_at = now
+
+
+# -- replaying archives ------------------------------------------------------
+#
+# Archives on the disk, as the runs that a replay takes in.
+
+#: A probe is what its host is sent next: so many exchanges of it, and of all, are looked at.
+_NEXT_OF_HOST: Final = 4
+_NEXT: Final = 2_000
+_TOLD_EVERY: Final = 500
+#: Records that every archive has, and of which nobody expects an exchange.
+_PLAIN: Final = frozenset({"warcinfo"})
+#: Of damages so many are told one by one.
+_LISTED: Final = 20
+
+
+@dataclass(slots=True)
+class Losses:
+    """What of the archives could not be taken in."""
+
+    damages: list[str] = field(default_factory=list)
+    flaws: Counter[str] = field(default_factory=Counter)
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def add(self, damage: Damage) -> None:
+        """Note a damage; the first ones word for word."""
+        self.flaws[str(damage.flaw)] += 1
+        if len(self.damages) < _LISTED:
+            self.damages.append(str(damage))
+
+    def as_json(self) -> dict[str, object]:
+        """The same as JSON values."""
+        return {
+            "damages": dict(self.flaws),
+            "first_damages": self.damages,
+            "records_skipped": self.skipped,
+        }
+
+    def lines(self) -> list[str]:
+        """The same as lines for people."""
+        found = [*self.damages]
+        left = self.flaws.total() - len(self.damages)
+        if left > 0:
+            found.append(f"and {left:,} more damaged or missing records")
+        skipped = {kind: count for kind, count in self.skipped.items() if kind not in _PLAIN}
+        if skipped:
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in skipped.items())
+            found.append(f"no exchange of HTTP, and skipped: {kinds}")
+        return found
+
+
+class Archives:
+    """Archives in the order of time, over an index that stands beside the new store."""
+
+    def __init__(
+        self, paths: Sequence[Path], index: Path, settings: Settings, tell: Callable[[str], None]
+    ) -> None:
+        self._settings = settings
+        self._tell = tell
+        inputs = inputs_of(paths)
+        limits = settings.fetch.max_body_bytes, settings.sitemaps.max_bytes
+        self._order = _order_of(inputs, index, tell)
+        self._reading = Reading(self._order, max(limits), requests=False)
+        self.losses = Losses(skipped=self._order.skipped())
+        for damage in self._order.damages():
+            self.losses.add(damage)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._reading.close()
+        self._order.close()
+
+    def runs(self) -> list[RunPast]:
+        """The runs that wrote the archives; one for all that others wrote.
+
+        Raises:
+            CrawlError: there is nothing in them.
+        """
+        infos = (each for each in self._reading.infos() if not isinstance(each, Damage))
+        accounts = accounts_of(infos)
+        first = next(self._order.entries(), None)
+        if first is None:
+            raise CrawlError("there is no exchange in the archives")
+        ends = [each.began_at for each in accounts] + [inf]
+        found = [self._run(a, end) for a, end in zip(accounts, ends[1:], strict=True)]
+        if first.position.ended_at < ends[0]:
+            others = Account(first.started_at, is_lasting=False, seeds=())
+            # Nobody else sends probes.
+            found.insert(0, replace(self._run(others, ends[0]), probe=_no_probe))
+        return found
+
+    def _run(self, account: Account, end: float) -> RunPast:
+        def exchanges(after: float) -> AsyncIterator[Played]:
+            return self._exchanges(max(after, account.began_at), end)
+
+        async def probe(at_origin: str, after: float) -> FetchResult | None:
+            return self._probe(at_origin, after)
+
+        return RunPast(account.began_at, account.seeds, exchanges, probe, account.is_lasting)
+
+    async def _exchanges(self, begin: float, end: float) -> AsyncIterator[Played]:
+        for number, found in enumerate(self._reading.exchanges(Position(begin, -1, -1))):
+            if isinstance(found, Damage):
+                self.losses.add(found)
+                continue
+            if found.ended_at >= end:
+                return
+            if number % _TOLD_EVERY == 0:
+                self._tell(f"Replaying {number:,} of {self._order.exchanges:,}")
+            yield self._played(found)
+
+    def _played(self, found: ArchivedExchange) -> Played:
+        result = fetch_result(found, self._settings.fetch.max_body_bytes)
+        return Played(result, accept_of(found), is_ours(found), found.facts.is_unasked)
+
+    def _probe(self, at_origin: str, after: float) -> FetchResult | None:
+        """The answer to the next probe of a host, where that is what it was sent next."""
+        probe = self._order.next_probe(at_origin, after)
+        if probe is None:
+            return None
+        nearby = islice(self._order.entries(Position(after, -1, -1)), _NEXT)
+        of_host = islice((each for each in nearby if _is_of(each, at_origin)), _NEXT_OF_HOST)
+        if all(each.position != probe.position for each in of_host):
+            return None
+        try:
+            return self._played(self._reading.exchange(probe)).result
+        except (ValueError, OSError):
+            # It is told of when its turn comes.
+            return None
+
+
+def _order_of(inputs: Sequence[Input], index: Path, tell: Callable[[str], None]) -> Order:
+    """The index of these archives; where they cannot be read, none is left behind."""
+    is_new = not index.exists()
+    order = Order(index)
+    try:
+        order.build(inputs, lambda name: tell(f"Reading {name}"))
+    except BaseException as error:
+        order.close()
+        if is_new and isinstance(error, CrawlError):
+            index.unlink()
+        raise
+    return order
+
+
+async def _no_probe(_at_origin: str, _after: float) -> None:
+    return None
+
+
+def _is_of(entry: Entry, at_origin: str) -> bool:
+    try:
+        return str(origin(entry.url)) == at_origin
+    except ValueError:
+        return False

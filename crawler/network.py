@@ -1,0 +1,113 @@
+"""The network as the settings want it: guard, resolver, fetcher and politeness key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+from freshet.config.settings import Settings
+from freshet.crawler import __version__
+from freshet.crawler.clock import Clock
+from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
+from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher
+from freshet.crawler.politeness import LaneKeys, LaneKind
+from freshet.crawler.reduce.markup import SiteHints
+from freshet.crawler.reduce.parser_process import Parser
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.urls import origin
+
+
+class Network:
+    """The network's parts, made once per invocation."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        network, crawl = settings.network, settings.crawl
+        self._contact = crawl.contact
+        self._overrides = network.resolve
+        self.resolver = CachingResolver(
+            DnsLimits(network.dns_min_ttl_s, network.dns_max_ttl_s, network.dns_negative_ttl_s),
+            network.resolve,
+        )
+        guard = AddressGuard(
+            allow_private=network.allow_private_addresses,
+            allow_networks=network.allow_networks,
+            loopback_only=not crawl.contact,
+        )
+        limits = settings.fetch.model_dump(exclude={"accept_language", "excluded_extensions"})
+        self.fetcher = NetworkFetcher(
+            user_agent=user_agent(crawl.product, crawl.contact),
+            limits=FetchLimits(**limits),
+            guard=guard,
+            resolver=self.resolver,
+            accept_language=settings.fetch.accept_language,
+            now=clock.now,
+        )
+        self._keys = LaneKeys(
+            LaneKind(settings.politeness.key), settings.politeness.groups, self.resolver.addresses
+        )
+
+    async def lane_key(self, url: str) -> str:
+        """The politeness key of a URL's host."""
+        return await self._keys.key(url)
+
+    def require_contact(self, urls: Iterable[str]) -> None:
+        """Refuse to visit strangers without saying who calls.
+
+        Raises:
+            CrawlError: no contact is set and some URL is not on loopback.
+        """
+        if self._contact:
+            return
+        for url in urls:
+            host = origin(url).host
+            if not self._is_loopback(host):
+                raise CrawlError(
+                    f"{host} is not on this machine, and a crawler must say who runs it: set a "
+                    "contact URL with --contact https://…, FRESHET_CRAWL__CONTACT or "
+                    "crawl.contact in freshet.toml"
+                )
+
+    def _is_loopback(self, host: str) -> bool:
+        name = self._overrides.get(host, host).removeprefix("[").removesuffix("]")
+        if name == "localhost" or name.endswith(".localhost"):
+            return True
+        try:
+            return ip_address(name).is_loopback
+        except ValueError:
+            return False
+
+    async def close(self) -> None:
+        """Close connections and give up look-ups."""
+        await self.fetcher.close()
+        await self.resolver.close()
+
+
+def user_agent(product: str, contact: str) -> str:
+    """The User-Agent header: product and version, and where to complain."""
+    comment = f" (+{contact})" if contact else ""
+    return f"{product}/{__version__}{comment}"
+
+
+# -- parsers -----------------------------------------------------------------
+#
+# The parser as the settings want it.
+
+
+def parser_of(settings: Settings) -> Parser:
+    """A parser; the caller closes it.
+
+    Raises:
+        CrawlError: a selector of the settings is not valid.
+    """
+    parse = settings.parse
+    try:
+        hints = SiteHints(parse.include, parse.ignore)
+    except ValueError as error:
+        raise CrawlError(f"parse.include, parse.ignore: {error}") from error
+    return Parser(
+        time_limit_s=parse.time_limit_s,
+        inline_bytes=parse.inline_bytes,
+        max_links=parse.max_links,
+        agent_token=settings.crawl.product.lower(),
+        hints=hints,
+    )

@@ -1,1 +1,0 @@
-"""Politeness: who shares a delay, when the next exchange may start, what is tried again."""

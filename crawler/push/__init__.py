@@ -1,0 +1,1 @@
+"""What others push to a daemon: WebSub and IndexNow."""

@@ -1,0 +1,339 @@
+"""IndexNow-style pings as they come: which URLs changed, and which key speaks for them.
+
+The protocol is that of indexnow.org: one URL in a query, or up to 10,000 of one host in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from typing import Any, Final
+
+from freshet.crawler.frontier import Frontier
+from freshet.crawler.push.hints import Buckets, Flow, Hints, Inbox
+from freshet.crawler.requests import Calls
+from freshet.crawler.urls import origin, without_fragment
+from freshet.storage.entries import ClaimKind
+from freshet.storage.records import Entry, FetchResult
+from freshet.storage.words import Outcome
+
+MAX_URLS: Final = 10_000
+_MAX_URL: Final = 4_096
+_KEY: Final = re.compile(r"[A-Za-z0-9-]{8,128}")
+
+
+class PingRefused(Exception):
+    """A ping that is not accepted: the ``status`` to answer, and why in two or three words."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """URLs of one origin that are said to have changed.
+
+    ``location`` is where the key must stand for the ping to count; ``urls`` are as written.
+    """
+
+    origin: str
+    key: str
+    location: str
+    urls: tuple[str, ...]
+
+    @property
+    def authority(self) -> str:
+        """The directory of the key: it speaks for URLs below it."""
+        return self.location[: self.location.rindex("/") + 1]
+
+
+def from_query(query: Mapping[str, str]) -> Ping:
+    """The ping of a GET request.
+
+    Raises:
+        PingRefused: it is none.
+    """
+    if not query.get("url") or not query.get("key"):
+        raise PingRefused(400, "no url or no key")
+    return _ping(None, query["key"], query.get("keyLocation"), (query["url"],))
+
+
+def from_json(body: bytes) -> Ping:
+    """The ping of a POST request.
+
+    Raises:
+        PingRefused: it is none.
+    """
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise PingRefused(400, "not JSON") from error
+    if not isinstance(said, dict):
+        raise PingRefused(400, "no JSON object")
+    host, key, location = (_text(said, name) for name in ("host", "key", "keyLocation"))
+    urls = said.get("urlList")
+    if not host or not key:
+        raise PingRefused(400, "no host or no key")
+    if not isinstance(urls, list) or not urls or not all(isinstance(url, str) for url in urls):
+        raise PingRefused(400, "no list of URLs")
+    if len(urls) > MAX_URLS:
+        raise PingRefused(400, "more than 10,000 URLs")
+    return _ping(host.lower(), key, location, tuple(urls))
+
+
+def _text(said: Mapping[str, Any], name: str) -> str | None:
+    value = said.get(name)
+    if value is not None and not isinstance(value, str):
+        raise PingRefused(400, f"{name} is no text")
+    return value
+
+
+def _ping(host: str | None, key: str, location: str | None, urls: tuple[str, ...]) -> Ping:
+    if not _KEY.fullmatch(key):
+        raise PingRefused(422, "no key of the protocol")
+    home = _origin(urls[0], "no URL")
+    place = f"{home}/{key}.txt" if not location else without_fragment(location)
+    if _origin(place, "key on another host") != home:
+        raise PingRefused(422, "key on another host")
+    if len(place) > _MAX_URL or not place.partition("?")[0].endswith(".txt"):
+        raise PingRefused(422, "no place for a key")
+    if host is not None and host not in _names(home):
+        raise PingRefused(422, "URLs of another host")
+    ping = Ping(home, key, place.partition("?")[0], urls)
+    head = ping.authority
+    for url in urls:
+        # Nearly all begin as the key's place does; the others are worth a parser.
+        if not url.startswith(head) and _origin(url, "no URL") != home:
+            raise PingRefused(422, "URLs of another host")
+        if len(url) > _MAX_URL or not (url.startswith(head) or head == f"{home}/"):
+            raise PingRefused(422, "URLs outside the key's place")
+    return ping
+
+
+def _names(home: str) -> frozenset[str]:
+    """How a ping may name the host of an origin: with its port, or without."""
+    place = origin(home)
+    return frozenset({place.netloc, place.host, f"{place.host}:{place.port}"})
+
+
+def _origin(url: str, why: str) -> str:
+    try:
+        return str(origin(url))
+    except ValueError as error:
+        raise PingRefused(422, why) from error
+
+
+# -- key book ----------------------------------------------------------------
+#
+# What is known of the keys of pings. Pure: the time is an argument, in Unix seconds.
+#
+# *Invariant.* For one host no more keys are asked for than ``_ASKING`` lets. Consequence: however
+# many pings with made-up keys come, their host feels a few requests an hour; the price is that its
+# own first ping may have to wait for a while.
+
+_HOUR_S: Final = 3_600.0
+#: Requests for a key file of one host: three at once, three an hour.
+_ASKING: Final = Flow(3.0, 3.0 / _HOUR_S)
+#: A key that held is asked for by an allowance of its own, which no forger can use up.
+_RENEWING: Final = Flow(2.0, 2.0 / _HOUR_S)
+_VALID_S: Final = 24 * _HOUR_S
+#: A key that does not stand where it should is asked for again after this, then four times it.
+_INVALID_S: Final = _HOUR_S
+_INVALID_MOST_S: Final = 24 * _HOUR_S
+#: Where the host could not be reached.
+_UNREACHED_S: Final = 900.0
+_ROOM: Final = 10_000
+
+
+class Standing(StrEnum):
+    """How a key stands."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPlace:
+    """A key, and where on which host it must stand."""
+
+    host_id: int
+    key: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    is_valid: bool
+    until: float
+    failures: int = 0
+    ever_valid: bool = False
+
+
+class KeyBook:
+    """Keys by place; the ones settled last are remembered."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[KeyPlace, _Entry] = OrderedDict()
+        self._asking = Buckets(_ASKING, _ROOM)
+        self._renewing = Buckets(_RENEWING, _ROOM)
+
+    def standing(self, place: KeyPlace, now: float) -> Standing:
+        """What is known of a key now."""
+        entry = self._entries.get(place)
+        if entry is None or now >= entry.until:
+            return Standing.UNKNOWN
+        return Standing.VALID if entry.is_valid else Standing.INVALID
+
+    def may_ask(self, place: KeyPlace, now: float) -> bool:
+        """Whether the key may be asked for; it counts as asked for then."""
+        entry = self._entries.get(place)
+        if entry is not None and entry.ever_valid:
+            return self._renewing.take(place, now)
+        return self._asking.take(place.host_id, now)
+
+    def settle(self, place: KeyPlace, now: float, *, is_valid: bool | None) -> None:
+        """The key stands there, or does not; None: the host could not be asked."""
+        before = self._entries.pop(place, None)
+        failures = 0 if is_valid else (before.failures if before else 0) + 1
+        known = bool(is_valid) or (before is not None and before.ever_valid)
+        if is_valid:
+            pause = _VALID_S
+        elif is_valid is None:
+            pause = _UNREACHED_S
+        else:
+            pause = min(_INVALID_MOST_S, _INVALID_S * 4.0 ** min(failures - 1, 8))
+        self._entries[place] = _Entry(bool(is_valid), now + pause, failures, known)
+        if len(self._entries) > _ROOM:
+            self._entries.popitem(last=False)
+
+
+def holds_key(body: bytes, key: str) -> bool:
+    """Whether a key file says this key, and nothing else."""
+    return body.removeprefix(b"\xef\xbb\xbf").strip() == key.encode("ascii")
+
+
+# -- pinging -----------------------------------------------------------------
+#
+# Pings: heard, held until their key is verified, and passed on as hints.
+#
+# A key is asked for as politely as a page, and only of hosts that are known and in scope; who is
+# not known is refused without a request. What waits for its key is held in memory.
+
+#: URLs in one announcement: some 5 ms of work.
+_SLICE: Final = 250
+#: URLs of one host: a full list at once, and as many again every day.
+_URLS: Final = Flow(2.0 * MAX_URLS, MAX_URLS / 43_200.0)
+#: URLs that wait for their keys, in all.
+_HELD: Final = 100_000
+#: A key that cannot even be asked for by then is given up.
+_ASKED_WITHIN_S: Final = 600.0
+
+
+@dataclass(slots=True)
+class _Held:
+    """Pings that wait for a key; ``is_asked``: it is on its way."""
+
+    origin: str
+    since: float
+    urls: dict[str, None] = field(default_factory=dict)
+    is_asked: bool = False
+
+
+class Pinging:
+    """Shell over :class:`KeyBook`."""
+
+    def __init__(self, frontier: Frontier, calls: Calls, hints: Hints, inbox: Inbox) -> None:
+        self._frontier = frontier
+        self._calls = calls
+        self._hints = hints
+        self._inbox = inbox
+        self.book = KeyBook()
+        self._held: dict[KeyPlace, _Held] = {}
+        self._verified: deque[tuple[int, str, Sequence[str]]] = deque()
+        self._urls = Buckets(_URLS, 10_000)
+
+    async def heard(self, ping: Ping, now: float) -> int:
+        """Take in a ping; the status to answer.
+
+        Raises:
+            PingRefused: it does not count.
+        """
+        known = self._frontier.host_of(ping.origin)
+        if known is None or not any(map(self._hints.contains, ping.urls[:_SLICE])):
+            raise PingRefused(422, "a host that is not watched")
+        place = KeyPlace(known[0], ping.key, ping.location)
+        standing = self.book.standing(place, now)
+        if standing is Standing.INVALID:
+            raise PingRefused(403, "wrong key")
+        if standing is Standing.UNKNOWN:
+            self._hold(place, ping, now)
+            return 202
+        self._count(place, len(ping.urls), now)
+        for first in range(0, len(ping.urls), _SLICE):
+            urls = ping.urls[first : first + _SLICE]
+            hint = self._hints.of_pages(ClaimKind.PING, place.host_id, ping.origin, urls, now)
+            if not await self._inbox.commit(hint):
+                raise PingRefused(503, "the store is busy")
+        return 200
+
+    def _hold(self, place: KeyPlace, ping: Ping, now: float) -> None:
+        held = self._held.get(place)
+        room = _HELD - sum(len(each.urls) for each in self._held.values())
+        if len(ping.urls) > room:
+            raise PingRefused(429, "too many unverified")
+        if held is None:
+            if not self.book.may_ask(place, now):
+                raise PingRefused(429, "too many keys of a host")
+            held = self._held[place] = _Held(ping.origin, now)
+        if len(held.urls) + len(ping.urls) > MAX_URLS:
+            raise PingRefused(429, "too many unverified")
+        held.urls.update(dict.fromkeys(ping.urls))
+
+    def _count(self, place: KeyPlace, urls: int, now: float) -> None:
+        if not self._urls.take(place.host_id, now, urls):
+            raise PingRefused(429, "too many URLs of a host")
+
+    def ask(self, now: float) -> list[Entry]:
+        """Ask for the keys that can be asked for; the hints of those that have proved right."""
+        for place, held in list(self._held.items()):
+            if held.is_asked:
+                continue
+            allowed = self._frontier.permits(place.host_id, place.location, now)
+            lane = self._frontier.host_of(held.origin)
+            if allowed and lane is not None:
+                held.is_asked = True
+                self._calls.place(lane[1], place.location, partial(self._answered, place))
+            elif allowed is False or now > held.since + _ASKED_WITHIN_S:
+                self._settle(place, now, is_valid=None)
+        return self._released(now)
+
+    def _answered(self, place: KeyPlace, result: FetchResult, now: float) -> list[Entry]:
+        is_there = result.outcome is Outcome.FETCHED
+        is_missing = result.outcome is Outcome.GONE or result.status in (401, 403)
+        known = is_there or is_missing
+        is_right = is_there and holds_key(result.body, place.key)
+        self._settle(place, now, is_valid=is_right if known else None)
+        return []
+
+    def _settle(self, place: KeyPlace, now: float, *, is_valid: bool | None) -> None:
+        self.book.settle(place, now, is_valid=is_valid)
+        held = self._held.pop(place)
+        if is_valid and self._urls.take(place.host_id, now, len(held.urls)):
+            self._verified.append((place.host_id, held.origin, tuple(held.urls)))
+
+    def _released(self, now: float) -> list[Entry]:
+        """A slice of what waited: what has committed brings the pool's next turn, and the next."""
+        if not self._verified:
+            return []
+        host_id, origin, urls = self._verified.popleft()
+        if len(urls) > _SLICE:
+            self._verified.appendleft((host_id, origin, urls[_SLICE:]))
+        return [self._hints.of_pages(ClaimKind.PING, host_id, origin, urls[:_SLICE], now)]

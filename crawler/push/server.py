@@ -1,0 +1,476 @@
+"""The listener: connections that are few, short and never waited for.
+
+aiohttp reads HTTP; what it leaves open is bounded here. *Invariant.* At most ``most`` connections
+are open, none longer than ``_LIFE_S``; where one more comes, the oldest goes. Consequence: who
+opens many and says nothing, or says it slowly, keeps nobody else out for longer than that takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from math import inf
+from typing import Final
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from freshet.crawler.push.hints import Buckets, Flow
+from freshet.crawler.push.indexnow import Pinging, PingRefused, from_json, from_query
+from freshet.crawler.push.websub import (
+    Bulletins,
+    Subscriber,
+    is_authentic,
+    is_live,
+    parse_signature,
+)
+from freshet.crawler.tally import CrawlError
+from freshet.storage.entries import Subscription, SubscriptionState
+
+# -- refusals ----------------------------------------------------------------
+#
+# What was refused, counted by reason and told at most once a minute.
+
+log = logging.getLogger(__name__)
+
+_EVERY_S = 60.0
+
+
+class Refusals:
+    """Counts; ``total`` is by reason since the beginning."""
+
+    def __init__(self) -> None:
+        self.total: Counter[str] = Counter()
+        self._untold: Counter[str] = Counter()
+        self._example: dict[str, str] = {}
+        self._told_at = -inf
+
+    def count(self, why: str, source: str) -> None:
+        """Something from this address was refused."""
+        self.total[why] += 1
+        self._untold[why] += 1
+        self._example[why] = source
+
+    def tell(self, now: float, *, at_once: bool = False) -> None:
+        """Log what was refused since, in one line, unless a line has just been logged."""
+        if not self._untold or (now < self._told_at + _EVERY_S and not at_once):
+            return
+        reasons = ", ".join(
+            f"{why} {count:,} (last from {self._example[why]})"
+            for why, count in self._untold.most_common()
+        )
+        log.warning("pushed and refused: %s", reasons)
+        self._told_at = now
+        self._untold.clear()
+        self._example.clear()
+
+
+# -- endpoint ----------------------------------------------------------------
+#
+# What is answered to whom: the callbacks of subscriptions, and pings.
+#
+# Refusing must be cheaper than asking. Hence the order: what the path and the headers say, then
+# what the sender has used up, and a body last, for those who may know something. What is unknown
+# or forged is counted and told once a minute, never logged by itself.
+
+_WEBSUB: Final = "/websub/"
+_PING: Final = "/indexnow"
+#: Refused pings of one address: so many at once, then one in two seconds.
+_PATIENCE: Final = Flow(20.0, 0.5)
+#: Bytes of the bodies of pings, which anybody may send, from all addresses together.
+_BYTES: Final = Flow(2.0 * 2**20, 2.0 * 2**20)
+#: Notifications of one subscription.
+_NOTIFICATIONS: Final = Flow(60.0, 1.0)
+_ADDRESSES: Final = 4_096
+#: Bodies that are read at once: of those who know a callback, and of pings, one of an address.
+_BODIES: Final = 16
+_RETRY_AFTER_S: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """A request. ``headers`` are by lower-case name, ``length`` is what Content-Length says.
+
+    ``read`` gives the body, None where it is longer than the given number of bytes.
+
+    Raises (``read``):
+        TimeoutError: the body did not come in time.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    length: int | None
+    source: str
+    read: Callable[[int], Awaitable[bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer; ``retry`` says that it may be tried again later."""
+
+    status: int
+    body: str = ""
+    retry: bool = False
+
+    @property
+    def retry_after_s(self) -> int | None:
+        """When to try again, in seconds."""
+        return _RETRY_AFTER_S if self.retry else None
+
+
+class Refused(Exception):
+    """The request is refused: what to answer, and why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.reply = Reply(status, why, retry=status in {429, 503})
+        self.why = why
+
+
+class Endpoint:
+    """Answers requests. ``subscriber`` is None where no hub could reach us."""
+
+    def __init__(
+        self,
+        subscriber: Subscriber | None,
+        pinging: Pinging,
+        bulletins: Bulletins,
+        refusals: Refusals,
+        now: Callable[[], float],
+        *,
+        max_body_bytes: int,
+    ) -> None:
+        self._subscriber = subscriber
+        self._pinging = pinging
+        self._bulletins = bulletins
+        self._refusals = refusals
+        self._now = now
+        self._max_body_bytes = max_body_bytes
+        self._patience = Buckets(_PATIENCE, _ADDRESSES)
+        self._bytes = Buckets(_BYTES, 1)
+        self._notifications = Buckets(_NOTIFICATIONS, 10_000)
+        self._reading: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+
+    async def answer(self, pushed: Pushed) -> Reply:
+        """Answer a request, whatever it is."""
+        try:
+            return await self._routed(pushed)
+        except Refused as refused:
+            self._refusals.count(refused.why, pushed.source)
+            return refused.reply
+
+    async def _routed(self, pushed: Pushed) -> Reply:
+        _, found, token = pushed.path.rpartition(_WEBSUB)
+        if found:
+            return await self._callback(token, pushed)
+        if pushed.path.endswith(_PING):
+            return await self._ping(pushed)
+        raise Refused(404, "unknown path")
+
+    # -- callbacks of subscriptions ----------------------------------------------
+
+    async def _callback(self, token: str, pushed: Pushed) -> Reply:
+        known = self._subscriber.leases.of(token) if self._subscriber is not None else None
+        if known is None or self._subscriber is None:
+            raise Refused(404, "unknown callback")
+        if pushed.method == "GET":
+            return await self._verified(self._subscriber, token, pushed.query)
+        if pushed.method == "POST":
+            return await self._notified(self._subscriber, known, pushed)
+        raise Refused(405, "unknown method")
+
+    async def _verified(
+        self, subscriber: Subscriber, token: str, query: Mapping[str, str]
+    ) -> Reply:
+        mode, topic = query.get("hub.mode", ""), query.get("hub.topic", "")
+        if mode == "denied":
+            if subscriber.deny(token, topic, query.get("hub.reason", "")[:200], self._now()):
+                return Reply(200)
+            raise Refused(404, "denial of another topic")
+        challenge = query.get("hub.challenge")
+        if not challenge:
+            raise Refused(400, "verification without a challenge")
+        lease_s = _seconds(query.get("hub.lease_seconds"))
+        is_asked = await subscriber.verify(token, mode, topic, lease_s, self._now())
+        if is_asked is None:
+            raise Refused(503, "the store is busy")
+        if not is_asked:
+            raise Refused(404, "verification of what was not asked for")
+        return Reply(200, challenge)
+
+    async def _notified(self, subscriber: Subscriber, known: Subscription, pushed: Pushed) -> Reply:
+        now = self._now()
+        if known.state is SubscriptionState.LEAVING or not is_live(known, now):
+            raise Refused(410, "notification without a lease")
+        self._check_size(pushed)
+        signature = parse_signature(pushed.headers.get("x-hub-signature"))
+        if signature is None:
+            # As the recommendation says: received, and of no effect.
+            raise Refused(202, "notification without a signature")
+        if not self._notifications.take(known.page_id, now):
+            raise Refused(429, "too many notifications")
+        body = await self._body(pushed, is_callback=True)
+        if not is_authentic(known.secret, body, signature):
+            raise Refused(202, "wrong signature")
+        if not await subscriber.notified(known, now):
+            raise Refused(503, "the store is busy")
+        self._bulletins.read(subscriber, known, body)
+        return Reply(202)
+
+    # -- pings -------------------------------------------------------------------
+
+    async def _ping(self, pushed: Pushed) -> Reply:
+        now = self._now()
+        if self._patience.level(pushed.source, now) < 1.0:
+            raise Refused(429, "too many refused pings")
+        try:
+            return await self._heard(pushed, now)
+        except Refused as refused:
+            if refused.reply.status != 503:
+                self._patience.take(pushed.source, now)
+            raise
+
+    async def _heard(self, pushed: Pushed, now: float) -> Reply:
+        try:
+            if pushed.method == "GET":
+                return Reply(await self._pinging.heard(from_query(pushed.query), now))
+            if pushed.method != "POST":
+                raise Refused(405, "unknown method")
+            self._check_size(pushed)
+            size = self._max_body_bytes if pushed.length is None else pushed.length
+            if not self._bytes.take(None, now, size):
+                raise Refused(429, "too many bytes of pings")
+            ping = from_json(await self._body(pushed, is_callback=False))
+            return Reply(await self._pinging.heard(ping, now))
+        except PingRefused as refused:
+            raise Refused(refused.status, f"ping: {refused.why}") from refused
+
+    # -- bodies ------------------------------------------------------------------
+
+    def _check_size(self, pushed: Pushed) -> None:
+        if (pushed.length or 0) > self._max_body_bytes:
+            raise Refused(413, "too large a body")
+        if pushed.headers.get("content-encoding", "identity").lower() != "identity":
+            raise Refused(415, "encoded body")
+
+    async def _body(self, pushed: Pushed, *, is_callback: bool) -> bytes:
+        """The body; who sends slowly holds up only himself and others who may know nothing."""
+        reading, source = self._reading[is_callback], pushed.source
+        of_address = _BODIES if is_callback else 1
+        if reading.total() >= _BODIES or reading[source] >= of_address:
+            raise Refused(429, "too many bodies at once")
+        reading[source] += 1
+        try:
+            body = await pushed.read(self._max_body_bytes)
+        except TimeoutError as error:
+            self._patience.drain(source, self._now())
+            raise Refused(408, "too slow a body") from error
+        except ConnectionError as error:
+            raise Refused(400, "broken body") from error
+        finally:
+            reading[source] -= 1
+            if not reading[source]:
+                del reading[source]
+        if body is None:
+            raise Refused(413, "too large a body")
+        return body
+
+
+def _seconds(text: str | None) -> float | None:
+    """A number of seconds; None where nothing is said, 0 where it is no number."""
+    if text is None:
+        return None
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0.0
+
+
+_LIFE_S: Final = 20.0
+#: A body that can be much shorter than a page; 1 MiB at 350 kB/s.
+_BODY_S: Final = 3.0
+_SWEEP_S: Final = 1.0
+#: Connections that wait to be accepted; all of them are accepted in one turn of the event loop.
+_BACKLOG: Final = 32
+_LINE_BYTES: Final = 8_190
+
+Networks = Sequence[IPv4Network | IPv6Network]
+
+
+@dataclass(slots=True)
+class _Door:
+    """An open connection; ``served``: it has brought a request that was answered."""
+
+    opened_at: float
+    transport: asyncio.Transport
+    served: bool = False
+
+
+class _Doors(web.Server):
+    """aiohttp's server, which keeps its connections few and short."""
+
+    def __init__(
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        most: int,
+        refusals: Refusals,
+    ) -> None:
+        super().__init__(
+            handler, access_log=None, logger=_counting(refusals), keepalive_timeout=_LIFE_S,
+            lingering_time=0, auto_decompress=False, max_line_size=_LINE_BYTES,
+            max_field_size=_LINE_BYTES, max_headers=64, read_bufsize=2**16,
+        )  # fmt: skip
+        self._most = most
+        self._refusals = refusals
+        self._open: dict[RequestHandler, _Door] = {}
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        """Let one in; the oldest goes where there are too many."""
+        super().connection_made(handler, transport)
+        self._open[handler] = _Door(asyncio.get_running_loop().time(), transport)
+        if len(self._open) > self._most:
+            self._end(next(iter(self._open)), "too many connections")
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        """One has gone."""
+        super().connection_lost(handler, exc)
+        self._open.pop(handler, None)
+
+    def served(self, handler: RequestHandler) -> None:
+        """A request of this connection has been answered."""
+        if handler in self._open:
+            self._open[handler].served = True
+
+    def sweep(self, now: float) -> None:
+        """End what has been open for too long."""
+        while self._open:
+            handler, door = next(iter(self._open.items()))
+            if now < door.opened_at + _LIFE_S:
+                return
+            self._end(handler, "too long a connection")
+
+    def _end(self, handler: RequestHandler, why: str) -> None:
+        door = self._open.pop(handler)
+        peer = door.transport.get_extra_info("peername")
+        # Who keeps a connection for the next request does no wrong.
+        if not door.served:
+            self._refusals.count(why, str(peer[0]) if peer else "nowhere")
+        door.transport.abort()
+
+
+def _counting(refusals: Refusals) -> logging.Logger:
+    """A logger for what aiohttp cannot read: one line a request is what a flood wants."""
+    logger = logging.Logger(__name__)  # noqa: LOG001 - one for each listener, heard by nobody
+
+    def count(record: logging.LogRecord) -> bool:
+        source = record.args[0] if isinstance(record.args, tuple) and record.args else "somewhere"
+        refusals.count("not HTTP", str(source))
+        return False
+
+    logger.addFilter(count)
+    return logger
+
+
+class Listener:
+    """Listens at ``host`` and ``port``; ``proxies`` may say for whom they speak."""
+
+    def __init__(
+        self,
+        answer: Callable[[Pushed], Awaitable[Reply]],
+        refusals: Refusals,
+        *,
+        proxies: Networks = (),
+        most: int = 256,
+    ) -> None:
+        self._answer = answer
+        self._refusals = refusals
+        self._proxies = proxies
+        self._doors = _Doors(self._handle, most, refusals)
+        self._server: asyncio.Server | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def open(self, host: str, port: int) -> int:
+        """Listen; the port, which may have been 0 for any.
+
+        Raises:
+            CrawlError: the address cannot be listened at.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                self._doors, host, port, backlog=_BACKLOG, reuse_address=True
+            )
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise CrawlError(f"receiver.listen: cannot listen at {host}:{port}: {why}") from error
+        self._sweeping = asyncio.create_task(self._sweep())
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """Listen no more, and end what is open."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        if self._server is not None:
+            self._server.close()
+            self._doors.pre_shutdown()
+            await self._doors.shutdown(1.0)
+            await self._server.wait_closed()
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            self._doors.sweep(asyncio.get_running_loop().time())
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            reply = await self._answer(self._pushed(request))
+        except Exception:  # whatever it is: the next request is answered
+            log.exception("a pushed request could not be answered")
+            reply = Reply(500)
+        self._doors.served(request.protocol)
+        headers = {"X-Content-Type-Options": "nosniff"}
+        if reply.retry_after_s is not None:
+            headers["Retry-After"] = str(reply.retry_after_s)
+        return web.Response(
+            status=reply.status, text=reply.body, content_type="text/plain", headers=headers
+        )
+
+    def _pushed(self, request: web.BaseRequest) -> Pushed:
+        async def read(most: int) -> bytes | None:
+            try:
+                async with asyncio.timeout(_BODY_S):
+                    return await _bounded(request, most)
+            except web.RequestPayloadError as error:
+                raise ConnectionError("the body is not what its headers say") from error
+
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        length = request.content_length
+        return Pushed(
+            request.method, request.path, request.query, headers, length,
+            self._source(request.remote or "", headers.get("x-forwarded-for", "")), read,
+        )  # fmt: skip
+
+    def _source(self, peer: str, forwarded: str) -> str:
+        """Whose request it is: a proxy of ours tells, in the last place of the header."""
+        if not forwarded or not self._proxies:
+            return peer
+        try:
+            address = ip_address(peer)
+        except ValueError:
+            return peer
+        if not any(address in network for network in self._proxies):
+            return peer
+        return forwarded.rpartition(",")[2].strip()[:64] or peer
+
+
+async def _bounded(request: web.BaseRequest, most: int) -> bytes | None:
+    parts, size = [], 0
+    async for chunk in request.content.iter_any():
+        size += len(chunk)
+        if size > most:
+            return None
+        parts.append(chunk)
+    return b"".join(parts)

@@ -1,0 +1,474 @@
+"""Subscriptions to hubs as a state machine (W3C WebSub, sections 5 and 6).
+
+Invariant: a hub's verification is confirmed only where this side has asked for just that (mode and
+topic) and still waits for it. Consequence: nobody can subscribe us to anything, or end what we
+have, without having been asked.
+
+Pure: the time is an argument, in Unix seconds, and ``mint`` gives what cannot be guessed. Methods
+return a subscription as it stands from now on where something is to be written down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+from urllib.parse import urlencode
+
+from freshet.crawler.push.hints import Buckets, Flow, Hints, Inbox
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.sitemaps import looks_like_feed
+from freshet.crawler.requests import Calls
+from freshet.crawler.urls import origin
+from freshet.storage.entries import (
+    Advertised,
+    Claim,
+    ClaimKind,
+    Subscription,
+    SubscriptionNoted,
+    SubscriptionState,
+)
+from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult, Visit
+from freshet.storage.words import Outcome
+
+_HOUR_S: Final = 3_600.0
+_DAY_S: Final = 24 * _HOUR_S
+#: How long a hub may take to verify what it was asked for; then it is asked again.
+_PENDING_S: Final = _HOUR_S
+#: A lease is renewed when so much of it has passed.
+_RENEWED_AT: Final = 0.8
+#: What hubs may say of a lease: less is asked for again after this at the soonest.
+_LEAST_RENEWAL_S: Final = 300.0
+_LONGEST_LEASE_S: Final = 365 * _DAY_S
+_BACK_OFF_S: Final = _HOUR_S
+_BACK_OFF_MOST_S: Final = 7 * _DAY_S
+_DENIED_S: Final = 7 * _DAY_S
+#: A page that names another hub is believed once a day.
+_MOVED_AGAIN_S: Final = _DAY_S
+_FAREWELLS: Final = 3
+#: Redirects of a hub in a row that are followed at once.
+_HOPS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRules:
+    """``lease_s`` is asked for; no more than ``most`` subscriptions, ``of_a_host`` of one host."""
+
+    lease_s: float = 10 * _DAY_S
+    most: int = 1_000
+    of_a_host: int = 20
+
+
+class Leases:
+    """All subscriptions, by the token in their callback."""
+
+    def __init__(
+        self, rules: LeaseRules, mint: Callable[[], str], stored: Iterable[Subscription] = ()
+    ) -> None:
+        self._rules = rules
+        self._mint = mint
+        self._by_token = {each.token: each for each in stored}
+        self._by_page = {each.page_id: each.token for each in self._by_token.values()}
+        self._of_host = Counter(each.host_id for each in self._by_token.values())
+        self._moved_at: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_token)
+
+    def of(self, token: str) -> Subscription | None:
+        """The subscription whose callback has this token."""
+        return self._by_token.get(token)
+
+    def urls(self) -> list[str]:
+        """The pages that are subscribed to."""
+        return [each.url for each in self._by_token.values()]
+
+    def active(self, now: float) -> int:
+        """How many have a lease that runs."""
+        return sum(is_live(each, now) for each in self._by_token.values())
+
+    # -- what is wanted ----------------------------------------------------------
+
+    def advertised(
+        self, page_id: int, host_id: int, url: str, said: Advertised, now: float
+    ) -> Subscription | None:
+        """A page names its hub: a subscription that is new, or is with another hub now."""
+        token = self._by_page.get(page_id)
+        if token is not None:
+            return self._moved(self._by_token[token], said, now)
+        rules = self._rules
+        if len(self) >= rules.most or self._of_host[host_id] >= rules.of_a_host:
+            return None
+        new = Subscription(
+            page_id, host_id, url, said.hub, said.topic, self._mint(), self._mint(), now
+        )
+        self._of_host[host_id] += 1
+        self._by_page[page_id] = new.token
+        return self.put(new)
+
+    def _moved(self, known: Subscription, said: Advertised, now: float) -> Subscription | None:
+        if known.state is SubscriptionState.LEAVING or said == Advertised(known.hub, known.topic):
+            return None
+        if now < self._moved_at.get(known.page_id, -_MOVED_AGAIN_S) + _MOVED_AGAIN_S:
+            return None
+        self._moved_at[known.page_id] = now
+        # What the former hub knows must not be of use with another.
+        del self._by_token[known.token]
+        anew = Subscription(
+            known.page_id, known.host_id, known.url, said.hub, said.topic, self._mint(),
+            self._mint(), now,
+        )  # fmt: skip
+        self._by_page[known.page_id] = anew.token
+        return self.put(anew)
+
+    def leave(self, is_wanted: Callable[[str], bool], now: float) -> list[Subscription]:
+        """End the subscriptions whose page is not wanted any more, and resume the others."""
+        changed = []
+        for each in list(self._by_token.values()):
+            leaving = each.state is SubscriptionState.LEAVING
+            if is_wanted(each.url) is leaving:
+                state = SubscriptionState.WANTED if leaving else SubscriptionState.LEAVING
+                changed.append(self.put(replace(each, state=state, next_at=now, failures=0)))
+        return changed
+
+    # -- asking hubs -------------------------------------------------------------
+
+    def due(self, now: float) -> list[Subscription]:
+        """Those whose hub is to be asked now, the longest due first."""
+        found = [each for each in self._by_token.values() if each.next_at <= now]
+        return sorted(found, key=lambda each: (each.next_at, each.page_id))
+
+    def asked(self, token: str, now: float) -> Subscription:
+        """The hub is being asked: from now on it may verify, also before it has answered.
+
+        Whatever it answers, it is asked again only after a pause that grows until it verifies.
+        """
+        known = self._by_token[token]
+        failures = known.failures + 1
+        return self.put(
+            replace(
+                known, pending_until=now + _PENDING_S, failures=failures,
+                next_at=now + _back_off_s(failures),
+            )
+        )  # fmt: skip
+
+    def answered(
+        self, token: str, now: float, failure: str | None, moved_to: str | None = None
+    ) -> Subscription | None:
+        """The hub's answer to the request: accepted, moved, or a failure with its reason.
+
+        None where the subscription has ended since, or nothing is to be noted.
+        """
+        known = self._by_token.get(token)
+        if known is None or (failure is None and moved_to is None):
+            return None
+        follow = moved_to is not None and known.failures <= _HOPS
+        return self.put(
+            replace(
+                known, hub=moved_to or known.hub, next_at=now if follow else known.next_at,
+                pending_until=None, detail=failure,
+            )
+        )  # fmt: skip
+
+    def has_ended(self, subscription: Subscription) -> bool:
+        """Whether the farewell was heard, or said often enough: the lease runs out anyway."""
+        leaving = subscription.state is SubscriptionState.LEAVING
+        return leaving and subscription.failures >= _FAREWELLS
+
+    def forget(self, token: str) -> None:
+        """There is no such subscription any more."""
+        gone = self._by_token.pop(token)
+        del self._by_page[gone.page_id]
+        self._of_host[gone.host_id] -= 1
+
+    # -- what hubs say -----------------------------------------------------------
+
+    def verified(
+        self, token: str, mode: str, topic: str, lease_s: float | None, now: float
+    ) -> Subscription | None:
+        """The hub asks whether it was asked; None: it was not.
+
+        ``lease_s`` is what the hub grants, None where it does not say, as for an unsubscription.
+        """
+        known = self._by_token.get(token)
+        if known is None or topic != known.topic or mode != _mode(known):
+            return None
+        if known.pending_until is None or now > known.pending_until:
+            return None
+        if mode == "unsubscribe":
+            return replace(known, state=SubscriptionState.LEAVING, failures=_FAREWELLS)
+        lease_s = min(self._rules.lease_s if lease_s is None else lease_s, _LONGEST_LEASE_S)
+        if not lease_s > 0:
+            return None
+        return self.put(
+            replace(
+                known, state=SubscriptionState.ACTIVE, pending_until=None,
+                lease_until=now + lease_s, failures=0, detail=None,
+                next_at=now + max(_RENEWED_AT * lease_s, _LEAST_RENEWAL_S),
+            )
+        )  # fmt: skip
+
+    def denied(self, token: str, topic: str, reason: str, now: float) -> Subscription | None:
+        """The hub says no, at once or later; None: to something that is not ours."""
+        known = self._by_token.get(token)
+        if known is None or topic != known.topic:
+            return None
+        failures = known.failures + 1
+        return self.put(
+            replace(
+                known, state=SubscriptionState.DENIED, pending_until=None, lease_until=None,
+                failures=failures, detail=reason or "the hub gave no reason",
+                next_at=now + _DENIED_S * min(failures, 8),
+            )
+        )  # fmt: skip
+
+    def request(self, subscription: Subscription, callback: str) -> dict[str, str]:
+        """What the hub is told, as the fields of a form."""
+        fields = {
+            "hub.callback": callback,
+            "hub.mode": _mode(subscription),
+            "hub.topic": subscription.topic,
+        }
+        if subscription.state is not SubscriptionState.LEAVING:
+            fields["hub.lease_seconds"] = f"{self._rules.lease_s:.0f}"
+            fields["hub.secret"] = subscription.secret
+        return fields
+
+    def put(self, subscription: Subscription) -> Subscription:
+        """Let a subscription that is known stand so."""
+        self._by_token[subscription.token] = subscription
+        return subscription
+
+
+def is_live(subscription: Subscription, now: float) -> bool:
+    """Whether the hub may send: the lease runs, until its very end."""
+    ends_at = subscription.lease_until
+    return ends_at is not None and now <= ends_at
+
+
+def _mode(subscription: Subscription) -> str:
+    leaving = subscription.state is SubscriptionState.LEAVING
+    return "unsubscribe" if leaving else "subscribe"
+
+
+def _back_off_s(failures: int) -> float:
+    return min(_BACK_OFF_MOST_S, _BACK_OFF_S * 4.0 ** min(failures - 1, 8))
+
+
+# -- subscriber --------------------------------------------------------------
+#
+# The subscriber of WebSub: hubs are asked politely, verify, and say when a topic has changed.
+#
+# A notification is a hint: its page is worth a look. Its body is believed in nothing; of a feed it
+# is read which pages there may be.
+
+log = logging.getLogger(__name__)
+
+#: Calls at once, of whatever kind: subscriptions are never urgent.
+_CALLS: Final = 8
+_MOVED: Final = frozenset({307, 308})
+#: What has left the scope is left when it is out of it for so long: seeds may be undecided.
+_SCOPE_EVERY_S: Final = 3_600.0
+
+
+class Subscriber:
+    """Shell over :class:`Leases`; ``callback_base`` is the URL before the token."""
+
+    def __init__(
+        self,
+        leases: Leases,
+        calls: Calls,
+        hints: Hints,
+        inbox: Inbox,
+        lane_key: Callable[[str], Awaitable[str]],
+        callback_base: str,
+    ) -> None:
+        self.leases = leases
+        self._calls = calls
+        self._hints = hints
+        self._inbox = inbox
+        self._lane_key = lane_key
+        self._callback_base = callback_base
+        self._scope_at: float | None = None
+        self._outside: frozenset[str] = frozenset()
+
+    def told(self, batch: Sequence[Acknowledged]) -> None:
+        """Visits have committed: some pages may have named their hub."""
+        for each in batch:
+            visit = each.entry
+            if isinstance(visit, Visit) and visit.advertised is not None:
+                due, at = visit.due, visit.observation.at
+                new = self.leases.advertised(
+                    due.page_id, due.host_id, due.url, visit.advertised, at
+                )
+                if new is not None:
+                    self._inbox.post(SubscriptionNoted(new, at))
+
+    async def ask(self, now: float) -> list[Entry]:
+        """Ask the hubs whose time has come; what is to be noted before that."""
+        self._look_at_scope(now)
+        noted: list[Entry] = []
+        for each in self.leases.due(now):
+            if self.leases.has_ended(each):
+                self.leases.forget(each.token)
+                noted.append(SubscriptionNoted(each, now, ended=True))
+            elif len(self._calls) < _CALLS:
+                asked = self.leases.asked(each.token, now)
+                lane = await self._lane_key(each.hub)
+                form = urlencode(self.leases.request(asked, self._callback_base + each.token))
+                self._calls.place(lane, each.hub, partial(self._answered, each.token), form=form)
+                noted.append(SubscriptionNoted(asked, now))
+        return noted
+
+    def _answered(self, token: str, result: FetchResult, now: float) -> list[Entry]:
+        moved_to = None
+        if result.outcome is Outcome.REDIRECTED and result.status in _MOVED:
+            moved_to = result.location
+        accepted = result.status is not None and 200 <= result.status < 300
+        failure = None if accepted else result.detail or result.reason
+        known = self.leases.of(token)
+        if failure is not None and moved_to is None and known is not None:
+            log.info("the hub %s of %s: %s", known.hub, known.url, failure)
+        noted = self.leases.answered(token, now, failure, moved_to)
+        return [] if noted is None else [SubscriptionNoted(noted, now)]
+
+    def _look_at_scope(self, now: float) -> None:
+        if self._scope_at is not None and now < self._scope_at + _SCOPE_EVERY_S:
+            return
+        self._scope_at = now
+        urls = self.leases.urls()
+        before, self._outside = self._outside, frozenset(
+            url for url in urls if not self._hints.contains(url)
+        )  # fmt: skip
+        gone = before & self._outside
+        for each in self.leases.leave(lambda url: url not in gone, now):
+            self._inbox.post(SubscriptionNoted(each, now))
+
+    async def verify(
+        self, token: str, mode: str, topic: str, lease_s: float | None, now: float
+    ) -> bool | None:
+        """Whether the hub asks for what it was asked for; None: yes, but it cannot be noted now."""
+        before = self.leases.of(token)
+        noted = self.leases.verified(token, mode, topic, lease_s, now)
+        if noted is None or before is None:
+            return False
+        ended = mode == "unsubscribe"
+        if await self._inbox.commit(SubscriptionNoted(noted, now, ended=ended)):
+            if ended and self.leases.of(token) is not None:
+                self.leases.forget(token)
+            return True
+        if self.leases.of(token) is not None:
+            # The hub takes the silence for a no; it may ask again.
+            self._inbox.post(SubscriptionNoted(self.leases.put(before), now))
+        return None
+
+    def deny(self, token: str, topic: str, reason: str, now: float) -> bool:
+        """The hub denies; whether that is about something of ours."""
+        noted = self.leases.denied(token, topic, reason, now)
+        if noted is None:
+            return False
+        log.info("the hub %s denies %s: %s", noted.hub, topic, noted.detail)
+        self._inbox.post(SubscriptionNoted(noted, now))
+        return True
+
+    async def notified(self, known: Subscription, now: float) -> bool:
+        """The hub says that the topic has changed; whether that is kept."""
+        hint = Announcement(
+            ClaimKind.WEBSUB, known.host_id, known.topic, (Claim(known.url, now, now),), now
+        )
+        return await self._inbox.commit(hint)
+
+    def lists(self, known: Subscription, urls: Sequence[str], now: float) -> None:
+        """Entries of a feed that was sent: pages that may be new, of the topic's own host."""
+        found = self._hints.of_pages(
+            ClaimKind.WEBSUB, known.host_id, known.topic, urls, now, changed=False
+        )
+        if found.targets is not None and len(found.targets):
+            self._inbox.post(found)
+
+
+# -- signatures --------------------------------------------------------------
+#
+# Signatures of WebSub notifications (W3C WebSub, section 7.1).
+
+_METHODS: Final = frozenset({"sha1", "sha256", "sha384", "sha512"})
+_FORM: Final = re.compile(r"\s*([A-Za-z0-9]{1,16})=([0-9A-Fa-f]{1,128})\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What the header says: the name of a hash and the digest of the body under it."""
+
+    method: str
+    digest: bytes
+
+
+def parse_signature(header: str | None) -> Signature | None:
+    """The signature of an ``X-Hub-Signature`` header, None where it is none that is known."""
+    match = _FORM.fullmatch(header or "")
+    if match is None or match[1].lower() not in _METHODS or len(match[2]) % 2:
+        return None
+    signature = Signature(match[1].lower(), bytes.fromhex(match[2]))
+    if len(signature.digest) != hashlib.new(signature.method).digest_size:
+        return None
+    return signature
+
+
+def is_authentic(secret: str, body: bytes, signature: Signature) -> bool:
+    """Whether who signed this body knows the secret; the time taken does not tell how nearly."""
+    expected = hmac.digest(secret.encode(), body, signature.method)
+    return hmac.compare_digest(expected, signature.digest)
+
+
+# -- bulletins ---------------------------------------------------------------
+#
+# The bodies of notifications that are feeds: which pages may there be?
+#
+# A hub with a secret of its own may send what it likes. So a body is read out of the event loop's
+# process, one at a time, and of a subscription once in five minutes; what is not read is not
+# missed: the topic itself is fetched.
+
+_READ: Final = Flow(1.0, 1.0 / 300.0)
+_PREFIX_BYTES: Final = 2_048
+#: A feed of more is read in part: the front, where what is new stands.
+_ENTRIES: Final = 500
+
+
+class Bulletins:
+    """Reads feeds that were pushed, where ``parser`` has time for it."""
+
+    def __init__(self, parser: Parser, now: Callable[[], float]) -> None:
+        self._parser = parser
+        self._now = now
+        self._reads = Buckets(_READ, 10_000)
+        self._task: asyncio.Task[None] | None = None
+
+    def read(self, subscriber: Subscriber, known: Subscription, body: bytes) -> None:
+        """Read a body, unless that is too much now."""
+        if not looks_like_feed(body[:_PREFIX_BYTES]):
+            return
+        if self._task is not None and not self._task.done():
+            return
+        if self._reads.take(known.page_id, self._now()):
+            self._task = asyncio.create_task(self._read(subscriber, known, body))
+
+    async def _read(self, subscriber: Subscriber, known: Subscription, body: bytes) -> None:
+        feed = await self._parser.parse_feed(body, known.topic)
+        if isinstance(feed, Unparsable):
+            return
+        home = origin(known.url)
+        urls = [url for url in feed.links.fetch_urls if origin(url) == home]
+        subscriber.lists(known, urls[:_ENTRIES], self._now())
+
+    async def close(self) -> None:
+        """Leave what is being read."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])

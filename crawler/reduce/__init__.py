@@ -1,0 +1,1 @@
+"""A response reduced to blocks of text, links and a sketch."""

@@ -1,0 +1,239 @@
+"""The main text of a page, in blocks, with the frame set aside.
+
+One walk over the tags gathers blocks of running text (headings, paragraphs, list items,
+table cells, runs of text between block elements) outside the frame; a second look at the
+columns of blocks picks those of the main element, or else sets aside lists of links.
+
+Blocks are compared version by version, so stability comes before taste: no rule weighs the
+words of one block against the rest of the page except the two thresholds named here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import compress, count, groupby, islice, takewhile
+from operator import attrgetter
+from typing import Final
+from unicodedata import normalize
+
+from freshet.crawler.reduce import markup as markup_reduce
+from freshet.crawler.reduce.boilerplate import is_stamp
+from freshet.crawler.reduce.markup import (
+    IN_ARTICLE,
+    IN_LINK,
+    IN_LIST,
+    IN_MAIN,
+    IN_TABLE,
+    INCLUDED,
+    MARK,
+    ROOT,
+    BlockKind,
+    Blocks,
+    Markup,
+    Tag,
+    below,
+    kind_of,
+    plain,
+    within,
+)
+
+#: The share of the page's text that the main element, or else the articles, must hold to be
+#: taken for the whole of the main text.
+_MAIN_SHARE: Final = 0.25
+_ARTICLE_SHARE: Final = 0.5
+#: A block is a link where more than this share of its characters stands in anchors, and so
+#: many links in a row are a list of links.
+_LINK_SHARE: Final = 0.7
+_LINK_LIST: Final = 3
+_LIST_OR_TABLE: Final = IN_LIST | IN_TABLE
+
+#: A table of more lines is compared by its paragraphs.
+_MOST_LINES: Final = 20_000
+_BLANK_LINE: Final = re.compile(r"(?>\r\n?|\n)[^\S\r\n]*(?>\r\n?|\n)")
+
+
+@dataclass(slots=True)
+class _Blocks:
+    """Blocks in document order, as columns of equal length."""
+
+    texts: list[str] = field(default_factory=list)
+    kinds: list[BlockKind] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    zones: list[int] = field(default_factory=list)
+    links: list[bool] = field(default_factory=list)
+
+    def add(self, text: str, kind: BlockKind, place: int, zone: int, linked: int) -> None:
+        """Add what is more than white space; ``linked`` of its characters stand in anchors."""
+        words = plain(text).split() if "&" in text else text.split()
+        if not words:
+            return
+        text = " ".join(words)
+        self.texts.append(text if text.isascii() else normalize("NFC", text))
+        self.kinds.append(kind)
+        self.places.append(place)
+        self.zones.append(zone)
+        self.links.append(linked > _LINK_SHARE * len(text))
+
+    def chosen(self, numbers: Iterable[int]) -> Blocks:
+        """Those of the blocks that are no stamps."""
+        kept = [i for i in numbers if not is_stamp(self.texts[i])]
+        return Blocks(
+            tuple([self.texts[i] for i in kept]),
+            tuple([self.kinds[i] for i in kept]),
+            tuple([self.places[i] for i in kept]),
+        )
+
+
+def main_text(markup: Markup, *, selected: bool = False) -> Blocks:
+    """The blocks of main text in the body: NFC, white space collapsed, none empty.
+
+    A page that is nothing but frame (a menu, a list of links) is its own content: there
+    only stamps and what no reader sees are left out. ``selected``: where elements are marked
+    as included (:mod:`freshet.crawler.reduce.markup`), they are the main text whatever they look
+    like.
+    """
+    if selected and (roots := list(_included(markup))):
+        blocks = _gathered(markup, roots, spare_frame=True)
+        return blocks.chosen(range(len(blocks.texts)))
+    body = list(islice((i for i, tag in enumerate(markup.tags) if tag.name == "body"), 1))
+    found = _selected(_gathered(markup, body, spare_frame=False))
+    if found:
+        return found
+    blocks = _gathered(markup, body, spare_frame=True)
+    return blocks.chosen(range(len(blocks.texts)))
+
+
+def plain_text(text: str, *, by_line: bool = False) -> Blocks:
+    """The paragraphs of a text without markup, as blocks, or its lines, if they are few enough."""
+    by_line = by_line and text.count("\n") <= _MOST_LINES
+    parts = text.splitlines() if by_line else _BLANK_LINE.split(text)
+    paragraphs = (" ".join(part.split()) for part in parts)
+    texts = tuple(t for p in paragraphs if p and not is_stamp(t := normalize("NFC", p)))
+    place = below(ROOT, "p")
+    return Blocks(texts, (BlockKind.PARAGRAPH,) * len(texts), (place,) * len(texts))
+
+
+def _included(markup: Markup) -> Iterator[int]:
+    """The outermost elements that are marked so."""
+    end = 0
+    for i, tag in enumerate(markup.tags):
+        if tag.attributes.get(MARK) == INCLUDED and i >= end:
+            end = markup.end(i)
+            yield i
+
+
+def _gathered(markup: Markup, roots: Iterable[int], *, spare_frame: bool) -> _Blocks:
+    """All blocks in the elements that begin there, outside the frame."""
+    blocks = _Blocks()
+    walk = _Walk(markup, blocks, "spared" if spare_frame else "step")
+    for root in roots:
+        walk.gather(root)
+    return blocks
+
+
+class _Walk:
+    """A walk over tags; ``steps`` names the column of :class:`Tag` that it follows."""
+
+    def __init__(self, markup: Markup, blocks: _Blocks, steps: str) -> None:
+        self._markup = markup
+        self._blocks = blocks
+        self._steps = list(map(attrgetter(steps), markup.tags))
+        self._holders: Set[int] | None = None
+
+    def gather(self, root: int) -> None:
+        """Add the blocks in the element. Iterative: the depth of the tree costs no stack."""
+        columns, texts, steps = self._markup.tags, self._markup.texts, self._steps
+        above: list[tuple[BlockKind, int, int]] = []
+        kind, place, zone = kind_of(columns[root].name), ROOT, 0
+        start, stop = root + 1, self._markup.end(root)
+        # What of the open block stands before an element that is left out; its linked part.
+        held, held_linked = "", 0
+        before = resume = root
+        for i in (*compress(range(start, stop), steps[start:stop]), stop):
+            if i <= resume:
+                continue
+            step = steps[i]
+            text = texts[before] if before + 1 == i else "".join(texts[before:i])
+            linked = 0
+            if zone & _LIST_OR_TABLE != IN_TABLE and (before + 1 < i or zone & IN_LINK):
+                zone, linked = self._linked(before, i, zone)
+            before = i
+            if step >= markup_reduce.SKIP:
+                if step == markup_reduce.SKIP or self._is_frame(i, zone | columns[i].zone):
+                    held, held_linked = held + text, held_linked + linked
+                    before = resume = self._markup.end(i)
+                    continue
+                step = markup_reduce.OPEN
+            if held:
+                text, linked = held + text, held_linked + linked
+                held, held_linked = "", 0
+            if text and not text.isspace():
+                self._blocks.add(text, kind, place, zone, linked)
+            if step == markup_reduce.OPEN:
+                above.append((kind, place, zone))
+                tag = columns[i]
+                kind, place, zone = tag.kind, within(place, tag.place), zone | tag.zone
+            elif step == markup_reduce.CLOSE and above:
+                kind, place, zone = above.pop()
+
+    def _linked(self, start: int, stop: int, zone: int) -> tuple[int, int]:
+        """The zone after the tags up to ``stop``, and the characters there that are linked."""
+        linked = 0
+        for i in range(start, stop):
+            if i > start and self._markup.tags[i].name == "a":
+                zone = zone & ~IN_LINK if self._markup.tags[i].ends else zone | IN_LINK
+            if zone & IN_LINK:
+                linked += len(plain(self._markup.texts[i]).strip())
+        return zone, linked
+
+    def _is_frame(self, i: int, zone: int) -> bool:
+        """Whether an element is frame that may be: a "menu-page" that holds the article is not."""
+        if self._steps[i] == markup_reduce.EDGE and zone & (IN_MAIN | IN_ARTICLE):
+            return False
+        if self._holders is None:
+            self._holders = _holders(self._markup.tags, self._steps)
+        return i not in self._holders
+
+
+def _holders(columns: Sequence[Tag], steps: Sequence[int]) -> Set[int]:
+    """The elements in which a main element stands: one pass, however deep they are nested."""
+    holders: set[int] = set()
+    if not any(map(attrgetter("holds_main"), columns)):
+        return holders
+    opened: list[int] = []
+    for i in compress(count(), steps):
+        tag = columns[i]
+        if tag.ends:
+            while opened and columns[opened.pop()].name != tag.name:
+                pass
+        elif steps[i] != markup_reduce.BREAK:
+            opened.append(i)
+            if tag.holds_main:
+                holders.update(takewhile(lambda i: i not in holders, reversed(opened)))
+    return holders
+
+
+def _selected(blocks: _Blocks) -> Blocks:
+    """The blocks of the main element, or all but lists of links; never a stamp."""
+    return blocks.chosen(_principal(blocks) or _without_link_lists(blocks))
+
+
+def _principal(blocks: _Blocks) -> list[int]:
+    """The blocks of the main element, or else of the articles, if they hold enough."""
+    total = sum(map(len, blocks.texts))
+    for zone, share in ((IN_MAIN, _MAIN_SHARE), (IN_ARTICLE, _ARTICLE_SHARE)):
+        inside = [i for i, z in enumerate(blocks.zones) if z & zone]
+        if inside and sum(len(blocks.texts[i]) for i in inside) >= share * total:
+            return inside
+    return []
+
+
+def _without_link_lists(blocks: _Blocks) -> list[int]:
+    kept: list[int] = []
+    for is_link, run in groupby(range(len(blocks.texts)), key=blocks.links.__getitem__):
+        stretch = list(run)
+        if not is_link or len(stretch) < _LINK_LIST:
+            kept += stretch
+    return kept if len(kept) * 2 >= len(blocks.texts) else list(range(len(blocks.texts)))

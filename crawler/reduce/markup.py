@@ -1,0 +1,598 @@
+"""A parsed document as two columns: its tags, and the text after each of them.
+
+A walk over the nodes of a tree costs an object and several calls for each of them. The tree
+written out again costs less than a tenth of that, is well-formed whatever the page was, and is
+cut into tags and texts by two calls.
+
+Lexbor writes "<" and ">" as references in texts and in the values of attributes. So each one
+belongs to a tag, but for comments and raw text (HTML, section 13.3), which are taken out, and
+for names that contain a "<".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from hashlib import blake2b
+from html import escape, unescape
+from sys import intern
+from typing import Final, NamedTuple
+
+from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+
+from freshet.crawler.reduce.boilerplate import (
+    FRAME_TAGS,
+    INVISIBLE_TAGS,
+    PAGE_EDGE_TAGS,
+    is_frame_name,
+    is_frame_role,
+    is_hidden,
+)
+from freshet.crawler.urls import origin, reference_head
+
+# -- blocks ------------------------------------------------------------------
+#
+# Blocks: the pieces of a main text, each with its kind and its place in the page.
+#
+# A place is a hash of the path of block-level elements above a block, each by its tag and by
+# what its id and classes tell. Numbers are no part of it: the rows of a table share a place,
+# and a row that is added moves none of the others. Places are stored and compared over years;
+# nothing here depends on Python's ``hash`` or the platform.
+
+
+class BlockKind(IntEnum):
+    """What the markup says that a block is."""
+
+    HEADING = 1
+    PARAGRAPH = 2
+    ITEM = 3
+    CELL = 4
+    TEXT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A main text in document order, as columns of equal length; ``places`` are uint64."""
+
+    texts: tuple[str, ...] = ()
+    kinds: tuple[BlockKind, ...] = ()
+    places: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __add__(self, other: Blocks) -> Blocks:
+        return Blocks(
+            self.texts + other.texts, self.kinds + other.kinds, self.places + other.places
+        )
+
+
+#: The place of the body element itself; 0 stands for "not known" in old sketches.
+ROOT: Final = 0x9AE16A3B2F90404F
+_MASK: Final = (1 << 64) - 1
+_FACTOR: Final = 0x9E3779B97F4A7C15
+_DIGIT: Final = re.compile(r"\d")
+
+_KINDS: Final[dict[str | None, BlockKind]] = {
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), BlockKind.HEADING),
+    **dict.fromkeys(("p", "pre", "blockquote"), BlockKind.PARAGRAPH),
+    **dict.fromkeys(("li", "dt", "dd"), BlockKind.ITEM),
+    **dict.fromkeys(("td", "th"), BlockKind.CELL),
+}
+#: The id of these is made from their words, or counts them.
+_LEAVES: Final = frozenset(_KINDS)
+#: Classes that say how an element stands among its like, or what a visitor does to it.
+_PASSING: Final = frozenset(
+    {"odd", "even", "first", "last", "active", "current", "selected", "open", "closed", "new"}
+)
+
+
+def kind_of(tag: str | None) -> BlockKind:
+    """The kind of a block whose innermost block-level element has that tag."""
+    return _KINDS.get(tag, BlockKind.TEXT)
+
+
+def below(place: int, tag: str, element_id: str | None = None, classes: str | None = None) -> int:
+    """The place of a block-level element in the element at ``place``."""
+    return within(place, named(tag, element_id, classes))
+
+
+# The places of a template repeat on all of its pages.
+@lru_cache(maxsize=4096)
+def within(place: int, name: int) -> int:
+    """The place of the element of that name (:func:`named`) in the element at ``place``."""
+    mixed = (place ^ name) * _FACTOR & _MASK
+    return (mixed ^ (mixed >> 29)) or 1
+
+
+def named(tag: str, element_id: str | None, classes: str | None) -> int:
+    """64 bits for the name of an element: its tag and what its id and classes tell."""
+    tokens = {t for t in classes.split() if _tells(t)} - _PASSING if classes else ()
+    own_id = element_id if element_id and tag not in _LEAVES and _tells(element_id) else ""
+    return _hashed(f"{tag}#{own_id}.{'.'.join(sorted(tokens))}")
+
+
+@lru_cache(maxsize=4096)
+def _hashed(name: str) -> int:
+    return int.from_bytes(
+        blake2b(name.encode("utf-8", "replace"), digest_size=8).digest(), "little"
+    )
+
+
+def _tells(token: str) -> bool:
+    """Whether a name was given by a person: one with digits counts, or was made by a tool."""
+    return _DIGIT.search(token) is None
+
+
+# -- selectors ---------------------------------------------------------------
+#
+# Hints by CSS selector: what a user knows of a site's main text.
+
+#: The attribute by which what was selected is known in the tree, and its values.
+MARK: Final = "data-freshet"
+INCLUDED: Final = "included"
+IGNORED: Final = "ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorHints:
+    """CSS selectors for the pages of one site.
+
+    ``include``: on a page that has such elements, they are the whole main text. ``ignore``:
+    such elements, with all below them, are never part of it.
+
+    Raises:
+        ValueError: a selector is not valid; it is named.
+    """
+
+    include: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for selector in (*self.include, *self.ignore):
+            _check(selector)
+
+    def mark(self, tree: LexborHTMLParser) -> None:
+        """Write into each element that a selector names what it is, as an attribute."""
+        for verdict, selectors in ((INCLUDED, self.include), (IGNORED, self.ignore)):
+            for node in tree.css(", ".join(selectors)) if selectors else ():
+                node.attrs[MARK] = verdict
+
+
+NO_HINTS: Final = SelectorHints()
+
+
+class SiteHints:
+    """The hints of every site, by host name; a name stands for the hosts below it, too.
+
+    Args:
+        include, ignore: lists of selectors by host name, as the user wrote them.
+
+    Raises:
+        ValueError: a selector is not valid; it is named with its site.
+    """
+
+    def __init__(
+        self, include: Mapping[str, tuple[str, ...]], ignore: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        wanted = {name.lower(): selectors for name, selectors in include.items()}
+        unwanted = {name.lower(): selectors for name, selectors in ignore.items()}
+        self._by_name = {
+            name: _hints(name, wanted.get(name, ()), unwanted.get(name, ()))
+            for name in wanted | unwanted
+        }
+
+    def of(self, url: str) -> SelectorHints:
+        """The hints for a page: those of its host, or of the nearest name above it."""
+        if not self._by_name:
+            return NO_HINTS
+        name = origin(url).host
+        while name:
+            if name in self._by_name:
+                return self._by_name[name]
+            name = name.partition(".")[2]
+        return NO_HINTS
+
+
+def _hints(name: str, include: tuple[str, ...], ignore: tuple[str, ...]) -> SelectorHints:
+    try:
+        return SelectorHints(include, ignore)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+NO_SITE_HINTS: Final = SiteHints({}, {})
+
+
+def _check(selector: str) -> None:
+    try:
+        LexborHTMLParser("<p>").css(selector)
+    except SelectolaxError as error:
+        raise ValueError(f"{selector!r} is not a CSS selector that is understood") from error
+
+
+# -- references --------------------------------------------------------------
+#
+# Which elements lead to other pages, and to which: links by tag and attributes.
+
+#: Relations of a ``link`` element that lead to another page for people (HTML, section 4.6.7;
+#: older names from HTML 4.01, section 6.12). ``canonical`` is among them because the page
+#: that it names may be known by nothing else.
+NAVIGABLE_RELATIONS: Final = frozenset(
+    {
+        *("alternate", "appendix", "author", "bookmark", "canonical", "chapter", "contents"),
+        *("copyright", "first", "glossary", "help", "home", "index", "last", "license", "next"),
+        *("prev", "previous", "privacy-policy", "section", "start", "subsection"),
+        *("terms-of-service", "toc", "top", "up"),
+    }
+)
+#: Relations by which a page or a feed names its hub, and itself as the hub knows it.
+HUB_RELATIONS: Final = frozenset({"hub", "self"})
+_FEED_TYPES: Final = frozenset(
+    {
+        "application/rss+xml",
+        "application/atom+xml",
+        "application/rdf+xml",
+        "application/feed+json",
+    }
+)
+_PAGE_TYPES: Final = frozenset({"", "text/html", "application/xhtml+xml"})
+#: The attribute of each linking element that says where it leads.
+_LEADING: Final = {"a": "href", "area": "href", "link": "href", "iframe": "src", "frame": "src"}
+
+
+def relations(attributes: Mapping[str, str]) -> list[str]:
+    """The tokens of a rel attribute, lower-case, sorted, each once."""
+    return sorted(set(attributes.get("rel", "").lower().split()))
+
+
+def is_feed(attributes: Mapping[str, str]) -> bool:
+    """Whether a ``link`` element names a feed of the page (RSS autodiscovery, Atom, JSON)."""
+    tokens = relations(attributes)
+    return "feed" in tokens or ("alternate" in tokens and _media_type(attributes) in _FEED_TYPES)
+
+
+def reference(name: str, attributes: Mapping[str, str]) -> tuple[str, str] | None:
+    """The URL reference and the relations of an element, if it leads to a page.
+
+    Without the fragment, so that the parts of a page are one link.
+    """
+    target = attributes.get(_LEADING.get(name, ""))
+    if target is None:
+        return None
+    target = reference_head(target)
+    if name in {"iframe", "frame"}:
+        return target, ""
+    tokens = relations(attributes) if "rel" in attributes else []
+    if name == "link" and not _is_navigable(tokens, attributes):
+        return None
+    return target, " ".join(tokens)
+
+
+def _is_navigable(tokens: list[str], attributes: Mapping[str, str]) -> bool:
+    return (
+        not NAVIGABLE_RELATIONS.isdisjoint(tokens)
+        and "stylesheet" not in tokens
+        and _media_type(attributes) in _PAGE_TYPES
+    )
+
+
+def _media_type(attributes: Mapping[str, str]) -> str:
+    return attributes.get("type", "").partition(";")[0].strip().lower()
+
+
+# -- tags --------------------------------------------------------------------
+#
+# What a tag says, understood once for every different tag.
+#
+# The pages of a site repeat each other's tags by the thousand. What a start tag means for the
+# links, the head and the main text of a page depends on nothing but its own text, and so it is
+# worked out at its first sight and remembered by that text.
+
+# What the walk for the main text does at a tag; 0 is nothing.
+PASS: Final = 0
+OPEN: Final = 1
+CLOSE: Final = 2
+#: Blocks end at a void element of their level, such as ``br``.
+BREAK: Final = 3
+#: Leave the element out.
+SKIP: Final = 4
+#: Leave it out unless it holds the main text; ``EDGE``: or stands in it.
+NAMED: Final = 5
+EDGE: Final = 6
+
+# Zones: where a block stands. Bits, so that they are inherited by a single "or".
+IN_MAIN: Final = 1
+IN_ARTICLE: Final = 2
+IN_LINK: Final = 4
+IN_LIST: Final = 8
+IN_TABLE: Final = 16
+_ZONES: Final[dict[str, int]] = {
+    "main": IN_MAIN,
+    "article": IN_ARTICLE,
+    **dict.fromkeys(("ul", "ol"), IN_LIST),
+    # What a table, a definition or a sentence says is content, even where it is linked.
+    **dict.fromkeys(("td", "th", "dt", "dd", "p", "pre"), IN_TABLE),
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), IN_TABLE),
+}
+
+#: Void elements (HTML, section 13.1.2 and, for the old ones, 13.3): they have no end tag.
+_VOID: Final = frozenset(
+    "area base basefont bgsound br col embed frame hr img input keygen link meta param source "
+    "track wbr".split()
+)
+_INLINE: Final = frozenset(
+    {
+        *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn"),
+        *("em", "font", "i", "img", "ins", "kbd", "mark", "nobr", "q", "rb", "rp", "rt", "rtc"),
+        *("ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt"),
+        *("u", "var", "wbr"),
+    }
+)
+_MAIN_IDS: Final = frozenset({"main", "main-content", "maincontent", "content"})
+#: Elements that say something about the whole page; of the last two the ends do, too.
+_PAGE_TAGS: Final = frozenset({"html", "body", "title", "svg", "noscript"})
+_ENCLOSING: Final = frozenset({"svg", "noscript"})
+
+_ATTRIBUTE: Final = re.compile(r'\s(\S[^\s=]*)="([^"]*)"')
+#: Without one of these in its tag an inline element is nothing but text, or a link.
+_TELLING: Final = ("hidden", "role=", MARK)
+_NO_ATTRIBUTES: Final[Mapping[str, str]] = {}
+#: Tags are remembered up to this number, at some 300 bytes each.
+_REMEMBERED: Final = 20_000
+
+
+class Tag(NamedTuple):
+    """A start tag, or an end tag (``ends``) with the name of its element.
+
+    ``step`` is what the walk for the main text does here, ``spared`` what it does where the
+    frame counts; ``kind``, ``zone`` and ``place`` (as :func:`freshet.crawler.reduce.markup.named`
+    says) are those of an element at block level; ``holds_main`` says that it is by its own
+    words the main element; ``tells`` that it says something about the page; ``link`` is what
+    :func:`freshet.crawler.reduce.markup.reference` says. The ``attributes`` are not kept of
+    elements of which nothing else is asked.
+    """
+
+    name: str
+    ends: bool = False
+    step: int = PASS
+    spared: int = PASS
+    kind: BlockKind = BlockKind.TEXT
+    zone: int = 0
+    place: int = 0
+    holds_main: bool = False
+    tells: bool = False
+    link: tuple[str, str] | None = None
+    attributes: Mapping[str, str] = _NO_ATTRIBUTES
+
+    @property
+    def is_void(self) -> bool:
+        """Whether the element has no content, and no end tag."""
+        return self.name in _VOID
+
+
+_ANCHOR: Final = Tag("a")
+_WORDS_ONLY: Final = {name: Tag(intern(name)) for name in _INLINE - {"a", "img"}}
+
+
+class _Tags(dict[str, Tag]):
+    """Tags by their text between the brackets."""
+
+    def __missing__(self, text: str) -> Tag:
+        name = text.partition(" ")[0]
+        if name in _INLINE and not any(word in text for word in _TELLING):
+            tag = _WORDS_ONLY.get(name) or _inline(name, text)
+        else:
+            tag = _end(text[1:]) if text.startswith("/") else _start(name, text)
+        self[text] = tag
+        return tag
+
+
+_TAGS: Final = _Tags()
+
+
+def understood(texts: list[str]) -> list[Tag]:
+    """The tags of a document, given as what stands between their brackets."""
+    if len(_TAGS) > _REMEMBERED:
+        _TAGS.clear()
+    return list(map(_TAGS.__getitem__, texts))
+
+
+def _end(name: str) -> Tag:
+    name = intern(name)
+    step = PASS if name in _INLINE or name in INVISIBLE_TAGS else CLOSE
+    return Tag(name, ends=True, step=step, spared=step, tells=name in _ENCLOSING)
+
+
+def _inline(name: str, text: str) -> Tag:
+    """A link or an image; most of all different tags are links."""
+    if name == "img":
+        return Tag("img", attributes=_attributes(name, text))
+    _, leads, rest = text.partition(' href="')
+    if not leads:
+        return _ANCHOR
+    target = rest[: rest.index('"')]
+    if "&" in target:
+        target = unescape(target)
+    if " rel=" in text:
+        link = reference("a", {**_attributes(name, text), "href": target})
+    else:
+        link = reference_head(target), ""
+    return Tag("a", False, PASS, PASS, BlockKind.TEXT, 0, 0, False, True, link)
+
+
+def _attributes(name: str, text: str) -> Mapping[str, str]:
+    if len(text) == len(name):
+        return _NO_ATTRIBUTES
+    found = dict(_ATTRIBUTE.findall(text, len(name)))
+    return _unescaped(found) if "&" in text else found
+
+
+def _unescaped(attributes: Mapping[str, str]) -> dict[str, str]:
+    return {key: unescape(value) for key, value in attributes.items()}
+
+
+def _start(name: str, text: str) -> Tag:
+    name = intern(name)
+    attributes = _attributes(name, text)
+    link = reference(name, attributes)
+    inline = name in _INLINE
+    holds_main = not inline and (name in {"main", "article"} or _is_named_main(attributes))
+    spared = _spared(name, attributes)
+    return Tag(
+        name,
+        step=spared if spared in {PASS, SKIP} else _step(name, attributes, spared, holds_main),
+        spared=spared,
+        kind=kind_of(name),
+        zone=_ZONES.get(name, 0) | (IN_MAIN if _is_named_main(attributes) else 0),
+        place=0 if inline else named(name, attributes.get("id"), attributes.get("class")),
+        holds_main=holds_main,
+        tells=link is not None or name in _PAGE_TAGS or _is_of_head(name, attributes),
+        link=link,
+        attributes=attributes,
+    )
+
+
+def _is_of_head(name: str, attributes: Mapping[str, str]) -> bool:
+    return (name in {"base", "link"} and "href" in attributes) or (
+        name == "meta" and "content" in attributes
+    )
+
+
+def _is_named_main(attributes: Mapping[str, str]) -> bool:
+    return attributes.get("role") == "main" or attributes.get("id") in _MAIN_IDS
+
+
+def _spared(name: str, attributes: Mapping[str, str]) -> int:
+    """The step where the frame is spared: only what no reader sees is left out."""
+    if name in INVISIBLE_TAGS or is_hidden(attributes) or attributes.get(MARK) == IGNORED:
+        return PASS if name in _VOID else SKIP
+    if name in _INLINE or name[:1] in {"!", "?"}:
+        return PASS
+    return BREAK if name in _VOID else OPEN
+
+
+def _step(name: str, attributes: Mapping[str, str], spared: int, holds_main: bool) -> int:
+    if spared == BREAK:
+        return spared
+    if name in FRAME_TAGS or is_frame_role(attributes):
+        return SKIP
+    # Not of a word in a sentence, such as a link that is styled as one of the menu.
+    if holds_main or name in _INLINE:
+        return spared
+    if is_frame_name(attributes.get("id"), attributes.get("class")):
+        return NAMED
+    return EDGE if name in PAGE_EDGE_TAGS else spared
+
+
+_TAG: Final = re.compile("<([^>]*)>")
+_COMMENT: Final = "<!--"
+_UNMARKED: Final = re.compile(
+    "<!--|<(?:s(?:cript|tyle)|xmp|iframe|no(?:embed|frames)|plaintext)(?=[ >])"
+)
+_SCRIPT: Final = re.compile(r"<(/?)script[\t\n\f\r />]", re.IGNORECASE)
+#: Of these what is read as raw text is shown to readers.
+_SHOWN: Final = frozenset({"<xmp", "<plaintext"})
+
+
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """Columns of equal length: ``texts[i]`` stands after ``tags[i]``, with references in it."""
+
+    tags: list[Tag]
+    texts: list[str]
+
+    def end(self, i: int) -> int:
+        """Where the element that begins at ``i`` ends: at its end tag, or, if void, at ``i``."""
+        tag = self.tags[i]
+        if tag.is_void:
+            return i
+        if tag.name == "body":
+            return self._last_end("body")
+        name, depth = tag.name, 1
+        for j in range(i + 1, len(self.tags)):
+            other = self.tags[j]
+            if other.name == name:
+                depth += -1 if other.ends else 1
+                if depth == 0:
+                    return j
+        return len(self.tags) - 1
+
+    def _last_end(self, name: str) -> int:
+        last = len(self.tags) - 1
+        return next(j for j in range(last, -1, -1) if j == 0 or self.tags[j].name == name)
+
+    def text(self, i: int) -> str:
+        """All text in the element that begins at ``i``."""
+        return plain("".join(self.texts[i : self.end(i)]))
+
+
+def read(html: str) -> Markup:
+    """Cut a document that Lexbor wrote; templates are left empty."""
+    html = "".join(_without_raw_text(html))
+    pieces = html.replace(">", "<").split("<")
+    if 2 * html.count(">") + 1 != len(pieces):
+        pieces = _TAG.split(html)
+    markup = Markup(understood(pieces[1::2]), pieces[2::2])
+    return _without_templates(markup) if "<template" in html else markup
+
+
+def plain(text: str) -> str:
+    """A text without references: Lexbor writes four of them."""
+    if "&" not in text:
+        return text
+    text = text.replace("&nbsp;", "\xa0").replace("&lt;", "<").replace("&gt;", ">")
+    return text.replace("&amp;", "&")
+
+
+def _without_raw_text(html: str) -> Iterator[str]:
+    """The pieces of the document between comments and raw texts."""
+    kept = 0
+    while found := _UNMARKED.search(html, kept):
+        start, end = _cut(html, found[0], found.start())
+        yield html[kept:start]
+        if found[0] in _SHOWN:
+            yield escape(html[start:end], quote=False)
+        kept = end
+    yield html[kept:]
+
+
+def _cut(html: str, mark: str, at: int) -> tuple[int, int]:
+    """What is to go: a whole comment, or the text of an element."""
+    if mark == _COMMENT:
+        end = html.find("-->", at)
+        return at, end + 3 if end >= 0 else len(html)
+    start = html.find(">", at) + 1
+    end = html.find(f"</{mark[1:]}>", start)
+    while mark == "<script" and end >= 0 and _is_inner_script(html[start:end]):
+        end = html.find("</script>", end + 1)
+    return start, end if end >= 0 else len(html)
+
+
+def _is_inner_script(before: str) -> bool:
+    """Whether an end tag after this text is that of a script in a comment in the script.
+
+    HTML, section 13.2.5.17: script data double escape.
+    """
+    opened = before.rfind(_COMMENT)
+    # The dashes that open a comment may be those that close it.
+    if opened < 0 or "-->" in before[opened + 2 :]:
+        return False
+    ends = [match[1] == "/" for match in _SCRIPT.finditer(before, opened)]
+    return bool(2 * sum(ends) < len(ends))
+
+
+def _without_templates(markup: Markup) -> Markup:
+    tags, texts = [], []
+    resume = 0
+    for i, tag in enumerate(markup.tags):
+        if i < resume:
+            continue
+        if tag.name == "template" and not tag.ends:
+            resume = markup.end(i)
+        tags.append(tag)
+        texts.append("" if resume > i else markup.texts[i])
+    return Markup(tags, texts)

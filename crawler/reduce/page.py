@@ -1,0 +1,359 @@
+"""Parsing: what a crawler reads from a page. Pure; :mod:`crawler.reduce.parser_process` runs it.
+
+HTML is parsed by Lexbor as a browser without scripting would, so that what stands in
+``noscript`` counts. No rule here depends on what the page is about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import compress, count, islice
+from operator import attrgetter
+from typing import Final
+
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
+
+from freshet.crawler.reduce.charset import decode
+from freshet.crawler.reduce.main_text import main_text, plain_text
+from freshet.crawler.reduce.markup import (
+    HUB_RELATIONS,
+    NO_HINTS,
+    Blocks,
+    Markup,
+    SelectorHints,
+    Tag,
+    is_feed,
+    read,
+    relations,
+)
+from freshet.crawler.reduce.other_formats import is_json, is_pdf, json_text, media_type, pdf_text
+from freshet.crawler.urls import canonical, is_http, resolve, resolve_all, without_fragment
+from freshet.storage.records import Links
+
+# -- links -------------------------------------------------------------------
+#
+# The links of a page, in document order, each URL once.
+
+_ANCHOR_CHARACTERS: Final = 200
+_BATCH: Final = 1024
+
+
+@dataclass(slots=True)
+class LinkColumns:
+    """Links while they are gathered: one entry for each canonical URL.
+
+    The first occurrence gives the place, relations and anchor; an occurrence that may be
+    followed replaces one that says ``nofollow``. At ``limit`` entries the rest is left out
+    and ``truncated`` set.
+    """
+
+    limit: int
+    truncated: bool = False
+    _fetch_urls: dict[str, str] = field(default_factory=dict)
+    _rels: dict[str, str] = field(default_factory=dict)
+    _anchors: dict[str, str] = field(default_factory=dict)
+
+    def add(self, fetch_url: str, rels: str, anchor: str) -> None:
+        """Take one occurrence of a link; ``fetch_url`` is resolved and has no fragment."""
+        url = _canonical(fetch_url)
+        if url is None:
+            return
+        if url in self._rels:
+            if "nofollow" not in self._rels[url].split() or "nofollow" in rels.split():
+                return
+        elif len(self._rels) >= self.limit:
+            self.truncated = True
+            return
+        self._fetch_urls[url], self._rels[url], self._anchors[url] = fetch_url, rels, anchor
+
+    def links(self) -> Links:
+        """The columns as a value."""
+        return Links(
+            tuple(self._fetch_urls),
+            tuple(self._fetch_urls.values()),
+            tuple(self._rels.values()),
+            tuple(self._anchors.values()),
+        )
+
+
+def _canonical(url: str) -> str | None:
+    try:
+        return canonical(url)
+    except ValueError:
+        return None
+
+
+def page_links(markup: Markup, numbers: Iterable[int], base: str, limit: int) -> LinkColumns:
+    """The links of the linking elements that begin there, resolved against ``base``."""
+    columns = LinkColumns(limit)
+    # Most links of a page are repetitions: only the first counts, and only it is looked into.
+    first: dict[tuple[str, str], int] = {}
+    for i in numbers:
+        link = markup.tags[i].link
+        if link is not None:
+            first.setdefault(link, i)
+    remaining = iter(first.items())
+    # In batches, so that a page of a million links stops at the limit.
+    while not columns.truncated and (batch := list(islice(remaining, _BATCH))):
+        urls = resolve_all([href for (href, _), _ in batch], base)
+        for ((_, rels), i), url in zip(batch, urls, strict=True):
+            if url is not None:
+                columns.add(url, rels, _anchor(markup, i))
+    return columns
+
+
+def _anchor(markup: Markup, i: int) -> str:
+    """What the link shows: its text, else the alternative text of an image in it."""
+    tag = markup.tags[i]
+    if tag.name not in {"a", "area"}:
+        return tag.attributes.get("title", "")
+    text = collapsed(markup.text(i))
+    if not text:
+        inside = (tag, *markup.tags[i + 1 : markup.end(i)])
+        text = collapsed(next((t.attributes["alt"] for t in inside if _has_words(t)), ""))
+    return text
+
+
+def _has_words(tag: Tag) -> bool:
+    return tag.name in {"img", "area"} and "alt" in tag.attributes
+
+
+def collapsed(text: str) -> str:
+    """Anchor text with white space collapsed, cut at 200 characters."""
+    return " ".join(text[: _ANCHOR_CHARACTERS * 10].split())[:_ANCHOR_CHARACTERS].rstrip()
+
+
+#: Without mutation events: with them every ``option`` costs a walk over all those before.
+_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
+
+# WHATWG HTML, section 4.2.5.3, "shared declarative refresh steps".
+_REFRESH: Final = re.compile(
+    r"""[\t\n\f\r ]* (\d+|(?=\.)) [\d.]* (?>[\t\n\f\r ]*[;,]|[\t\n\f\r ]) [\t\n\f\r ]*+
+    (?:url [\t\n\f\r ]* = [\t\n\f\r ]*)?+ (?: "([^"]*) | '([^']*) | (.+) )""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+_MAX_DELAY_S: Final = 10.0**9
+#: Text whose lines are records.
+_LINED: Final = frozenset(
+    {"text/csv", "text/tab-separated-values", "text/calendar", "text/vcard", "text/uri-list"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MetaRefresh:
+    """A redirect in the page itself: after ``delay_s`` seconds to ``url`` (resolved)."""
+
+    delay_s: float
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedPage:
+    """A page as read. ``encoding`` is the WHATWG name of its character encoding, None of PDF.
+
+    ``canonical`` (a hint), ``feeds`` and ``base_url`` are resolved and without fragments;
+    ``robots_meta`` are the contents of the robots ``meta`` elements for everybody and for
+    this crawler; ``blocks`` is the main text; ``links_truncated`` says that the page has
+    more links than the limit; ``hub_links`` are what it names as its hub and as itself.
+    """
+
+    base_url: str
+    encoding: str | None
+    title: str | None = None
+    language: str | None = None
+    canonical: str | None = None
+    links: Links = field(default_factory=Links)
+    links_truncated: bool = False
+    feeds: tuple[str, ...] = ()
+    meta_refresh: MetaRefresh | None = None
+    robots_meta: tuple[str, ...] = ()
+    blocks: Blocks = field(default_factory=Blocks)
+    hub_links: tuple[tuple[str, str], ...] = ()
+
+
+def parse(
+    body: bytes,
+    url: str,
+    content_type: str | None,
+    agent_token: str = "freshet",  # a robots token is no secret
+    max_links: int = 50_000,
+    hints: SelectorHints = NO_HINTS,
+) -> ParsedPage:
+    """Read a page. ``url`` is where it came from, ``content_type`` its header, if any.
+
+    Text of any kind but HTML and XML is taken as paragraphs (a table or a calendar as lines)
+    without links, JSON as its values, PDF as its digest; ``hints`` say for HTML which elements
+    are the main text.
+
+    Raises:
+        SelectolaxError: if Lexbor gives up (it runs out of memory).
+    """
+    if is_pdf(media_type(content_type)):
+        return ParsedPage(without_fragment(url), None, blocks=pdf_text(body))
+    text, encoding = decode(body, content_type)
+    if is_plain(content_type):
+        blocks = _plain(text, content_type)
+        return ParsedPage(without_fragment(url), encoding, blocks=blocks)
+    tree = LexborHTMLParser(text, options=_OPTIONS)
+    del text  # up to 40 MB of a large page
+    hints.mark(tree)
+    markup = read(tree.html or "")
+    head = _Head(markup, url)
+    links = page_links(markup, head.linking, head.base_url, max_links)
+    return ParsedPage(
+        base_url=head.base_url,
+        encoding=encoding,
+        title=head.title,
+        language=head.language(),
+        canonical=head.canonical(),
+        links=links.links(),
+        links_truncated=links.truncated,
+        feeds=head.feeds(),
+        meta_refresh=head.meta_refresh(),
+        robots_meta=head.robots_meta(agent_token),
+        blocks=main_text(markup, selected=bool(hints.include)),
+        hub_links=head.hub_links(),
+    )
+
+
+def is_plain(content_type: str | None) -> bool:
+    """Whether a Content-Type is that of a document without markup."""
+    name = media_type(content_type)
+    kind, _, subtype = name.partition("/")
+    return "xml" not in subtype and (
+        (kind == "text" and subtype != "html") or is_json(content_type) or is_pdf(name)
+    )
+
+
+def _plain(text: str, content_type: str | None) -> Blocks:
+    values = json_text(text) if is_json(content_type) else None
+    return values or plain_text(text, by_line=media_type(content_type) in _LINED)
+
+
+class _Head:
+    """The elements that say something about a page, wherever in the document they stand."""
+
+    def __init__(self, markup: Markup, url: str) -> None:
+        self._markup = markup
+        self.linking: list[int] = []
+        self.title: str | None = None
+        self._root: Mapping[str, str] | None = None
+        self._links: list[Mapping[str, str]] = []
+        self._metas: list[Mapping[str, str]] = []
+        self._refreshes: list[str] = []
+        bases: list[str] = []
+        enclosing: Counter[str] = Counter()
+        for i in compress(count(), map(attrgetter("tells"), markup.tags)):
+            tag = markup.tags[i]
+            if tag.link is not None:
+                self.linking.append(i)
+                if tag.name != "link":
+                    continue
+            match tag.name:
+                case "svg" | "noscript" as name:
+                    enclosing[name] += -1 if tag.ends else 1
+                case "link":
+                    self._links.append(tag.attributes)
+                case "meta":
+                    self._note_meta(tag.attributes, scripted=enclosing["noscript"] > 0)
+                case "base":
+                    bases.append(tag.attributes["href"])
+                case "html" if self._root is None:
+                    self._root = tag.attributes
+                # A drawing may have a title, too.
+                case "title" if self.title is None and not enclosing["svg"]:
+                    self.title = " ".join(markup.text(i).split()) or None
+        self.base_url = _base_url(bases, url)
+
+    def _note_meta(self, attributes: Mapping[str, str], *, scripted: bool) -> None:
+        """``scripted``: only where scripts do not run does it count."""
+        self._metas.append(attributes)
+        if not scripted and _http_equiv(attributes) == "refresh":
+            self._refreshes.append(attributes["content"])
+
+    def language(self) -> str | None:
+        """The language tag of the document (HTML, section 3.2.6.2), as written."""
+        root = self._root or {}
+        declared = root.get("lang") or root.get("xml:lang") or ""
+        pragmas = (m["content"] for m in self._metas if _http_equiv(m) == "content-language")
+        return declared.strip() or next((c.strip() for c in pragmas if "," not in c), "") or None
+
+    def canonical(self) -> str | None:
+        hints = (link for link in self._links if "canonical" in relations(link))
+        return next(filter(None, map(self._target, hints)), None)
+
+    def feeds(self) -> tuple[str, ...]:
+        found = (self._target(link) for link in self._links if is_feed(link))
+        return tuple(dict.fromkeys(url for url in found if url))
+
+    def hub_links(self) -> tuple[tuple[str, str], ...]:
+        """The relations hub and self, resolved (W3C WebSub, section 4)."""
+        found = ((token, self._target(link)) for link in self._links for token in relations(link))
+        return tuple((token, url) for token, url in found if url and token in HUB_RELATIONS)
+
+    def _target(self, link: Mapping[str, str]) -> str | None:
+        return _http_url(link["href"], self.base_url)
+
+    def meta_refresh(self) -> MetaRefresh | None:
+        """The first refresh that leads somewhere; not one that only scripts would avert."""
+        found = (_refresh(content, self.base_url) for content in self._refreshes)
+        return next(filter(None, found), None)
+
+    def robots_meta(self, agent_token: str) -> tuple[str, ...]:
+        names = {"robots", agent_token.lower()}
+        return tuple(
+            meta["content"] for meta in self._metas if meta.get("name", "").strip().lower() in names
+        )
+
+
+def _http_equiv(meta: Mapping[str, str]) -> str:
+    return meta.get("http-equiv", "").strip().lower()
+
+
+def _base_url(bases: list[str], url: str) -> str:
+    """The document base URL: the first ``base`` counts, if it is one that can be used."""
+    base = _http_url(bases[0], url) if bases else None
+    return base or without_fragment(url)
+
+
+def _http_url(reference: str, base: str) -> str | None:
+    url = resolve(reference, base) if reference.strip() else None
+    return without_fragment(url) if url is not None and is_http(url) else None
+
+
+def _refresh(content: str, base: str) -> MetaRefresh | None:
+    """None where the content is not valid, or only asks to load the same page again."""
+    match = _REFRESH.match(content)
+    if match is None:
+        return None
+    url = _http_url(match[2] or match[3] or match[4] or "", base)
+    return MetaRefresh(min(float(match[1] or 0), _MAX_DELAY_S), url) if url else None
+
+
+# -- link headers ------------------------------------------------------------
+#
+# The links of HTTP Link headers (RFC 8288).
+
+# Section 3: a target in angle brackets, then parameters.
+_LINK: Final = re.compile(
+    r"""<([^<>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s",;]*))?)*)"""
+)
+_PARAMETER: Final = re.compile(
+    r""";\s*([\w!#$&+.^`|~*-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*)))?"""
+)
+#: Longer headers are not read to their end: what is looked for is named in fewer bytes.
+MAX_HEADER: Final = 8_192
+
+
+def header_links(headers: Iterable[str]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Each link's reference, as it stands, and its parameters by lower-case name.
+
+    Of a parameter that is given twice the first counts, as section 3.3 wants for ``rel``.
+    """
+    for header in headers:
+        for target, parameters in _LINK.findall(header[:MAX_HEADER]):
+            found = reversed(_PARAMETER.findall(parameters))
+            yield target.strip(), {name.lower(): quoted or plain for name, quoted, plain in found}

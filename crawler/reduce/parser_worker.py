@@ -1,0 +1,129 @@
+"""The process in which what may be hostile is parsed; started by :mod:`crawler.reduce.parser_process`.
+
+Reads calls from standard input and writes answers to standard output, each a frame of its
+length (8 bytes, big-endian) and a pickle. A call is a function of this project with its
+arguments; an answer is ``(result, problem, memory held in bytes)``.
+
+It cannot outlive its use: it ends at the end of its input, when its parent dies, and by the
+kernel's hand when one call takes longer than the limit or memory than is allowed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pickle
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from struct import Struct
+from typing import IO, Any, Final
+
+from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
+from freshet.crawler.reduce.nesting import max_depth, start_tags
+from freshet.crawler.reduce.page import ParsedPage, is_plain, parse
+
+#: The length that precedes every message, in both directions.
+FRAME: Final = Struct(">Q")
+#: Deeper trees are refused: 20,000 levels take Lexbor 0.4 s, 100,000 more than 30 s.
+_DEEPEST: Final = 20_000
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class TooDeepError(ValueError):
+    """The elements of a page are nested deeper than a parser should be asked to follow."""
+
+
+def read_page(
+    body: bytes,
+    url: str,
+    content_type: str | None,
+    agent_token: str,
+    max_links: int,
+    hints: SelectorHints = NO_HINTS,
+) -> ParsedPage:
+    """As :func:`freshet.crawler.reduce.page.parse`, but refuse what is hopelessly deep.
+
+    Raises:
+        TooDeepError: the tree would be more than 20,000 levels deep.
+        SelectolaxError: Lexbor ran out of memory.
+    """
+    if not is_plain(content_type) and start_tags(body) > _DEEPEST:
+        _check_depth(body)
+    return parse(body, url, content_type, agent_token, max_links, hints)
+
+
+def _check_depth(body: bytes) -> None:
+    depth = max_depth(body)
+    if depth > _DEEPEST:
+        raise TooDeepError(f"elements nested {depth:,} deep")
+
+
+def main(time_limit_s: float, memory_limit_bytes: int, parent: int) -> None:
+    """Answer calls until the input ends. ``time_limit_s`` is the limit of one call."""
+    _confine(memory_limit_bytes, parent)
+    calls = sys.stdin.buffer
+    # Whatever a library may print must not be taken for an answer.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    send(answers, b"")
+    while call := _receive(calls):
+        signal.setitimer(signal.ITIMER_REAL, time_limit_s)
+        answer = _answer(call)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        send(answers, answer)
+
+
+def _confine(memory_limit_bytes: int, parent: int) -> None:
+    # The interrupt of a terminal and a service's stop reach the whole group; this process
+    # goes on for as long as its parent drains.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            sys.exit("the parent died first")
+
+
+def _answer(call: bytes) -> bytes:
+    result, problem = None, None
+    try:
+        function: Callable[..., Any]
+        function, arguments = pickle.loads(call)  # noqa: S301  # from our own parent
+        result = function(*arguments)
+    except Exception as error:  # noqa: BLE001  # whatever a hostile body causes, it is said
+        problem = f"{type(error).__name__}: {error}"[:200]
+    return pickle.dumps((result, problem, _resident_bytes()))
+
+
+def _resident_bytes() -> int:
+    """The memory held now; 0 where the system does not tell.
+
+    Not ``ru_maxrss``, which a process inherits from the one that started it.
+    """
+    if sys.platform != "linux":
+        return 0
+    resident_pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(resident_pages) * resource.getpagesize()
+
+
+def send(stream: IO[bytes], message: bytes) -> None:
+    """Write one frame."""
+    stream.write(FRAME.pack(len(message)) + message)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> bytes:
+    """One frame; empty at the end of the input."""
+    header = stream.read(FRAME.size)
+    return stream.read(FRAME.unpack(header)[0]) if len(header) == FRAME.size else b""
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError):
+        main(float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,359 @@
+"""Sitemaps as sites publish them (sitemaps.org protocol, version 0.9).
+
+Read are XML of both kinds and lists of URLs as text, plain or gzipped, in slices: memory
+holds the entries and a slice, whatever the size. A broken file gives the entries that
+stand before the break, and says where it broke. Document type declarations are refused:
+no sitemap needs one, and entities that refer to entities grow without bound.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain
+from xml.parsers import expat
+
+from freshet.crawler.urls import site_key
+
+# -- gunzip ------------------------------------------------------------------
+#
+# Bytes in slices, gunzipped if they are gzip, and never more of them than wanted.
+#
+# A kilobyte of gzip may hold a megabyte, and a megabyte a gigabyte: so what comes out is
+# bounded, not what goes in, and one slice at a time is all that memory holds.
+
+SLICE_BYTES = 64 * 1024
+
+_MAGIC = b"\x1f\x8b"
+
+
+class TooLong(Exception):
+    """The bytes wanted have been given, and there are more."""
+
+
+class BrokenGzip(Exception):
+    """The stream is damaged or ends early; what came before has been given."""
+
+
+def gunzipped(chunks: Iterable[bytes] | bytes, max_bytes: int) -> Iterator[bytes]:
+    """The bytes in slices of at most 64 KiB, decoded if they begin like gzip (RFC 1952).
+
+    Raises:
+        TooLong: after the first ``max_bytes``, if more follow.
+        BrokenGzip: where decoding fails, after what could be decoded.
+    """
+    left = max_bytes
+    for piece in _decoded(_slices(chunks)):
+        yield piece[:left]
+        left -= len(piece)
+        if left < 0:
+            raise TooLong
+
+
+def _slices(chunks: Iterable[bytes] | bytes) -> Iterator[bytes]:
+    for chunk in (chunks,) if isinstance(chunks, bytes) else chunks:
+        for start in range(0, len(chunk), SLICE_BYTES):
+            yield chunk[start : start + SLICE_BYTES]
+
+
+def _decoded(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    head = b""
+    while len(head) < len(_MAGIC) and (piece := next(pieces, b"")):
+        head += piece
+    whole = chain((head,), pieces)
+    return _inflated(whole) if head.startswith(_MAGIC) else whole
+
+
+def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Inflate member by member; what follows them and is none is padding."""
+    inflater = zlib.decompressobj(wbits=31)
+    for piece in pieces:
+        rest = piece
+        while rest:
+            if inflater.eof:
+                if not rest.startswith(_MAGIC[:1]):
+                    return
+                inflater = zlib.decompressobj(wbits=31)
+            yield _inflate(inflater, rest)
+            rest = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+    if not inflater.eof:
+        raise BrokenGzip("gzip: the stream ends early")
+
+
+def _inflate(inflater: zlib._Decompress, data: bytes) -> bytes:
+    try:
+        return inflater.decompress(data, SLICE_BYTES)
+    except zlib.error as error:
+        raise BrokenGzip(f"gzip: {error}") from error
+
+
+_MAX_TOKEN_BYTES = 1024 * 1024
+_MAX_LASTMOD_CHARS = 64
+_SNIFFED_BYTES = 4096
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_ABSOLUTE_URL = re.compile(r"https?://\S", re.IGNORECASE)
+# Each alternative is atomic: tried once, so that no input makes the match go back.
+_ROOT = re.compile(
+    r"(?>\ufeff|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*>)*+<(?:[\w.-]+:)?([\w.-]+)", re.DOTALL
+)
+
+
+class SitemapKind(StrEnum):
+    """What a sitemap's entries are: pages, further sitemaps, or pages without dates."""
+
+    URLSET = "urlset"
+    INDEX = "index"
+    TEXT = "text"
+    UNKNOWN = "unknown"
+
+
+_ENTRIES = frozenset({"url", "sitemap"})
+_FIELDS = frozenset({"loc", "lastmod"})
+_KIND_BY_ROOT = {"urlset": SitemapKind.URLSET, "sitemapindex": SitemapKind.INDEX}
+
+
+@dataclass(frozen=True, slots=True)
+class SitemapLimits:
+    """The protocol's own bounds; ``max_bytes`` counts after decoding."""
+
+    max_bytes: int = 50 * 1024 * 1024
+    max_entries: int = 50_000
+    max_url_length: int = 2_048
+
+
+_PROTOCOL_LIMITS = SitemapLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class SitemapEntry:
+    """An absolute URL and, as the site wrote it, when its content last changed."""
+
+    url: str
+    lastmod: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sitemap:
+    """What could be read. ``truncated``: a limit was reached; ``problem``: what is broken.
+
+    ``rejected`` counts the entries without an absolute URL of bearable length.
+    """
+
+    kind: SitemapKind
+    entries: tuple[SitemapEntry, ...] = ()
+    truncated: bool = False
+    problem: str | None = None
+    rejected: int = 0
+
+
+class _Full(Exception):
+    """There are more entries than the limits let in."""
+
+
+class _Unreadable(Exception):
+    """What is wrong, in a sentence that names the line."""
+
+
+def parse_sitemap(
+    chunks: Iterable[bytes] | bytes, limits: SitemapLimits = _PROTOCOL_LIMITS
+) -> Sitemap:
+    """Read a sitemap as it came from the server; nothing in it is an error."""
+    entries = _Entries(limits)
+    truncated, problem = False, None
+    try:
+        _read(_from_first_sign(gunzipped(chunks, limits.max_bytes)), entries)
+    except (TooLong, _Full):
+        truncated = True
+    except (BrokenGzip, _Unreadable) as reason:
+        problem = str(reason)
+    return Sitemap(entries.kind, tuple(entries.found), truncated, problem, entries.rejected)
+
+
+def looks_like_sitemap(body_prefix: bytes) -> bool:
+    """Whether the beginning of a body (gzipped or not) is that of an XML sitemap."""
+    return _root(body_prefix) in _KIND_BY_ROOT
+
+
+def looks_like_feed(body_prefix: bytes) -> bool:
+    """Whether the beginning of a body (gzipped or not) is that of an RSS or Atom feed."""
+    return _root(body_prefix) in {"rss", "feed", "RDF"}
+
+
+def entry_allowed(entry_url: str, sitemap_url: str, naming_origins: Collection[str]) -> bool:
+    """Whether a sitemap may speak for the site of an entry.
+
+    It may for its own site (:func:`freshet.crawler.urls.site_key`: scheme and ``www.`` aside) and
+    for those whose robots.txt names it (sitemaps.org, "Sitemaps & Cross Submits");
+    ``naming_origins`` are their origins. The protocol's rule that a sitemap covers only
+    the paths below its own is not kept: sites do not keep it.
+    """
+    try:
+        site = site_key(entry_url)
+    except ValueError:
+        return False
+    return site == site_key(sitemap_url) or any(site == site_key(o) for o in naming_origins)
+
+
+class _Entries:
+    """What has been found so far, within the limits."""
+
+    def __init__(self, limits: SitemapLimits) -> None:
+        self.kind = SitemapKind.UNKNOWN
+        self.found: list[SitemapEntry] = []
+        self.rejected = 0
+        self.max_url_length = limits.max_url_length
+        self._max_entries = limits.max_entries
+
+    def add(self, url: str, lastmod: str) -> None:
+        url, lastmod = url.strip(), lastmod.strip()
+        if len(url) > self.max_url_length or not _ABSOLUTE_URL.match(url):
+            self.rejected += 1
+            return
+        if len(self.found) >= self._max_entries:
+            raise _Full
+        dated = 0 < len(lastmod) <= _MAX_LASTMOD_CHARS
+        self.found.append(SitemapEntry(url, lastmod if dated else None))
+
+
+class _Xml:
+    """Takes the entries of a urlset or sitemapindex, whatever its namespaces.
+
+    The URL of an entry is the ``loc`` directly below it: those of images stand deeper. Text is
+    heard only where it is wanted, as most of a large sitemap is not.
+    """
+
+    def __init__(self, entries: _Entries) -> None:
+        self._entries = entries
+        self._depth = 0
+        self._fields: dict[str, str] | None = None
+        self._wanted: str | None = None
+        self._text: list[str] = []
+        self._length = 0
+        self._fed = 0
+        self._parser = parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.StartDoctypeDeclHandler = self._refuse
+
+    def feed(self, piece: bytes, *, last: bool = False) -> None:
+        try:
+            self._parser.Parse(piece, last)
+        except expat.ExpatError as error:
+            where = f"line {error.lineno}"
+            raise _Unreadable(f"{where}: {expat.ErrorString(error.code)}") from error
+        self._fed += len(piece)
+        if self._fed - self._parser.CurrentByteIndex > _MAX_TOKEN_BYTES:
+            raise self._broken("a tag or comment without end")
+
+    def close(self) -> None:
+        self.feed(b"", last=True)
+
+    def _start(self, name: str, _attributes: dict[str, str]) -> None:
+        self._depth = depth = self._depth + 1
+        if depth > 3:
+            return
+        local = name.rpartition(":")[2]
+        if depth == 3:
+            if self._fields is not None and local in _FIELDS:
+                self._wanted = local
+                self._text, self._length = [], 0
+                self._parser.CharacterDataHandler = self._characters
+        elif depth == 2:
+            self._fields = {} if local in _ENTRIES else None
+        else:
+            self._open_root(local)
+
+    def _open_root(self, local: str) -> None:
+        if local not in _KIND_BY_ROOT:
+            raise self._broken(f"the root element is {local[:40]}, not urlset or sitemapindex")
+        self._entries.kind = _KIND_BY_ROOT[local]
+
+    def _characters(self, data: str) -> None:
+        # One character too many is enough to be rejected.
+        if self._length <= self._entries.max_url_length:
+            data = data if self._length else data.lstrip()
+            self._text.append(data)
+            self._length += len(data)
+
+    def _end(self, _name: str) -> None:
+        depth = self._depth
+        self._depth = depth - 1
+        if depth == 3:
+            if self._wanted is not None and self._fields is not None:
+                self._fields.setdefault(self._wanted, "".join(self._text))
+                self._wanted = None
+                self._parser.CharacterDataHandler = None
+        elif depth == 2 and self._fields is not None:
+            self._entries.add(self._fields.get("loc", ""), self._fields.get("lastmod", ""))
+            self._fields = None
+
+    def _refuse(self, *_declaration: object) -> None:
+        raise self._broken("a document type declaration, which is refused")
+
+    def _broken(self, what: str) -> _Unreadable:
+        return _Unreadable(f"line {self._parser.CurrentLineNumber}: {what}")
+
+
+class _Lines:
+    """Takes one URL a line."""
+
+    def __init__(self, entries: _Entries) -> None:
+        self._entries = entries
+        entries.kind = SitemapKind.TEXT
+        self._pending = b""
+        # No character has more than four octets in UTF-8.
+        self._max_pending = 4 * entries.max_url_length + 1
+
+    def feed(self, piece: bytes) -> None:
+        *lines, rest = re.split(rb"[\r\n]+", self._pending + piece)
+        self._pending = rest[: self._max_pending]
+        for line in lines:
+            self._take(line)
+
+    def close(self) -> None:
+        self._take(self._pending)
+        if not self._entries.found:
+            self._entries.kind = SitemapKind.UNKNOWN
+            raise _Unreadable("neither XML nor a list of URLs")
+
+    def _take(self, line: bytes) -> None:
+        url = line.decode("utf-8", "replace")
+        if url.strip():
+            self._entries.add(url, "")
+
+
+def _read(pieces: Iterator[bytes], entries: _Entries) -> None:
+    head = next(pieces, b"")
+    reader = _Xml(entries) if head.startswith((b"<", *_UTF16_MARKS)) else _Lines(entries)
+    for piece in chain((head,), pieces):
+        reader.feed(piece)
+    reader.close()
+
+
+def _from_first_sign(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Leave out a byte order mark and blanks, which XML does not suffer before itself."""
+    head = b""
+    for piece in pieces:
+        head = (head + piece).removeprefix(_UTF8_MARK).lstrip()
+        if len(head) > len(_UTF8_MARK):
+            yield head
+            break
+    else:
+        yield head
+    yield from pieces
+
+
+def _root(body_prefix: bytes) -> str | None:
+    """The local name of the root element, if the body begins like XML."""
+    try:
+        head = next(gunzipped(body_prefix[:_SNIFFED_BYTES], _SNIFFED_BYTES), b"")
+    except (BrokenGzip, TooLong):
+        return None
+    encoding = "utf-16" if head.startswith(_UTF16_MARKS) else "utf-8"
+    found = _ROOT.match(head.decode(encoding, "ignore"))
+    return found[1] if found else None

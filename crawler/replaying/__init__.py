@@ -1,1 +1,0 @@
-"""Reading web archives: what stands in them, where, and in which order it happened."""

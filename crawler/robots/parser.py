@@ -1,0 +1,394 @@
+"""robots.txt by RFC 9309: what a file says, and whether a URL may be fetched.
+
+Nothing that a server sends is an error here. Decisions where the RFC leaves room or live
+files break it:
+
+- A user-agent value counts up to the first character that no product token has
+  (``Foo/2.1`` and ``Foo Bar`` are Foo). Digits are part of a token: the RFC has none,
+  but without them MJ12bot's rules would be for everybody called MJ.
+- A missing colon is supplied where a line has exactly two words, and a few misspellings
+  of the field names are understood.
+- Only Allow and Disallow end a run of user-agent lines. A Crawl-delay is that of the
+  user-agent lines directly above it; of several for one agent the longest holds.
+- A URL with characters outside ASCII is not a URI and has two readings; it may be
+  fetched only if both are allowed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from freshet.storage.entries import RobotsRecord
+from freshet.storage.words import RobotsStanding
+
+# -- rules -------------------------------------------------------------------
+#
+# The Allow and Disallow lines of one agent, and which of them decides over a path.
+#
+# RFC 9309, sections 2.2.2 and 2.2.3: the longest match by octets wins, Allow before
+# Disallow; ``*`` is any run of characters, ``$`` the end; both sides are compared in one
+# normal spelling. Reserved characters keep the form in which they came (RFC 3986, section
+# 2.2): ``/`` and ``%2F`` differ. Differs from the RFC in that its Table 4 escapes them
+# within a query; public test suites do not.
+
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_NOT_NORMAL = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~:/?#\[\]@!&'()+,;=-]")
+_NOT_NORMAL_ASCII = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~:/?#\[\]@!&'()+,;=\x80-\xff-]")
+_BEFORE_PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://)?[^/?#]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One Allow or Disallow line; ``parts`` are the normal octets between its asterisks.
+
+    ``line`` counts from 1, ``text`` is the line as a person would write it.
+    """
+
+    allow: bool
+    parts: tuple[str, ...]
+    anchored: bool
+    text: str
+    line: int
+
+    @property
+    def is_prefix(self) -> bool:
+        """Whether the pattern has no special characters."""
+        return len(self.parts) == 1 and not self.anchored
+
+    @property
+    def rank(self) -> int:
+        """Of the rules that match, the one of the highest rank decides.
+
+        In order of the pattern's octets, then Allow above Disallow.
+        """
+        octets = sum(map(len, self.parts)) + len(self.parts) - 1 + self.anchored
+        return 2 * octets + self.allow
+
+    def matches(self, path: str) -> bool:
+        """Put each part at its leftmost place: linear, for no part ever has to move right."""
+        head, *rest = self.parts
+        if not path.startswith(head):
+            return False
+        if not rest:
+            return not self.anchored or path == head
+        *middle, tail = rest
+        at = len(head)
+        for part in middle:
+            at = path.find(part, at)
+            if at < 0:
+                return False
+            at += len(part)
+        if self.anchored:
+            return path.endswith(tail) and at <= len(path) - len(tail)
+        return path.find(tail, at) >= 0
+
+
+class Rules:
+    """Rules arranged so that most of them are never looked at.
+
+    Those without special characters are prefixes: one dictionary look-up for each
+    distinct length, longest first. The others are tried by rank while they outrank the
+    prefix that was found, and only where the path has their longest part somewhere.
+    """
+
+    __slots__ = ("_lengths", "_prefixes", "_wildcards")
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        ranked = sorted(rules, key=lambda rule: rule.rank)
+        self._prefixes = {rule.parts[0]: rule for rule in ranked if rule.is_prefix}
+        self._lengths = sorted({len(prefix) for prefix in self._prefixes}, reverse=True)
+        patterns = {(rule.parts, rule.anchored): rule for rule in ranked if not rule.is_prefix}
+        self._wildcards = [
+            (rule.rank, max(rule.parts, key=len), rule)
+            for rule in sorted(patterns.values(), key=lambda rule: rule.rank, reverse=True)
+        ]
+
+    def deciding(self, path: str) -> Rule | None:
+        """The rule that decides over a normal path, or None where none matches."""
+        best = self._longest_prefix(path)
+        best_rank = -1 if best is None else best.rank
+        for rank, needle, rule in self._wildcards:
+            if rank <= best_rank:
+                break
+            if needle in path and rule.matches(path):
+                return rule
+        return best
+
+    def _longest_prefix(self, path: str) -> Rule | None:
+        for length in self._lengths:
+            rule = self._prefixes.get(path[:length])
+            if rule is not None:
+                return rule
+        return None
+
+
+def read_rule(allow: bool, pattern: bytes, line: int) -> Rule | None:
+    """The rule that a line states, or None where its pattern can match no path.
+
+    A pattern begins with ``/`` (so the grammar) or ``*`` (so an example of the RFC).
+    """
+    if not pattern.startswith((b"/", b"*")):
+        return None
+    literals = pattern.removesuffix(b"$").split(b"*")
+    text = f"{'Allow' if allow else 'Disallow'}: {pattern.decode('utf-8', 'replace')}"
+    return Rule(allow, tuple(map(_normal, literals)), pattern.endswith(b"$"), text, line)
+
+
+def readings(url: str) -> list[str]:
+    """The normal path and query of a URL: one, or two if the URL is not a URI.
+
+    Octets outside ASCII may go on the wire escaped (as the RFC wants) or as they are (as
+    Google's tests take them); the second reading leaves them, and so equals no rule.
+    """
+    before = _BEFORE_PATH.match(url)
+    path = url[before.end() if before else 0 :].partition("#")[0]
+    octets = (path if path.startswith("/") else f"/{path}").encode("utf-8", "surrogatepass")
+    escaped = _normal(octets)
+    return [escaped] if path.isascii() else [escaped, _normal(octets, _NOT_NORMAL_ASCII)]
+
+
+def _normal(octets: bytes, not_normal: re.Pattern[bytes] = _NOT_NORMAL) -> str:
+    """The one spelling in which octets are compared, a character for each octet.
+
+    Escaped unreserved octets are unescaped, octets that no URI contains are escaped, and
+    escapes are in upper case. ``*`` and ``$`` are escaped as well: as data they are then
+    never taken for the special characters of a pattern. Idempotent.
+    """
+    return not_normal.sub(_normal_octet, octets).decode("latin-1")
+
+
+def _normal_octet(found: re.Match[bytes]) -> bytes:
+    token = found[0]
+    octet = int(token[1:], 16) if len(token) == 3 else token[0]
+    return bytes((octet,)) if octet in _UNRESERVED else b"%%%02X" % octet
+
+
+LIMIT_BYTES = 500 * 1024
+DAY_S = 86_400.0
+
+_BYTE_ORDER_MARK = re.compile(rb"\xef(?:\xbb\xbf?)?")
+_PRODUCT_TOKEN = re.compile(r"\*(?!\S)|[a-z0-9_-]+")
+_SECONDS = re.compile(rb"\d+(?:\.\d*)?|\.\d+")
+
+_USER_AGENT = frozenset({b"user-agent", b"useragent", b"user agent"})
+_DISALLOW = frozenset({b"disallow", b"disalow", b"dissallow", b"dissalow"})
+_CRAWL_DELAY = frozenset({b"crawl-delay", b"crawldelay", b"crawl delay"})
+_SITEMAP = frozenset({b"sitemap", b"site-map", b"sitemaps"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a URL may be fetched, and the rule, its line (from 1) and group that say so.
+
+    ``rule`` and ``line`` are None where no rule matched, ``agent`` where no group did.
+    """
+
+    allowed: bool
+    rule: str | None = None
+    line: int | None = None
+    agent: str | None = None
+
+
+@dataclass(slots=True)
+class _Section:
+    """A run of user-agent lines, and what holds for the agents that it names.
+
+    ``rules`` is one list for all the sections of a group, and an agent refers to its
+    sections: a file costs no more to read when many agents share many rules.
+    """
+
+    rules: list[Rule]
+    delay_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsTxt:
+    """What a robots.txt says. ``sitemaps`` are absolute URLs in the order of the file.
+
+    ``closed`` is complete disallow, whatever the groups say (section 2.3.1.4). Agents are
+    named by their product token, whatever its case.
+    """
+
+    sitemaps: tuple[str, ...] = ()
+    closed: bool = False
+    _groups: Mapping[str, Sequence[_Section]] = field(default_factory=dict, repr=False)
+    _rules: dict[str, Rules] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def allows(self, user_agent: str, url: str) -> bool:
+        """Whether the agent may fetch the URL."""
+        return self.verdict(user_agent, url).allowed
+
+    def verdict(self, user_agent: str, url: str) -> Verdict:
+        """Like :meth:`allows`, with the rule that decided."""
+        paths = readings(url)
+        if paths[0] == "/robots.txt":
+            return Verdict(allowed=True)
+        if self.closed:
+            return Verdict(allowed=False)
+        agent = self._agent(user_agent)
+        if agent is None:
+            return Verdict(allowed=True)
+        rule = _strictest([self._rules_for(agent).deciding(path) for path in paths])
+        if rule is None:
+            return Verdict(allowed=True, agent=agent)
+        return Verdict(rule.allow, rule.text, rule.line, agent)
+
+    def crawl_delay_s(self, user_agent: str) -> float | None:
+        """The Crawl-delay for the agent in seconds, or None where the file states none."""
+        agent = self._agent(user_agent)
+        sections = () if agent is None else self._groups[agent]
+        return max((s.delay_s for s in sections if s.delay_s is not None), default=None)
+
+    def _agent(self, user_agent: str) -> str | None:
+        """The name of the group to obey: the agent's own, else that of everybody else."""
+        token = _product_token(user_agent)
+        if token in self._groups:
+            return token
+        return "*" if "*" in self._groups else None
+
+    def _rules_for(self, agent: str) -> Rules:
+        rules = self._rules.get(agent)
+        if rules is None:
+            lists = {id(section.rules): section.rules for section in self._groups[agent]}
+            rules = self._rules[agent] = Rules(rule for each in lists.values() for rule in each)
+        return rules
+
+
+class _Reader:
+    """Takes a file line by line; a rule closes its group to further user-agent lines."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, list[_Section]] = {}
+        self.sitemaps: dict[str, None] = {}
+        self._section = _Section([])
+        self._group_closed = False
+
+    def take(self, number: int, line: bytes) -> None:
+        key, value = _key_and_value(line)
+        if key in _USER_AGENT:
+            self._name_agent(_text(value))
+        elif key == b"allow" or key in _DISALLOW:
+            self._add_rule(read_rule(key == b"allow", value, number))
+        elif key in _CRAWL_DELAY and _SECONDS.fullmatch(value):
+            self._set_delay(float(value))
+        elif key in _SITEMAP and value.lower().startswith((b"http://", b"https://")):
+            self.sitemaps[_text(value)] = None
+
+    def _name_agent(self, value: str) -> None:
+        if self._group_closed:
+            self._section, self._group_closed = _Section([]), False
+        elif self._section.delay_s is not None:
+            self._section = _Section(self._section.rules)
+        token = _product_token(value)
+        if token is not None:
+            self.groups.setdefault(token, []).append(self._section)
+
+    def _add_rule(self, rule: Rule | None) -> None:
+        self._group_closed = True
+        if rule is not None:
+            self._section.rules.append(rule)
+
+    def _set_delay(self, delay_s: float) -> None:
+        if math.isfinite(delay_s):
+            self._section.delay_s = max(delay_s, self._section.delay_s or 0.0)
+
+
+def parse(body: bytes, *, limit_bytes: int = LIMIT_BYTES) -> RobotsTxt:
+    """Read a robots.txt; what lies beyond ``limit_bytes`` is not read (section 2.5)."""
+    mark = _BYTE_ORDER_MARK.match(body)
+    text = cut_at_line_end(body, limit_bytes)[mark.end() if mark else 0 :]
+    reader = _Reader()
+    for number, line in enumerate(text.splitlines(), start=1):
+        reader.take(number, line)
+    return RobotsTxt(tuple(reader.sitemaps), _groups=reader.groups)
+
+
+def allowed(robots_txt: bytes, user_agent: str, url: str) -> bool:
+    """Whether a robots.txt lets the agent (a product token) fetch the URL."""
+    return parse(robots_txt).allows(user_agent, url)
+
+
+def cut_at_line_end(body: bytes, limit_bytes: int = LIMIT_BYTES) -> bytes:
+    """The whole lines within the first ``limit_bytes``: half a rule is another rule."""
+    if len(body) <= limit_bytes:
+        return body
+    end = limit_bytes + 1
+    return body[: max(body.rfind(b"\n", 0, end), body.rfind(b"\r", 0, end), 0)]
+
+
+def standing(status: int | None, failure: str | None) -> RobotsStanding:
+    """What the answer to a request for robots.txt means (section 2.3.1).
+
+    ``status`` is the last hop's, ``failure`` a word for what went wrong without or after
+    it (time-out, reset, body cut short …). A status of 3xx is that of a sixth redirect,
+    or of one that leads nowhere: unavailable, hence no rules (section 2.3.1.2). 429 is
+    not in the RFC; who asks for fewer requests has not permitted them all.
+    """
+    if failure is not None or status is None or status == 429:
+        return RobotsStanding.UNREACHABLE
+    if 200 <= status < 300:
+        return RobotsStanding.PARSED
+    return RobotsStanding.ALLOW_ALL if 300 <= status < 500 else RobotsStanding.UNREACHABLE
+
+
+def is_fresh(record: RobotsRecord, now: float, max_age_s: float = DAY_S) -> bool:
+    """Whether the record may be used without asking again (section 2.4: for 24 hours).
+
+    Never for an unreachable file nor for the copy that stands in for it: when to ask
+    again is then a question of politeness, not of freshness.
+    """
+    reachable = record.standing is not RobotsStanding.UNREACHABLE and record.stale_since is None
+    return reachable and now - record.fetched_at < max_age_s
+
+
+def after_fetch(
+    previous: RobotsRecord | None,
+    new: RobotsRecord,
+    now: float,
+    stale_max_age_s: float = 30 * DAY_S,
+) -> RobotsRecord:
+    """The record to keep: the new one, or the copy before it while the file is unreachable.
+
+    A copy fetched more than ``stale_max_age_s`` ago is given up for complete disallow
+    (section 2.3.1.4). A kept copy says since when, and why, it stands in for the file.
+    """
+    if new.standing is not RobotsStanding.UNREACHABLE or previous is None:
+        return new
+    too_old = now - previous.fetched_at > stale_max_age_s
+    if previous.standing is RobotsStanding.UNREACHABLE or too_old:
+        return new
+    since = now if previous.stale_since is None else previous.stale_since
+    return replace(previous, stale_since=since, reason=new.reason)
+
+
+def in_force(record: RobotsRecord) -> RobotsTxt:
+    """The rules that a record stands for; reading them takes time, so keep the result."""
+    if record.standing is RobotsStanding.PARSED:
+        return parse(record.body, limit_bytes=len(record.body))
+    return RobotsTxt(closed=record.standing is RobotsStanding.UNREACHABLE)
+
+
+def _key_and_value(line: bytes) -> tuple[bytes, bytes]:
+    content = line.partition(b"#")[0]
+    key, colon, value = content.partition(b":")
+    if not colon:
+        words = content.split()
+        key, value = words if len(words) == 2 else (b"", b"")
+    return key.strip().lower(), value.strip()
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
+def _product_token(text: str) -> str | None:
+    match = _PRODUCT_TOKEN.match(text.strip().lower())
+    return match[0] if match else None
+
+
+def _strictest(rules: Sequence[Rule | None]) -> Rule | None:
+    refusals = [rule for rule in rules if rule is not None and not rule.allow]
+    return refusals[0] if refusals else rules[0]

@@ -1,0 +1,1 @@
+"""A crawl and a daemon put together from the engine, the scheduler and the store."""

@@ -1,0 +1,242 @@
+"""What a daemon is told to do, and the run that is begun for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+
+import aiosqlite
+
+from freshet.config.settings import Settings
+from freshet.crawler.admission.site_lists import Seed
+from freshet.crawler.compare import history
+from freshet.crawler.compare.not_content import host
+from freshet.crawler.pool import Ending
+from freshet.crawler.reduce import sketch
+from freshet.crawler.run.wiring import copy_rule
+from freshet.crawler.tally import CrawlError, Tally
+from freshet.crawler.terminal import fail
+from freshet.storage.database import Database, StoreError, Versioned, formats
+from freshet.storage.queries import overview
+from freshet.storage.queries.overview import (
+    BoundedPattern,
+    ChangedPage,
+    DeferredHost,
+    MovedSeed,
+    SilentSeed,
+)
+from freshet.storage.records import SeedLine
+from freshet.storage.tables import near_duplicates, runs, url_patterns
+from freshet.storage.tables import pages as pages_tables
+from freshet.storage.tables.near_duplicates import IndexState
+from freshet.storage.words import Kind
+
+NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonOrder:
+    """What to keep fresh, and how. ``budget`` is in requests a day, ``time_limit_s`` 0: none.
+
+    ``settings`` come with an order that is given to a running daemon.
+    """
+
+    db: Path
+    seeds: Sequence[Seed]
+    budget: float
+    policy: str = "greedy_index"
+    time_limit_s: float = 0.0
+    settings: Settings | None = None
+
+
+#: Reads the order again; raises CrawlError where it cannot be followed.
+Reread = Callable[[], DaemonOrder]
+
+
+def given(named: Sequence[Seed]) -> list[SeedLine]:
+    """Seeds as the store takes them."""
+    return [SeedLine(s.text, s.url, s.fallback_url, s.importance, s.half_life_hours) for s in named]
+
+
+async def open_run(database: Database, settings: Settings, order: DaemonOrder, now: float) -> int:
+    """Start a run, or go on with one that was killed; its id.
+
+    Raises:
+        CrawlError: there is nothing to keep fresh.
+    """
+    last = await runs.latest(database.reader)
+    if not order.seeds and not await runs.load(database.reader):
+        raise CrawlError(NOTHING_TO_KEEP)
+    async with database.transaction() as connection:
+        await runs.add(connection, given(order.seeds), now)
+        await pages_tables.lift_depth(connection, settings.crawl.max_depth)
+        await url_patterns.reconsider(connection, copy_rule(settings), now)
+        if last is not None and last.ended_at is None:
+            await runs.reopen(connection, last.run_id)
+            await runs.record_settings(connection, last.run_id, recorded(settings, order))
+            return last.run_id
+        return await runs.start(connection, now, recorded(settings, order))
+
+
+def recorded(settings: Settings, order: DaemonOrder) -> str:
+    """The settings as the run keeps them, with what is in force of the order."""
+    said = {"budget": f"{order.budget:g}/day", "policy": order.policy}
+    daemon = settings.daemon.model_copy(update=said)
+    return settings.model_copy(update={"daemon": daemon}).model_dump_json()
+
+
+# -- budget ------------------------------------------------------------------
+#
+# A crawl budget as people write it: ``1000/day`` or ``50/hour``.
+
+_PER_DAY = {"day": 1.0, "hour": 24.0}
+
+
+def crawls_per_day(text: str) -> float:
+    """The crawls per day that ``text`` says; ends the program (wrong usage) otherwise."""
+    try:
+        return parsed(text)
+    except ValueError as error:
+        fail(f"--budget {error}", 2)
+
+
+def parsed(text: str) -> float:
+    """The crawls per day that ``text`` says.
+
+    Raises:
+        ValueError: saying what is accepted.
+    """
+    number, slash, unit = text.partition("/")
+    try:
+        count = float(number)
+    except ValueError:
+        count = 0.0
+    if not slash or unit.strip() not in _PER_DAY or not isfinite(count) or count <= 0:
+        raise ValueError(
+            f"{text}: accepted is a number of crawls above 0 and its unit, "
+            "such as 1000/day or 50/hour"
+        )
+    return count * _PER_DAY[unit.strip()]
+
+
+# -- report ------------------------------------------------------------------
+#
+# The report of one invocation: counts, what changed, and what was left and why.
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlReport:
+    """What ``freshet crawl`` did; the counts are of this invocation.
+
+    ``pages`` are distinct canonical URLs that answered 200 or 304; ``changed`` counts
+    significant changes only; ``appeared`` and ``vanished`` are empty in a first run, in
+    which everything is new. ``duplicates`` are the store's near-duplicates, and ``forgone`` is
+    how many requests a daemon's budget had room for while no host could be asked.
+    """
+
+    run: int
+    resumed: bool
+    ending: Ending
+    pages: int
+    fetches: int
+    new: int
+    changed: int
+    unchanged: int
+    gone: int
+    redirected: int
+    refused: int
+    refused_by_robots: int
+    skipped: int
+    errors: int
+    retries: int
+    seconds: float
+    reasons: dict[str, int]
+    changed_pages: list[ChangedPage]
+    appeared: list[str]
+    vanished: list[str]
+    deferred: list[DeferredHost]
+    silent_seeds: list[SilentSeed]
+    moved_seeds: list[MovedSeed]
+    bounded: list[BoundedPattern]
+    held_back: dict[str, int]
+    duplicates: IndexState
+    forgone: float | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """The report as JSON values."""
+        return asdict(self) | {"seconds": round(self.seconds, 3)}
+
+
+async def make_report(
+    reader: aiosqlite.Connection,
+    run_id: int,
+    tally: Tally,
+    ending: Ending,
+    *,
+    seconds: float,
+    resumed: bool,
+) -> CrawlReport:
+    """Gather the report of an invocation that has ended."""
+    kinds = tally.kinds
+    first = await runs.is_first(reader, run_id)
+    return CrawlReport(
+        run=run_id,
+        resumed=resumed,
+        ending=ending,
+        pages=tally.pages,
+        fetches=tally.fetches,
+        new=kinds[Kind.NEW],
+        changed=kinds[Kind.CHANGED],
+        unchanged=kinds[Kind.UNCHANGED],
+        gone=kinds[Kind.GONE],
+        redirected=kinds[Kind.REDIRECTED],
+        refused=kinds[Kind.REFUSED],
+        refused_by_robots=tally.refused_by_robots,
+        skipped=kinds[Kind.SKIPPED],
+        errors=tally.errors,
+        retries=tally.retries,
+        seconds=seconds,
+        reasons={f"{kind}: {reason}": n for (kind, reason), n in tally.reasons.most_common()},
+        changed_pages=await overview.changed(reader, run_id),
+        appeared=[] if first else await overview.appeared(reader, run_id),
+        vanished=[] if first else await overview.vanished(reader, run_id),
+        deferred=await overview.deferred(reader),
+        silent_seeds=await overview.silent_seeds(reader, run_id),
+        moved_seeds=await overview.moved_seeds(reader),
+        bounded=await overview.bounded(reader),
+        held_back=await overview.held_back(reader),
+        duplicates=await near_duplicates.state(reader),
+    )
+
+
+# -- formats -----------------------------------------------------------------
+#
+# Whether this program reads a store's versioned bytes: asked once, before any work.
+
+_READ = {
+    Versioned.SKETCHES: sketch.VERSION,
+    Versioned.MEMORIES: history.VERSION,
+    Versioned.WALLS: host.VERSION,
+}
+
+
+async def require_readable(connection: aiosqlite.Connection, path: Path) -> None:
+    """Refuse a store that pages cannot be compared with.
+
+    Raises:
+        StoreError: its sketches, memories or walls are of a format that is not read.
+    """
+    for what, read in _READ.items():
+        for found in await formats(connection, what):
+            if found < read:
+                raise StoreError(
+                    f"{path}: its {what} are of format {found}, older than the {read} that this "
+                    "Freshet reads; crawl into a new file (--db), this one can still be looked at"
+                )
+            if found > read:
+                raise StoreError(
+                    f"{path}: its {what} are of format {found}, newer than the {read} that this "
+                    "Freshet knows; upgrade Freshet"
+                )

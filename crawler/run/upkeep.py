@@ -1,0 +1,244 @@
+"""The last word on a run: what its pages have in common is known when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import aiosqlite
+
+from freshet.config.settings import Store
+from freshet.crawler.compare.history import Delta, PageMemory, PageRecord
+from freshet.crawler.compare.ladder import SAMPLE_PAGES, is_same_page
+from freshet.crawler.compare.near_duplicates import (
+    BUCKET_SIZE,
+    THRESHOLD,
+    Banding,
+    Leaders,
+    bucket_keys,
+    optimal_banding,
+)
+from freshet.crawler.compare.templates import Correction, PageDeltas, Template, settled
+from freshet.crawler.reduce.sketch import Sketch
+from freshet.storage.database import Database
+from freshet.storage.entries import Amendment
+from freshet.storage.maintenance import Retention
+from freshet.storage.tables import alerts, near_duplicates, observations
+from freshet.storage.tables.alerts import AlertRule
+from freshet.storage.tables.near_duplicates import Parameters, Placement
+from freshet.storage.words import Kind, Rung
+
+_WHY = {
+    Kind.UNCHANGED: "the same blocks came or went on many pages of the site",
+    Kind.CHANGED: "no other page of the site followed",
+}
+
+
+async def correct(
+    database: Database,
+    run_id: int,
+    since: float,
+    now: float,
+    alert_rules: Sequence[AlertRule] = (),
+) -> list[Correction]:
+    """Amend the verdicts of a run, begun at ``since``, that its other pages contradict.
+
+    Of pages that were new, those are amended that had only moved.
+
+    May be repeated: a run that was killed and resumed is settled as a whole.
+    """
+    corrections: list[Correction] = []
+    for host_id, pages in await observations.open_hosts(database.reader, run_id):
+        differing = [
+            PageDeltas(page_id, text, _deltas(data, since))
+            for page_id, text, data in await observations.open_memories(
+                database.reader, run_id, host_id
+            )
+        ]
+        sample = await observations.sample(database.reader, host_id, SAMPLE_PAGES)
+        template = Template.learnt([PageRecord.of(history) for history in sample])
+        corrections += settled(differing, pages, template)
+    corrections += await _moves(database, run_id)
+    async with database.transaction() as connection:
+        for correction in corrections:
+            await observations.amend(connection, correction.page_id, _amendment(correction), now)
+        await alerts.review(connection, alert_rules, now)
+    return corrections
+
+
+async def _moves(database: Database, run_id: int) -> list[Correction]:
+    """The pages that were taken for new before their old URL was asked, and redirected here."""
+    corrections = []
+    for move in await observations.moves(database.reader, run_id):
+        old, new = Sketch.from_bytes(move.old_sketch), Sketch.from_bytes(move.new_sketch)
+        if is_same_page(old, new):
+            kind = Kind.UNCHANGED if old.text_digest == new.text_digest else Kind.CHANGED
+            corrections.append(Correction(move.page_id, move.at, Kind.NEW, kind))
+    return corrections
+
+
+def _deltas(memory: bytes, since: float) -> list[Delta]:
+    return [delta for delta in PageMemory.from_bytes(memory).deltas if delta.at >= since]
+
+
+def _amendment(correction: Correction) -> Amendment:
+    rung = Rung.FRAME if correction.kind is Kind.UNCHANGED else Rung.BLOCKS
+    why = _WHY[correction.kind]
+    if correction.was is Kind.NEW:
+        rung = Rung.TEXT if correction.kind is Kind.UNCHANGED else Rung.BLOCKS
+        why = "it stood at another URL before"
+    return Amendment(correction.at, correction.kind, rung, why)
+
+
+# -- grouping ----------------------------------------------------------------
+#
+# Catching up with the near-duplicates: pages that are new or changed find their group.
+#
+# A crawl ends with it, and ``freshet duplicates --update`` does it in between. Done in
+# transactions of bounded size, each of which leaves the index whole: it may be interrupted at any
+# moment, and goes on from there.
+
+#: Observations looked at, and pages placed, in one transaction. Buckets lie scattered over
+#: their table: the more at once, the less often is a leaf of it written.
+_BATCH = 10_000
+#: Pages whose candidates are read at once, which bounds the sketches in memory.
+_CHUNK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """What catching up did.
+
+    ``placed`` pages found a group or lead one; ``rebuilt_from`` is the threshold of an
+    index that was thrown away because another was asked for, None where none was. What was
+    stopped is not ``complete``.
+    """
+
+    placed: int
+    threshold: float
+    rebuilt_from: float | None = None
+    complete: bool = True
+
+
+@dataclass(slots=True)
+class Watch:
+    """Who looks on: ``placed`` is written after each transaction, ``stopping`` read before it."""
+
+    stopping: Callable[[], bool] = lambda: False
+    placed: int | None = None
+
+
+async def catch_up(
+    database: Database,
+    now: Callable[[], float],
+    *,
+    threshold: float | None = None,
+    batch: int = _BATCH,
+    watch: Watch | None = None,
+) -> CaughtUp:
+    """Group every page that has come, changed or gone since the last time.
+
+    With another ``threshold`` (0 to 1) than the index has it is built anew; None keeps the
+    one that there is, or takes :data:`THRESHOLD`.
+
+    Raises:
+        StoreError: the store cannot be written.
+        ValueError: the threshold is none.
+    """
+    before = await near_duplicates.parameters(database.reader)
+    chosen = _parameters(before, threshold)
+    if chosen != before:
+        async with database.transaction() as connection:
+            await near_duplicates.begin(connection, chosen)
+    watch = watch or Watch()
+    placed, working = 0, True
+    while working and not watch.stopping():
+        watch.placed = placed
+        async with database.transaction() as connection:
+            seen = await near_duplicates.survey(connection, batch)
+            found = await _place(connection, chosen, now(), batch)
+        placed += found
+        working = seen + found > 0
+    rebuilt = before is not None and chosen != before
+    return CaughtUp(
+        placed, chosen.threshold, before.threshold if before and rebuilt else None, not working
+    )
+
+
+def _parameters(before: Parameters | None, threshold: float | None) -> Parameters:
+    if before is not None and threshold in {None, before.threshold}:
+        return before
+    wanted = THRESHOLD if threshold is None else threshold
+    banding = optimal_banding(wanted)
+    return Parameters(wanted, banding.count, banding.rows)
+
+
+async def _place(
+    connection: aiosqlite.Connection, chosen: Parameters, at: float, limit: int
+) -> int:
+    """Place the pages that wait, at most ``limit``; how many there were."""
+    leaders = Leaders(chosen.threshold)
+    placements: list[Placement] = []
+    last = 0
+    while len(placements) < limit:
+        chunk = min(_CHUNK, limit - len(placements))
+        stored = await near_duplicates.waiting(connection, last, chunk)
+        if not stored:
+            break
+        placements += await _placed(connection, leaders, chosen, _decoded(stored))
+        last = placements[-1].page_id
+    await near_duplicates.place(connection, placements, at)
+    return len(placements)
+
+
+async def _placed(
+    connection: aiosqlite.Connection,
+    leaders: Leaders,
+    chosen: Parameters,
+    sketches: Mapping[int, Sketch],
+) -> list[Placement]:
+    banding = Banding(chosen.bands, chosen.band_rows)
+    keys = {page_id: bucket_keys(sketch, banding) for page_id, sketch in sketches.items()}
+    wanted = {key for own in keys.values() for key in own}
+    leaders.meet(await near_duplicates.buckets(connection, wanted, BUCKET_SIZE))
+    unread = leaders.unread(keys.values())
+    leaders.read(_decoded(await near_duplicates.sketches(connection, unread)))
+    return [_placement(leaders, i, sketch, keys[i]) for i, sketch in sketches.items()]
+
+
+def _placement(leaders: Leaders, page_id: int, sketch: Sketch, keys: tuple[int, ...]) -> Placement:
+    match = leaders.nearest(sketch, keys)
+    if match is None:
+        leaders.add(page_id, sketch, keys)
+        return Placement(page_id, page_id, keys=keys)
+    found = match.resemblance
+    return Placement(page_id, match.leader_id, found.value, found.standard_error)
+
+
+def _decoded(stored: Mapping[int, bytes]) -> dict[int, Sketch]:
+    return {page_id: Sketch.from_bytes(sketch) for page_id, sketch in stored.items()}
+
+
+# -- retaining ---------------------------------------------------------------
+#
+# How much of the past is kept, from the settings.
+
+_DAY_S = 86_400.0
+
+
+def retention_of(store: Store) -> Retention:
+    """What the settings say; 0 stands for all and for ever."""
+    return Retention(
+        store.bodies_per_page,
+        store.body_age_days * _DAY_S,
+        _age_s(store.gone_body_age_days),
+        store.sketches_per_page or inf,
+        _age_s(store.failure_age_days),
+        _age_s(store.link_age_days),
+        _age_s(store.alert_age_days),
+    )
+
+
+def _age_s(days: float) -> float:
+    return days * _DAY_S or inf

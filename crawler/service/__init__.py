@@ -1,0 +1,1 @@
+"""How a running crawl is watched: health, metrics, logs."""

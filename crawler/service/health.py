@@ -1,0 +1,200 @@
+"""Whether a daemon lives, and whether it does what it should.
+
+*Alive* is what the watchdog asks: a process that is not is killed, so it counts only what a new
+start would mend. *Healthy* is what people and their monitoring ask: it counts all that keeps the
+copy from being refreshed, also a store that is away and a network that is down.
+
+*Invariant.* Waiting that is meant (for the budget, for a store that is away, for a drain) is no
+lack of life, however long it takes.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+#: A batch commits in less, even on a slow disk beside a reader; SQLite itself gives up after 10 s.
+_COMMITS_WITHIN_S: Final = 120.0
+#: The slowest exchange ends in less, and the pool looks for work when one does.
+_TURNS_WITHIN_S: Final = 900.0
+#: A request that the budget allows is sent in less, unless no host can be asked.
+_ASKS_WITHIN_S: Final = 600.0
+
+
+class State(StrEnum):
+    """What a daemon is about."""
+
+    STARTING = "starting"
+    FETCHING = "fetching"
+    RELOADING = "reloading"
+    UPKEEP = "upkeep"
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    """What is known of a daemon at one moment; counts only grow.
+
+    ``turns`` are the looks of the pool for work, ``spent`` the requests sent, ``commits`` the
+    batches committed; ``backlog`` the entries that wait for that, ``queued`` the pages that may be
+    asked for next; ``held``: the budget allows no request yet; ``parked`` hosts are not asked.
+    """
+
+    turns: int = 0
+    spent: int = 0
+    commits: int = 0
+    backlog: int = 0
+    queued: int = 0
+    parked: int = 0
+    held: bool = False
+    store_is_away: bool = False
+
+
+class Vitality:
+    """Looks at the vitals from time to time; ``now`` is in seconds of any clock that only grows."""
+
+    def __init__(self, now: float) -> None:
+        self._last = Vitals()
+        self._state = State.STARTING
+        self._turned_at = self._committed_at = self._asked_at = now
+
+    def look(self, state: State, vitals: Vitals, now: float) -> None:
+        """Take notice of what has moved since the last look."""
+        last, self._last, self._state = self._last, vitals, state
+        waits = vitals.store_is_away or state is not State.FETCHING
+        if waits or vitals.held or vitals.turns != last.turns:
+            self._turned_at = now
+        if vitals.store_is_away or not vitals.backlog or vitals.commits != last.commits:
+            self._committed_at = now
+        if waits or vitals.held or not vitals.queued or vitals.spent != last.spent:
+            self._asked_at = now
+
+    def lifeless(self, now: float) -> str | None:
+        """What only a new start can mend; None if it is alive."""
+        silent_s = now - self._committed_at
+        if silent_s > _COMMITS_WITHIN_S:
+            return (
+                f"nothing has been committed for {silent_s:.0f} s although {self._last.backlog} "
+                "entries wait"
+            )
+        silent_s = now - self._turned_at
+        if silent_s > _TURNS_WITHIN_S:
+            return f"the pool has not looked for work for {silent_s:.0f} s"
+        return None
+
+    def problems(self, now: float) -> list[str]:
+        """What is wrong, in sentences; none if it does what it should."""
+        found = []
+        if self._state in {State.STARTING, State.STOPPING}:
+            found.append(f"it is {self._state}")
+        if self._last.store_is_away:
+            found.append("the store is unavailable, and fetching is paused until it can be written")
+        if lifeless := self.lifeless(now):
+            found.append(lifeless)
+        idle_s = now - self._asked_at
+        if idle_s > _ASKS_WITHIN_S:
+            found.append(
+                f"nothing has been fetched for {idle_s:.0f} s although pages are due and the "
+                f"budget allows it; {self._last.parked} hosts are parked"
+            )
+        return found
+
+
+# -- sd notify ---------------------------------------------------------------
+#
+# The notification protocol of systemd, by which a service tells its manager how it stands.
+#
+# A datagram of lines ``NAME=value`` to the socket that ``NOTIFY_SOCKET`` names; see sd_notify(3).
+# It is small enough to be written out here, and what libraries there are bring the journal along.
+
+log = logging.getLogger(__name__)
+
+_NS_PER_US: Final = 1_000
+_US_PER_S: Final = 1e6
+_LONGEST_STATUS: Final = 300
+
+
+class NotifySocket:
+    """Tells the service manager; does nothing where there is none.
+
+    Attributes:
+        watchdog_s: seconds within which the manager wants a sign of life; None: it wants none.
+    """
+
+    def __init__(self, environment: Mapping[str, str], process: int) -> None:
+        """Read from ``environment`` what the manager said to the process of this id."""
+        self._address = _address(environment.get("NOTIFY_SOCKET", ""))
+        self._socket: socket.socket | None = None
+        self._is_deaf = False
+        self._status = ""
+        self.watchdog_s = _watchdog_s(environment, process) if self._address else None
+        if self._address:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+            # A manager that reads nothing must not hold the event loop up.
+            self._socket.setblocking(False)
+
+    def ready(self, status: str) -> None:
+        """The service does its work from now on, or again after :meth:`reloading`."""
+        self._send("READY=1", self._said(status))
+
+    def reloading(self) -> None:
+        """It is about to read its settings again; :meth:`ready` is to follow."""
+        now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // _NS_PER_US
+        self._send("RELOADING=1", f"MONOTONIC_USEC={now_us}")
+
+    def stopping(self) -> None:
+        """It is about to end."""
+        self._send("STOPPING=1", self._said("stopping: waiting for what is under way"))
+
+    def status(self, status: str) -> None:
+        """What it is doing, in one line for people."""
+        before = self._status
+        said = self._said(status)
+        if self._status != before:
+            self._send(said)
+
+    def alive(self) -> None:
+        """A sign of life for the watchdog."""
+        self._send("WATCHDOG=1")
+
+    def close(self) -> None:
+        """Nothing is told from now on."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _said(self, status: str) -> str:
+        self._status = " ".join(status.split())[:_LONGEST_STATUS]
+        return f"STATUS={self._status}"
+
+    def _send(self, *lines: str) -> None:
+        if self._socket is None:
+            return
+        try:
+            self._socket.sendto("\n".join(lines).encode(), self._address)
+        except OSError as error:
+            if not self._is_deaf:
+                log.warning("the service manager cannot be told: %s", error.strerror or error)
+            self._is_deaf = True
+        else:
+            self._is_deaf = False
+
+
+def _address(name: str) -> str:
+    """A path, or an abstract name, which the kernel wants to begin with a zero byte."""
+    if name.startswith("@"):
+        return "\0" + name[1:]
+    return name if name.startswith("/") else ""
+
+
+def _watchdog_s(environment: Mapping[str, str], process: int) -> float | None:
+    micros = environment.get("WATCHDOG_USEC", "")
+    meant_for = environment.get("WATCHDOG_PID", str(process))
+    if not micros.isdigit() or not int(micros) or meant_for != str(process):
+        return None
+    return int(micros) / _US_PER_S

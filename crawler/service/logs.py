@@ -1,0 +1,133 @@
+"""Logs on stderr, for people or as JSON lines, with secrets masked in both."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from enum import StrEnum
+from typing import Final, TextIO
+from urllib.parse import unquote
+
+import structlog
+from structlog.dev import ConsoleRenderer, plain_traceback
+from structlog.processors import (
+    EventRenamer,
+    JSONRenderer,
+    StackInfoRenderer,
+    TimeStamper,
+    add_log_level,
+    format_exc_info,
+)
+from structlog.stdlib import ExtraAdder, ProcessorFormatter
+from structlog.types import EventDict, Processor, WrappedLogger
+
+from freshet.crawler.masking import masked_value
+from freshet.crawler.terminal import err
+
+#: What our own lines that are no standard logger's go by.
+_NAME: Final = "freshet"
+_FIRST: Final = ("time", "level", "logger", "message")
+#: Shorter ones would mask everyday words.
+_SHORTEST: Final = 6
+#: Nor is a shorter part of a URL that is secret as a whole: paths have everyday words.
+_SHORTEST_PART: Final = 12
+_hidden: Final[set[str]] = set()
+
+
+class LogFormat(StrEnum):
+    """``AUTO`` is for people on a terminal and JSON elsewhere."""
+
+    AUTO = "auto"
+    CONSOLE = "console"
+    JSON = "json"
+
+
+def hide(secret: str) -> None:
+    """Mask this wherever it stands in a log line from now on; shorter than 6 characters: not."""
+    if len(secret) >= _SHORTEST:
+        _hidden.add(secret)
+
+
+def hide_url(url: str) -> None:
+    """Mask this URL wherever it stands in a log line from now on, and what is secret in it.
+
+    That is who logs in, and long parts of path and query: an error may quote these alone. The host
+    is told, unless the scheme is of another service, which may have its token there.
+    """
+    scheme, _, rest = url.partition("://")
+    place, *others = re.split("[/?#]", rest, maxsplit=1)
+    user, _, host = place.rpartition("@")
+    is_web = scheme.lower() in {"http", "https"}
+    if is_web and not user and not any(others):
+        return
+    hide(url)
+    hide(rest.removeprefix(f"{user}@"))  # what is left where the user is masked as such
+    parts = [*re.split("[/?&=#]", "".join(others)), *([] if is_web else [host])]
+    for part in (*user.split(":"), *(each for each in parts if len(each) >= _SHORTEST_PART)):
+        hide(part)
+        hide(unquote(part))
+
+
+def configure_logging(chosen: LogFormat = LogFormat.AUTO, *, verbose: bool) -> None:
+    """Let all loggers, structlog's and the standard ones, write lines of this format."""
+    as_json = chosen is LogFormat.JSON or (chosen is LogFormat.AUTO and not err.is_terminal)
+    shared: list[Processor] = [add_log_level, TimeStamper(fmt="iso", utc=True, key="time")]
+    ending: list[Processor] = [
+        StackInfoRenderer(),
+        format_exc_info,
+        _mask,
+        *_rendering(as_json=as_json),
+    ]
+    structlog.configure(
+        processors=[*shared, _name, *ending],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    handler = _Handler(sys.stderr)
+    handler.setFormatter(
+        ProcessorFormatter(
+            processors=[ProcessorFormatter.remove_processors_meta, *ending],
+            foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name, ExtraAdder()],
+        )
+    )
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(handlers=[handler], level=level, force=True)
+
+
+def _rendering(*, as_json: bool) -> list[Processor]:
+    if as_json:
+        return [EventRenamer("message"), _in_order, JSONRenderer(serializer=json.dumps)]
+    return [
+        ConsoleRenderer(
+            colors=err.is_terminal, timestamp_key="time", exception_formatter=plain_traceback
+        )
+    ]
+
+
+def _name(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
+    line.setdefault("logger", _NAME)
+    return line
+
+
+def _mask(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
+    """The last before the line is written, when tracebacks are texts."""
+    return {name: masked_value(value, _hidden, name) for name, value in line.items()}
+
+
+def _in_order(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
+    first = {name: line[name] for name in _FIRST if name in line}
+    return {**first, **line}
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Tells of a line that cannot be formatted without what is in it."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        kind = sys.exc_info()[0]
+        sys.stderr.write(
+            f"freshet: a log line of {record.pathname}:{record.lineno} cannot be written: "
+            f"{kind.__name__ if kind else 'unknown'}\n"
+        )

@@ -1,0 +1,280 @@
+"""The metrics of a daemon, as Prometheus reads them.
+
+What has happened is counted as it commits; how things stand is asked for at a scrape, of what is in
+memory. *Invariant.* No label is a URL, a host or anything else that the web makes up. Consequence:
+the number of series is fixed, however much is crawled, and a scrape costs about a millisecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from freshet.crawler.service.health import State
+from freshet.storage.entries import HostState, Outlook
+from freshet.storage.records import Acknowledged, Entry, RobotsVisit, SeedsSettled, Visit
+from freshet.storage.words import Role
+
+_LAG_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
+_WORK_BUCKETS: Final = (0.001, 0.01, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0)
+_EXCHANGE_BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredFreshness:
+    """What looks at pages drawn at random tell, with the 95 % interval of the fresh share."""
+
+    fresh: float
+    lower: float
+    upper: float
+    harmonic: float
+    draws: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How a daemon stands at one moment; counts are since it began.
+
+    ``granted`` are the requests that the budget of ``per_day`` had room for, ``spent`` and
+    ``forgone`` what came of them. ``queued`` pages are in the window, ``backlog`` entries wait for
+    the writer; the sizes are those of the store's file and of its log. What is None is not told.
+    """
+
+    per_day: float
+    granted: float
+    spent: int
+    forgone: float
+    watched: int
+    queued: int
+    active: int
+    backlog: int
+    hosts: int
+    parked: int
+    store_bytes: int
+    log_bytes: int
+    store_is_away: bool
+    committed_at: float | None
+    outlook: Outlook | None
+    measured: MeasuredFreshness | None
+
+
+class Metrics:
+    """The registry of one daemon, and what is counted in it.
+
+    Attributes:
+        registry: what is read at a scrape.
+    """
+
+    def __init__(self, version: str) -> None:
+        # When each series began is of no use to a scraper, and doubles their number.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = CollectorRegistry()
+        in_ours = self.registry
+        Gauge("freshet_build_info", "The version that runs.", ["version"], registry=in_ours).labels(
+            version
+        ).set(1)
+        self._state = Gauge(
+            "freshet_state", "What the daemon is about.", ["state"], registry=in_ours
+        )
+        self._healthy = Gauge("freshet_healthy", "1 while /healthz answers 200.", registry=in_ours)
+        self._exchanges = Counter(
+            "freshet_exchanges", "Requests whose outcome has committed.",
+            ["purpose", "outcome", "host_state"], registry=in_ours,
+        )  # fmt: skip
+        self._duration = Histogram(
+            "freshet_exchange_duration_seconds", "From the request to the end of the answer.",
+            buckets=_EXCHANGE_BUCKETS, registry=in_ours,
+        )  # fmt: skip
+        self._observations = Counter(
+            "freshet_observations", "What visits found out about pages.", ["kind"], registry=in_ours
+        )
+        self._retries = Counter(
+            "freshet_retries", "Visits that are to be tried again.", registry=in_ours
+        )
+        self._admitted = Counter(
+            "freshet_urls_admitted", "URLs found that were new.", registry=in_ours
+        )
+        self._commits = Counter(
+            "freshet_commits", "Batches that the writer committed.", registry=in_ours
+        )
+        self._reloads = Counter(
+            "freshet_reloads", "Reloads asked for.", ["result"], registry=in_ours
+        )
+        self._lag = Histogram(
+            "freshet_event_loop_lag_seconds", "How late the event loop came to a timer.",
+            buckets=_LAG_BUCKETS, registry=in_ours,
+        )  # fmt: skip
+        self._work = Histogram(
+            "freshet_learning_duration_seconds", "Learning, valuing all pages, and replanning.",
+            ["work"], buckets=_WORK_BUCKETS, registry=in_ours,
+        )  # fmt: skip
+        ProcessCollector(registry=self.registry)
+        for result in ("done", "refused"):
+            self._reloads.labels(result)
+
+    def stand(self, figures: Callable[[], Figures | None]) -> None:
+        """From now on a scrape tells these figures, too; None: there are none any more."""
+        self.registry.register(_Standing(figures))
+
+    def is_in(self, state: State, *, healthy: bool) -> None:
+        """Note what the daemon is about."""
+        for each in State:
+            self._state.labels(each).set(each is state)
+        self._healthy.set(healthy)
+
+    def count(self, batch: Sequence[Acknowledged]) -> None:
+        """A batch has committed."""
+        self._commits.inc()
+        for item in batch:
+            self._admitted.inc(item.admitted)
+            self._count(item.entry)
+
+    def _count(self, entry: Entry) -> None:
+        if entry.fetches:
+            labels = (_purpose(entry), _outcome(entry), _host_state(entry.host))
+            self._exchanges.labels(*labels).inc(entry.fetches)
+        if not isinstance(entry, Visit):
+            return
+        if entry.fetches:
+            self._duration.observe(entry.observation.duration_s)
+        if entry.retry_at is not None:
+            self._retries.inc()
+        elif entry.role is Role.PAGE:
+            self._observations.labels(entry.observation.kind).inc()
+
+    def reloaded(self, *, done: bool) -> None:
+        """A reload was followed, or could not be."""
+        self._reloads.labels("done" if done else "refused").inc()
+
+    def lagged(self, seconds: float) -> None:
+        """A timer of the event loop came so late."""
+        self._lag.observe(seconds)
+
+    def worked(self, work: str, seconds: float) -> None:
+        """A piece of learning took so long; may be called in any thread."""
+        self._work.labels(work).observe(seconds)
+
+
+def _purpose(entry: Entry) -> str:
+    match entry:
+        case Visit():
+            return str(entry.role)
+        case RobotsVisit():
+            return "robots"
+        case SeedsSettled():
+            return "scheme"
+        case _:
+            return "probe"
+
+
+def _outcome(entry: Entry) -> str:
+    match entry:
+        case Visit():
+            return str(entry.observation.kind)
+        case RobotsVisit():
+            return str(entry.record.standing)
+        case _:
+            return "settled"
+
+
+def _host_state(state: HostState | None) -> str:
+    """How the host stands after the exchange: one that answers, or how far its trouble went."""
+    if state is None:
+        return "unknown"
+    if state.parked_until is not None and state.parked_until > state.last_exchange_at:
+        return "parked"
+    return "failing" if state.failures else "well"
+
+
+class _Standing(Collector):
+    """Asks for the figures at a scrape."""
+
+    def __init__(self, figures: Callable[[], Figures | None]) -> None:
+        self._figures = figures
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the names are fixed, and none of them is counted elsewhere."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The figures as of now."""
+        figures = self._figures()
+        if figures is None:
+            return
+        yield from _standing(figures)
+        if figures.outlook is not None:
+            yield from _expected(figures.outlook)
+        if figures.measured is not None:
+            yield from _measured(figures.measured)
+
+
+def _standing(it: Figures) -> Iterator[Metric]:
+    yield _gauge("budget_requests_per_day", "Requests that may be sent a day.", it.per_day)
+    yield _counter("budget_granted_requests", "Requests that the budget had room for.", it.granted)
+    yield _counter("budget_spent_requests", "Requests sent.", it.spent)
+    yield _counter(
+        "budget_forgone_requests", "Requests granted while no host could be asked.", it.forgone
+    )
+    yield _gauge("pages_watched", "Pages kept fresh, or waiting for a first look.", it.watched)
+    yield _gauge("queue_pages", "Pages that may be asked for next.", it.queued)
+    yield _gauge("exchanges_active", "Requests under way.", it.active)
+    yield _gauge("writer_backlog_entries", "What waits to be committed.", it.backlog)
+    yield _gauge("hosts", "Hosts (scheme, name and port) that are known.", it.hosts)
+    yield _gauge("hosts_parked", "Politeness keys left alone for their trouble.", it.parked)
+    size = GaugeMetricFamily("freshet_store_bytes", "Size of the store.", labels=["file"])
+    size.add_metric(["database"], it.store_bytes)
+    size.add_metric(["log"], it.log_bytes)
+    yield size
+    if it.committed_at is not None:
+        says = "When the writer last committed."
+        yield _gauge("last_commit_timestamp_seconds", says, it.committed_at)
+    available = not it.store_is_away
+    yield _gauge("store_available", "0 while fetching waits for the store.", available)
+
+
+def _expected(it: Outlook) -> Iterator[Metric]:
+    yield _gauge("outlook_timestamp_seconds", "When the daemon looked over all pages.", it.at)
+    yield _gauge("pages_captured", "Pages of which there is a copy.", it.captured)
+    yield _gauge("pages_waiting", "Pages that were found and never fetched.", it.waiting)
+    yield _gauge("pages_gone", "Pages that are no longer there.", it.gone)
+    yield _gauge("hosts_capped", "Hosts of which more is wanted than allowed.", len(it.capped))
+    found = it.discovered
+    says = "New pages that are thought to be there and were not found yet."
+    yield _gauge("pages_unknown_expected", says, found.unknown_pages)
+    if found.share is not None:
+        says = "Looks since the start that went to finding pages."
+        yield _gauge("discovery_looks_ratio", says, found.share)
+    if it.stale is not None:
+        fresh = 1 - it.stale
+        yield _gauge("freshness_expected_ratio", "Importance whose copy is fresh, expected.", fresh)
+    if it.harmonic is not None:
+        yield _gauge("harmonic_cost_expected", "Mean of H(missed changes), expected.", it.harmonic)
+
+
+def _measured(it: MeasuredFreshness) -> Iterator[Metric]:
+    name = "freshness_measured"
+    yield _gauge(f"{name}_ratio", "Importance whose copy is fresh, by pages drawn.", it.fresh)
+    yield _gauge(f"{name}_lower_ratio", "Lower end of its 95 % interval.", it.lower)
+    yield _gauge(f"{name}_upper_ratio", "Upper end of its 95 % interval.", it.upper)
+    yield _gauge("harmonic_cost_measured", "Mean of H(missed changes), by draws.", it.harmonic)
+    yield _gauge("audit_draws", "Pages drawn in the last seven days.", it.draws)
+
+
+def _gauge(name: str, says: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"freshet_{name}", says, value=value)
+
+
+def _counter(name: str, says: str, value: float) -> Metric:
+    return CounterMetricFamily(f"freshet_{name}", says, value=value)

@@ -1,0 +1,623 @@
+"""Sites of different character; each module makes one from a plot."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import formatdate
+from itertools import groupby
+from math import cos, pi
+from random import Random
+from typing import Final
+from xml.sax.saxutils import escape
+
+from freshet.crawler.synthetic_web.content import (
+    DATE_MIX,
+    DAY_S,
+    ENGLISH,
+    FIGURE_MIX,
+    GERMAN,
+    PROSE_MIX,
+    Form,
+    Language,
+    Link,
+    Place,
+    Revision,
+    generator,
+    plan,
+    poisson_times,
+)
+from freshet.crawler.synthetic_web.site import (
+    Addresses,
+    Document,
+    Entry,
+    Frame,
+    Listing,
+    Manifest,
+    Resource,
+    Site,
+    Skin,
+    Story,
+    Validation,
+)
+
+# -- manifests ---------------------------------------------------------------
+#
+# robots.txt, sitemaps and feeds: what a site says about itself to machines.
+#
+# Sitemaps as in https://www.sitemaps.org/protocol.html, Atom as in RFC 4287, RSS 2.0.
+
+CONTENT_TYPES: Mapping[Manifest, str] = {
+    Manifest.ROBOTS: "text/plain; charset=utf-8",
+    Manifest.SITEMAP_INDEX: "application/xml",
+    Manifest.SITEMAP: "application/xml",
+    Manifest.SITEMAP_GZIP: "application/gzip",
+    Manifest.ATOM: "application/atom+xml",
+    Manifest.RSS: "application/rss+xml",
+}
+#: The targets of a site that has sitemaps: an index, and its two parts.
+SITEMAPS: Mapping[str, Manifest] = {
+    "/sitemap.xml": Manifest.SITEMAP_INDEX,
+    "/sitemap-pages.xml": Manifest.SITEMAP,
+    "/sitemap-more.xml.gz": Manifest.SITEMAP_GZIP,
+}
+_SITEMAP_XMLNS = "http://www.sitemaps.org/schemas/sitemap/0.9"
+_XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
+_FEED_ENTRIES = 15
+
+
+def manifest_bytes(site: Site, manifest: Manifest, at: float, addresses: Addresses) -> bytes:
+    """The body of a manifest as of a time."""
+    match manifest:
+        case Manifest.ROBOTS:
+            return (site.robots or "").replace("{origin}", addresses.origin(site.name)).encode()
+        case Manifest.SITEMAP_INDEX:
+            return _sitemap_index(site, addresses)
+        case Manifest.SITEMAP:
+            return _sitemap(site, listed(site, at)[::2], at, addresses)
+        case Manifest.SITEMAP_GZIP:
+            return gzip.compress(_sitemap(site, listed(site, at)[1::2], at, addresses), mtime=0)
+        case Manifest.ATOM:
+            return _atom(site, at, addresses)
+        case Manifest.RSS:
+            return _rss(site, at, addresses)
+
+
+def listed(site: Site, at: float) -> list[tuple[str, Document]]:
+    """What the sitemaps of a site list."""
+    return [
+        (target, page)
+        for target, page in site.documents()
+        if page.is_alive(at) and page.in_sitemap and target not in site.forbidden
+    ]
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _sitemap_index(site: Site, addresses: Addresses) -> bytes:
+    parts = (target for target, kind in SITEMAPS.items() if kind is not Manifest.SITEMAP_INDEX)
+    locations = (escape(addresses.url(Place(site.name, target))) for target in parts)
+    entries = "".join(f"<sitemap><loc>{loc}</loc></sitemap>\n" for loc in locations)
+    return f'{_XML}<sitemapindex xmlns="{_SITEMAP_XMLNS}">\n{entries}</sitemapindex>\n'.encode()
+
+
+def _sitemap(
+    site: Site, pages: list[tuple[str, Document]], at: float, addresses: Addresses
+) -> bytes:
+    entries = "".join(
+        f"<url><loc>{escape(addresses.url(Place(site.name, target)))}</loc>"
+        f"<lastmod>{_iso(page.changed_at(at))}</lastmod></url>\n"
+        for target, page in pages
+    )
+    return f'{_XML}<urlset xmlns="{_SITEMAP_XMLNS}">\n{entries}</urlset>\n'.encode()
+
+
+def _feed_entries(site: Site, at: float) -> list[tuple[str, Document, float]]:
+    entries = [(target, page, page.changed_at(at)) for target, page in listed(site, at)]
+    return sorted(entries, key=lambda entry: (-entry[2], entry[0]))[:_FEED_ENTRIES]
+
+
+def _atom(site: Site, at: float, addresses: Addresses) -> bytes:
+    home = addresses.url(Place(site.name, "/"))
+    entries = _feed_entries(site, at)
+    updated = _iso(max((changed_at for *_, changed_at in entries), default=0.0))
+    lines = [
+        f'{_XML}<feed xmlns="http://www.w3.org/2005/Atom"><title>{escape(site.title)}</title>',
+        f"<id>{home}</id><updated>{updated}</updated><author><name>{site.name}</name></author>",
+    ]
+    for target, page, changed_at in entries:
+        url = escape(addresses.url(Place(site.name, target)))
+        title = escape(page.content_at(at).title)
+        lines += [
+            f'<entry><title>{title}</title><id>{url}</id><link href="{url}"/>',
+            f"<published>{_iso(page.born_at)}</published>",
+            f"<updated>{_iso(changed_at)}</updated></entry>",
+        ]
+    return "\n".join((*lines, "</feed>\n")).encode()
+
+
+def _rss(site: Site, at: float, addresses: Addresses) -> bytes:
+    home = addresses.url(Place(site.name, "/"))
+    lines = [
+        f'{_XML}<rss version="2.0"><channel><title>{escape(site.title)}</title>',
+        f"<link>{home}</link><description>{escape(site.title)}</description>",
+    ]
+    for target, page, changed_at in _feed_entries(site, at):
+        url = escape(addresses.url(Place(site.name, target)))
+        title = escape(page.content_at(at).title)
+        lines += [
+            f"<item><title>{title}</title><link>{url}</link><guid>{url}</guid>",
+            f"<pubDate>{formatdate(changed_at, usegmt=True)}</pubDate></item>",
+        ]
+    return "\n".join((*lines, "</channel></rss>\n")).encode()
+
+
+# -- plot --------------------------------------------------------------------
+#
+# The ground on which a site is built, and what all builders build with.
+
+#: A robots.txt that forbids nothing and names the sitemap.
+OPEN_ROBOTS = "User-agent: *\nDisallow:\n\nSitemap: {origin}/sitemap.xml\n"
+
+#: What a rebuild of a whole site touches: nearly always the stamp in the footer alone.
+_FRAME_FORMS = (Form.FOOTER, Form.FOOTER, Form.FOOTER, Form.ADVERT, Form.NAVIGATION)
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A site's name, seed and size, and the time in which it changes (Unix seconds).
+
+    ``pages`` is roughly the number of its pages at the start.
+    """
+
+    name: str
+    seed: int
+    pages: int
+    start_at: float
+    end_at: float
+
+    def rng(self, *key: object) -> Random:
+        """The generator for a part of the site."""
+        return generator(self.seed, self.name, *key)
+
+    def place(self, target: str) -> Place:
+        """A place on the site."""
+        return Place(self.name, target)
+
+    def link(self, text: str, target: str, *, rel: str = "", note: str = "") -> Link:
+        """A plain link within the site."""
+        return Link(text, self.place(target), rel=rel, note=note)
+
+    def earlier(self, *key: object) -> float:
+        """A whole second in the two months before the start."""
+        return self.start_at - 1 - self.rng(*key, "earlier").randrange(60 * int(DAY_S))
+
+    def later(self, *key: object) -> float:
+        """A whole second in the first quarter of the time in which the site changes."""
+        quarter = int(self.end_at - self.start_at) // 4
+        return self.start_at + 1 + self.rng(*key, "later").randrange(quarter)
+
+    def story(
+        self,
+        key: str,
+        *,
+        language: Language = ENGLISH,
+        title: str | None = None,
+        paragraphs: int = 5,
+        figure: bool = False,
+        dated: bool = False,
+        links: Sequence[Link] = (),
+        edits: tuple[Revision, ...] = (),
+    ) -> Story:
+        """Prose that is drawn from the key."""
+        return Story(
+            (self.seed, self.name, key),
+            language,
+            edits,
+            title=title,
+            paragraphs=paragraphs,
+            figure=figure,
+            dated=dated,
+            links=links,
+        )
+
+    def edits(
+        self,
+        key: str,
+        per_day: float,
+        *,
+        since: float | None = None,
+        until: float | None = None,
+        figure: bool = False,
+        dated: bool = False,
+    ) -> tuple[Revision, ...]:
+        """Edits at Poisson times, for a story of five paragraphs."""
+        rng = self.rng(key, "edits")
+        start_at = self.start_at if since is None else max(since, self.start_at)
+        end_at = self.end_at if until is None else min(until, self.end_at)
+        times = poisson_times(rng, per_day, start_at, end_at)
+        mix = FIGURE_MIX if figure else DATE_MIX if dated else PROSE_MIX
+        return plan(rng, times, mix, 5)
+
+    def frame(
+        self, rebuilds_per_day: float, *links: Link, forms: Sequence[Form] = _FRAME_FORMS
+    ) -> Frame:
+        """A frame with these links that is rebuilt at Poisson times, in one of these ways."""
+        rng = self.rng("frame")
+        times = poisson_times(rng, rebuilds_per_day, self.start_at, self.end_at)
+        return Frame(links, tuple(Revision(at, rng.choice(forms)) for at in times))
+
+
+# -- news --------------------------------------------------------------------
+#
+# A news site: articles appear all day, leave the front page, and stay in the archive.
+
+_PER_PAGE = 10
+#: Pages of the list of newest articles; older ones are in the archive only.
+_LIST_PAGES = 3
+#: Articles are corrected in their first days.
+_CORRECTED_FOR_S = 3 * DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class _Article:
+    target: str
+    page: Document
+    entry: Entry
+
+    @property
+    def month(self) -> str:
+        return _date(self.page.born_at).strftime("%Y-%m")
+
+
+def news(plot: Plot) -> Site:
+    """Listings shift with each article; strong ETags that match no second answer; Atom."""
+    articles = sorted(_articles(plot), key=lambda article: article.page.born_at)
+    resources: dict[str, Resource] = {article.target: article.page for article in articles}
+    months = dict(_months(articles))
+    resources |= months
+    resources |= _lists(plot, articles)
+    resources["/archive/"] = Document(
+        history=Listing("Archive", (_entry(plot, t, page) for t, page in months.items())),
+        born_at=min(page.born_at for page in months.values()),
+        in_sitemap=False,
+    )
+    resources["/about"] = Document(
+        history=plot.story("about", title="About us"), born_at=plot.start_at - DAY_S
+    )
+    return Site(
+        name=plot.name,
+        title="The Daily Freshet",
+        resources={**resources, **SITEMAPS, "/feed.atom": Manifest.ATOM},
+        validation=Validation.BYTES,
+        frame=plot.frame(
+            0.5,
+            plot.link("Home", "/"),
+            plot.link("Archive", "/archive/"),
+            plot.link("About", "/about"),
+        ),
+        robots=OPEN_ROBOTS,
+    )
+
+
+def _articles(plot: Plot) -> Iterator[_Article]:
+    at_start = max(3, plot.pages - _LIST_PAGES - 4)
+    births = [plot.earlier("article", n) for n in range(at_start)]
+    births += poisson_times(plot.rng("births"), at_start / 8, plot.start_at, plot.end_at)
+    for n, born_at in enumerate(births):
+        target = f"/{_date(born_at):%Y/%m/%d}/article-{n}"
+        # One in twenty is withdrawn.
+        died_at = plot.later("withdrawn", n) if n % 20 == 7 else None
+        if died_at is not None and died_at <= born_at:
+            died_at = None
+        edits = plot.edits(target, 0.4, since=born_at, until=born_at + _CORRECTED_FOR_S)
+        story = plot.story(target, edits=edits, links=(plot.link("All articles", "/archive/"),))
+        page = Document(history=story, born_at=born_at, died_at=died_at)
+        teaser = ENGLISH.sentence(plot.rng(target, "teaser"))
+        link = plot.link(story.title, target, note=teaser)
+        yield _Article(target, page, Entry(link, born_at, died_at))
+
+
+def _months(articles: list[_Article]) -> Iterator[tuple[str, Document]]:
+    for month, run in groupby(articles, key=lambda article: article.month):
+        entries = [article.entry for article in run]
+        listing = Listing(f"Archive of {month}", reversed(entries))
+        page = Document(history=listing, born_at=entries[0].born_at, in_sitemap=False)
+        yield f"/archive/{month}", page
+
+
+def _lists(plot: Plot, articles: list[_Article]) -> Iterator[tuple[str, Document]]:
+    """The front page and the pages after it, each from when there is something to list."""
+    entries = [article.entry for article in reversed(articles)]
+    after: list[Entry] = []
+    for n in reversed(range(min(_LIST_PAGES, -(-len(entries) // _PER_PAGE)))):
+        first = n * _PER_PAGE
+        born_at = articles[first].page.born_at
+        title = f"News, page {n + 1}" if n else "News"
+        listing = Listing(title, entries, first=first, count=_PER_PAGE, tail=after)
+        target = f"/?page={n + 1}" if n else "/"
+        after = [Entry(plot.link("Older news", target), born_at)]
+        yield target, Document(history=listing, born_at=born_at, in_sitemap=False)
+
+
+def _entry(plot: Plot, target: str, page: Document) -> Entry:
+    return Entry(plot.link(target.removeprefix("/archive/"), target), page.born_at)
+
+
+def _date(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+# -- newsroom ----------------------------------------------------------------
+#
+# A busy news host: items come by day more than by night, and soon leave all lists.
+
+#: The sections, and the share of the items that each gets.
+_SECTIONS: Final = {"world": 8, "sport": 4, "culture": 2, "science": 1}
+#: Of the items, which stand on the front page as well as in their section.
+_LEADING = 0.6
+_ON_FRONT, _IN_SECTION = 15, 12
+#: The rate at midnight is this much below the mean, and at noon as much above, UTC.
+_SWING = 0.8
+#: The lists are as full at the start as if the host had been there for so long.
+_BEFORE_DAYS = 4.0
+#: Items are corrected in their first day.
+_NEWSROOM_CORRECTED_FOR_S = DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    target: str
+    section: str
+    leads: bool
+    page: Document
+    entry: Entry
+
+
+def newsroom(plot: Plot, per_day: float) -> Site:
+    """A front page, sections and a feed list the newest items; no list and no sitemap the others.
+
+    An item stands in its section, and it may on the front page. It answers for ever, but from
+    when others have pushed it from the lists no link leads there. ``plot.pages`` does not count:
+    the pages are as many as the items of ``per_day`` and the days make them.
+    """
+    items = sorted(_items(plot, per_day), key=lambda item: item.page.born_at, reverse=True)
+    sections = [plot.link(name.title(), f"/{name}/") for name in _SECTIONS]
+    front = _list(plot, "Front page", [item for item in items if item.leads], _ON_FRONT)
+    resources: dict[str, Resource] = {"/": front}
+    for name in _SECTIONS:
+        of_section = [item for item in items if item.section == name]
+        resources[f"/{name}/"] = _list(plot, name.title(), of_section, _IN_SECTION)
+    resources |= {item.target: item.page for item in items}
+    return Site(
+        name=plot.name,
+        title="The Freshet Courier",
+        resources={**resources, "/feed.atom": Manifest.ATOM},
+        validation=Validation.BYTES,
+        frame=plot.frame(0.5, plot.link("Home", "/"), *sections),
+        robots="User-agent: *\nDisallow:\n",
+    )
+
+
+def _items(plot: Plot, per_day: float) -> Iterator[_Item]:
+    names, shares = list(_SECTIONS), list(_SECTIONS.values())
+    for n, born_at in enumerate(_births(plot, per_day)):
+        rng = plot.rng("item", n)
+        (section,) = rng.choices(names, shares)
+        target = f"/{section}/item-{n}"
+        edits = plot.edits(target, 0.4, since=born_at, until=born_at + _NEWSROOM_CORRECTED_FOR_S)
+        story = plot.story(target, edits=edits)
+        link = plot.link(story.title, target, note=ENGLISH.sentence(rng))
+        page = Document(history=story, born_at=born_at)
+        yield _Item(target, section, rng.random() < _LEADING, page, Entry(link, born_at))
+
+
+def _births(plot: Plot, per_day: float) -> list[float]:
+    """Poisson times whose rate swings with the hour; candidates at the highest rate are thinned."""
+    rng = plot.rng("births")
+    since = plot.start_at - _BEFORE_DAYS * DAY_S
+    candidates = poisson_times(rng, per_day * (1 + _SWING), since, plot.end_at)
+    return [at for at in candidates if rng.random() * (1 + _SWING) < 1 + _SWING * _by_day(at)]
+
+
+def _by_day(at: float) -> float:
+    """−1 at midnight, 1 at noon, UTC."""
+    return -cos(2 * pi * at / DAY_S)
+
+
+def _list(plot: Plot, title: str, items: list[_Item], count: int) -> Document:
+    history = Listing(title, [item.entry for item in items], count=count)
+    return Document(history=history, born_at=plot.start_at - _BEFORE_DAYS * DAY_S, in_sitemap=False)
+
+
+# -- documentation -----------------------------------------------------------
+#
+# A documentation site: a stable tree, rarely edited, often rebuilt.
+
+_CHAPTERS = ("guide", "reference", "howto")
+#: A page that no link leads to: only the sitemap knows it.
+ORPHAN = "/reference/orphan.html"
+
+
+def documentation(plot: Plot) -> Site:
+    """Rebuilds touch every frame at once; weak ETag and Last-Modified; one page moves."""
+    chapters = dict(_chapters(plot, max(1, (plot.pages - len(_CHAPTERS) - 2) // len(_CHAPTERS))))
+    links = [plot.link(c.title(), f"/{c}/") for c in _CHAPTERS]
+    home = plot.story("home", title="Documentation", links=links)
+    moved, new = "/guide/page-1.html", "/guide/getting-started.html"
+    old = chapters[moved]
+    moved_at = plot.later("move")
+    resources: dict[str, Resource] = {
+        "/": Document(history=home, born_at=plot.earlier("home")),
+        **chapters,
+        moved: Document(history=old.history, born_at=old.born_at, died_at=moved_at, moved_to=new),
+        new: Document(history=old.history, born_at=moved_at),
+        ORPHAN: _page(plot, ORPHAN, ()),
+        **SITEMAPS,
+    }
+    return Site(
+        name=plot.name,
+        title="Freshet Handbook",
+        resources=resources,
+        validation=Validation.CONTENT,
+        frame=plot.frame(0.7, plot.link("Home", "/"), *links),
+        robots=OPEN_ROBOTS,
+    )
+
+
+def _chapters(plot: Plot, pages: int) -> Iterator[tuple[str, Document]]:
+    """Chapters whose index lists all pages, and whose pages lead to the next."""
+    for chapter in _CHAPTERS:
+        targets = [f"/{chapter}/page-{n}.html" for n in range(1, pages + 1)]
+        index = [plot.link(f"Page {n}", target) for n, target in enumerate(targets, start=1)]
+        title = chapter.title()
+        story = plot.story(chapter, title=title, paragraphs=3, links=index)
+        yield f"/{chapter}/", Document(history=story, born_at=plot.earlier(chapter))
+        for n, target in enumerate(targets):
+            yield target, _page(plot, target, index[n + 1 : n + 2])
+
+
+def _page(plot: Plot, target: str, links: Sequence[Link]) -> Document:
+    story = plot.story(target, edits=plot.edits(target, 0.02), links=links)
+    return Document(history=story, born_at=plot.earlier(target))
+
+
+# -- shop --------------------------------------------------------------------
+#
+# A shop: prices change, products come to an end; parameters make the pages.
+
+_PER_CATEGORY = 8
+#: Every sixth product is sold out one day.
+_SOLD_OUT = 6
+
+
+def shop(plot: Plot) -> Site:
+    """German ``div`` soup without validators; links carry ``utm_`` parameters."""
+    # A category has its products in two orders: two pages more.
+    products = max(2, (plot.pages - 1) * _PER_CATEGORY // (_PER_CATEGORY + 2))
+    resources: dict[str, Resource] = dict(SITEMAPS)
+    categories = []
+    for category, first in enumerate(range(0, products, _PER_CATEGORY), start=1):
+        shelf = dict(_shelf(plot, range(first, min(products, first + _PER_CATEGORY))))
+        resources |= shelf
+        resources |= _category(plot, category, shelf)
+        categories.append(plot.link(f"Kategorie {category}", f"/list?category={category}"))
+    home = plot.story("home", language=GERMAN, title="Willkommen", links=categories)
+    resources["/"] = Document(history=home, born_at=plot.earlier("home"))
+    return Site(
+        name=plot.name,
+        title="Kaufhaus am Bach",
+        resources=resources,
+        language=GERMAN,
+        skin=Skin.SOUP,
+        validation=Validation.NONE,
+        frame=plot.frame(0.3, plot.link("Start", "/"), *categories),
+        robots=OPEN_ROBOTS,
+    )
+
+
+def _shelf(plot: Plot, numbers: range) -> Iterator[tuple[str, Document]]:
+    for n in numbers:
+        target = f"/product?id={n}"
+        # From a new price every other day to one in three weeks.
+        per_day = 0.5 / (1 + n % 10)
+        edits = plot.edits(target, per_day, figure=True)
+        story = plot.story(target, language=GERMAN, figure=True, edits=edits)
+        died_at = plot.later(target) if n % _SOLD_OUT == 1 else None
+        yield target, Document(history=story, born_at=plot.earlier(target), died_at=died_at)
+
+
+def _category(
+    plot: Plot, category: int, shelf: dict[str, Document]
+) -> Iterator[tuple[str, Document]]:
+    entries = [
+        Entry(_advertised(plot, target, page), page.born_at, page.died_at)
+        for target, page in shelf.items()
+    ]
+    by_name = sorted(entries, key=lambda entry: entry.link.text)
+    plain, by = f"/list?category={category}", f"/list?category={category}&sort=name"
+    title = f"Kategorie {category}"
+    for target, other, shown in ((plain, by, entries), (by, plain, by_name)):
+        switch = Entry(plot.link("Andere Reihenfolge", other), 0.0)
+        listing = Listing(title, shown, tail=(switch,))
+        yield target, Document(history=listing, born_at=plot.earlier(plain), in_sitemap=False)
+
+
+def _advertised(plot: Plot, target: str, page: Document) -> Link:
+    text = page.history.content(0).title
+    return Link(text, plot.place(target), href=f"{target}&utm_source=list&utm_medium=web")
+
+
+# -- wiki --------------------------------------------------------------------
+#
+# A wiki: pages edited at very different rates, some several times a day, some never.
+
+#: Edits per day, in turn: a third of the pages makes nearly all of the edits.
+RATES_PER_DAY = (6.0, 0.0, 0.5, 0.02, 0.1, 0.0, 1.5, 0.05, 0.0)
+_CHILDREN = 5
+
+
+def wiki(plot: Plot) -> Site:
+    """Every page is linked from its parent in a tree, and from others; RSS; Last-Modified.
+
+    Some pages are renamed: the links to the old name stay, and are redirected.
+    """
+    targets = ["/"] + [f"/wiki/Topic_{n}" for n in range(1, max(2, plot.pages))]
+    resources: dict[str, Resource] = {**SITEMAPS, "/recent.rss": Manifest.RSS}
+    for n, target in enumerate(targets):
+        links = _links(plot, n, targets)
+        edits = plot.edits(target, RATES_PER_DAY[n % len(RATES_PER_DAY)])
+        story = plot.story(target, title=None if n else "Main page", edits=edits, links=links)
+        born_at = plot.earlier(target)
+        resources[target] = Document(history=story, born_at=born_at)
+        if n % 15 == 12:
+            moved_at, name = plot.later(target), f"{target}_renamed"
+            resources[target] = Document(
+                history=story, born_at=born_at, died_at=moved_at, moved_to=name
+            )
+            resources[name] = Document(history=story, born_at=moved_at)
+    return Site(
+        name=plot.name,
+        title="Freshet Wiki",
+        resources=resources,
+        validation=Validation.DATE,
+        frame=plot.frame(0.2, plot.link("Main page", "/")),
+        robots=OPEN_ROBOTS,
+    )
+
+
+def _links(plot: Plot, n: int, targets: list[str]) -> tuple[Link, ...]:
+    """To the children of the n-th page, then to three of all pages."""
+    children = targets[n * _CHILDREN + 1 : (n + 1) * _CHILDREN + 1]
+    others = plot.rng("links", n).sample(targets, min(3, len(targets)))
+    names = dict.fromkeys((*children, *others))
+    return tuple(plot.link(target.rpartition("/")[2] or "Main page", target) for target in names)
+
+
+# -- plain -------------------------------------------------------------------
+#
+# A tiny well-behaved site without a frame, for load and for politeness.
+
+_PLAIN_CHILDREN = 10
+
+
+def plain(plot: Plot) -> Site:
+    """A tree of pages that never change; no noise, so its ETags are strong."""
+    targets = ["/", *(f"/page-{n}" for n in range(1, plot.pages))]
+    resources: dict[str, Resource] = {}
+    for n, target in enumerate(targets):
+        children = targets[n * _PLAIN_CHILDREN + 1 : (n + 1) * _PLAIN_CHILDREN + 1]
+        links = [plot.link(child[1:], child) for child in children]
+        story = plot.story(target, paragraphs=2, links=links)
+        resources[target] = Document(history=story, born_at=plot.earlier(target))
+    return Site(
+        name=plot.name,
+        title=plot.name,
+        resources=resources,
+        skin=Skin.BARE,
+        robots="User-agent: *\nDisallow:\n",
+    )

@@ -1,1 +1,0 @@
-"""Sites of different character; each module makes one from a plot."""

@@ -1,0 +1,381 @@
+"""Where output goes: data to stdout, progress and messages to stderr."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from math import ceil, inf
+from pathlib import Path
+from typing import Final, NoReturn, TypeAlias, TypeVar
+
+import typer
+import uvloop
+from rich.console import Console, RenderableType
+from rich.filesize import decimal
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from freshet.crawler.masking import masked
+from freshet.crawler.tally import CrawlError
+from freshet.storage.database import StoreError
+from freshet.storage.tables.near_duplicates import IndexState
+
+#: Results for people; plain text when piped, and NO_COLOR is obeyed.
+out = Console(highlight=False, soft_wrap=True)
+#: Progress and messages.
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(value: object) -> None:
+    """One JSON value on one line."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def fail(message: str, code: int = 1) -> NoReturn:
+    """Say in one line what is wrong, and end with an exit code (2 for wrong usage)."""
+    say("freshet:", "red", message)
+    raise typer.Exit(code)
+
+
+def say(word: str, style: str, message: str) -> None:
+    """One line on stderr without secrets; what strangers wrote into it steers no terminal."""
+    line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in masked(message))
+    err.print(Text.assemble((word, style), " ", " ".join(line.split())))
+
+
+# -- display -----------------------------------------------------------------
+#
+# How facts are shown to people: times, sizes, the words of strangers, tables.
+#
+# Titles, anchors and robots.txt rules come from servers: whatever could steer a terminal is
+# taken out of them before they are shown.
+
+Cell: TypeAlias = str | int | None
+
+#: On a narrow terminal the columns are folded, but not below this width: no time is torn.
+_FOLDED = 33
+#: A number as text, with or without a unit; without end; or "there is none".
+_NUMBER = re.compile(r"[-−]?\d[\d,.]*( ?%)?|∞|–")
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
+#: Off a terminal nothing is folded or cut to a width: the lines are for other programs.
+_unbounded = Console(highlight=False, width=100_000)
+
+
+def relative(at: float, now: float) -> str:
+    """How far a time lies from now, in its largest unit, cut: ``in 3 min``, ``2 h ago``."""
+    seconds = int(abs(at - now))
+    if not seconds:
+        return "now"
+    return f"in {span(seconds)}" if at > now else f"{span(seconds)} ago"
+
+
+def span(seconds: float) -> str:
+    """A duration in its largest unit, cut; two days and more count in days."""
+    if seconds < _MINUTE_S:
+        return f"{int(seconds)} s"
+    if seconds < _HOUR_S:
+        return f"{int(seconds // _MINUTE_S)} min"
+    if seconds < 2 * _DAY_S:
+        return f"{int(seconds // _HOUR_S)} h"
+    return f"{int(seconds // _DAY_S):,} d"
+
+
+def moment(at: float, now: float) -> str:
+    """A time on the local clock (ISO 8601, to the second), and how far it is from now."""
+    local = datetime.fromtimestamp(at, UTC).astimezone()
+    return f"{local:%Y-%m-%d %H:%M:%S} ({relative(at, now)})"
+
+
+def clock_time(at: float) -> str:
+    """A time on the local clock, without its day."""
+    return f"{datetime.fromtimestamp(at, UTC).astimezone():%H:%M:%S}"
+
+
+def size(count: int) -> str:
+    """A number of bytes with a decimal unit."""
+    return decimal(count)
+
+
+def plain(words: str) -> str:
+    """One printable line: blanks run together, control characters show as U+FFFD."""
+    line = " ".join(words.split())
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+
+
+def counted(count: int, noun: str, adjective: str = "") -> str:
+    """A number with its noun, in the plural where it is not one."""
+    return f"{count:,} {adjective}{noun}{'s' * (count != 1)}"
+
+
+def counted_duplicates(state: IndexState) -> str:
+    """How many pages are the same as another one."""
+    return (
+        f"{state.duplicates:,} of {counted(state.pages, 'page')} with a text are duplicates, "
+        f"in {counted(state.groups, 'group')}"
+    )
+
+
+def joined(parts: Iterable[str | None], separator: str = ", ") -> str | None:
+    """The parts that there are, or None."""
+    return separator.join(part for part in parts if part) or None
+
+
+def show_line(words: str, style: str = "") -> None:
+    """Print one line."""
+    _print(Text(plain(words), style=style))
+
+
+def show_text(text: Text) -> None:
+    """Print a paragraph whose parts have styles of their own; its words must be plain."""
+    _print(text)
+
+
+def show_facts(title: str, facts: Mapping[str, Cell]) -> None:
+    """Print names and values under a title; those that are None are left out."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts.items():
+        if value is not None:
+            grid.add_row(name, _shown(value))
+    _show(title, grid)
+
+
+def show_list(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[Cell]], limit: int | None = None
+) -> None:
+    """Print the first ``limit`` rows under a title and a header, and how many are beyond.
+
+    Columns without any value are left out, and a list without rows altogether.
+    """
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    columns = [
+        (name, cells)
+        for name, *cells in zip(header, *rows[:limit], strict=True)
+        if any(cell is not None for cell in cells)
+    ]
+    for name, cells in columns:
+        numbers = all(_is_number(cell) for cell in cells)
+        widest = max(len(_shown(cell)) for cell in cells)
+        table.add_column(
+            name,
+            justify="right" if numbers else "left",
+            overflow="fold",
+            min_width=min(widest, _FOLDED),
+        )
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*map(_shown, row))
+    _show(title, table)
+    if limit is not None and len(rows) > limit:
+        show_line(f"… and {len(rows) - limit:,} more", "dim")
+
+
+def _is_number(cell: Cell) -> bool:
+    """Whether it belongs to a column that is read from its last digit."""
+    return cell is None or isinstance(cell, int) or _NUMBER.fullmatch(cell) is not None
+
+
+def _show(title: str, table: Table) -> None:
+    if table.row_count:
+        _print(Text.assemble("\n", (plain(title), "bold")))
+        _print(table)
+
+
+def _shown(value: Cell) -> Text:
+    if value is None:
+        return Text()
+    return Text(f"{value:,}" if isinstance(value, int) else plain(value))
+
+
+def _print(thing: RenderableType) -> None:
+    if out.is_terminal:
+        out.print(thing, soft_wrap=False, crop=False)
+        return
+    with _unbounded.capture() as captured:
+        _unbounded.print(thing)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get()[:-1].split("\n"))
+
+
+# -- figures -----------------------------------------------------------------
+#
+# Rates, costs and intervals in words: as many digits as people read, never a wrong unit.
+
+_MINUTES, _HOURS = 1_440.0, 24.0
+#: 1/p that misses a whole number by rounding only stays that number.
+_ROUNDING = 1e-9
+
+
+def amount(value: float) -> str:
+    """A number with three digits that count, or all before the point: ``12,345``, ``56.7``."""
+    if abs(value) == inf:
+        return "∞"
+    rounded = float(f"{value:.3g}")
+    if abs(rounded) >= 1e15 or 0 < abs(rounded) < 1e-4:
+        return f"{value:.2e}"
+    return f"{value:,.0f}" if abs(rounded) >= 1_000 else f"{rounded:g}"
+
+
+def percent(share: float) -> str:
+    """A share of 1 in per cent, to a tenth, but never 0 where it is not."""
+    if 0 < share < 0.001:
+        return f"{amount(100 * share)} %"
+    return f"{100 * share:.1f} %"
+
+
+def times(ratio: float | None) -> str:
+    """A ratio to two decimals; None is one without end."""
+    return "∞" if ratio is None else f"{ratio:,.2f}"
+
+
+def every(days: float | None) -> str:
+    """An interval: ``every 12 min``, ``every 5.2 hours``, ``every 3.2 days``, ``never``."""
+    if days is None or days == inf:
+        return "never"
+    if days * _HOURS < 1:
+        return f"every {_brief(days * _MINUTES)} min"
+    if days < 2:
+        return f"every {_brief(days * _HOURS)} hours"
+    return f"every {_brief(days)} days"
+
+
+def lasting(days: float) -> str:
+    """A span of time to a tenth, below two days in hours: ``19.2 h``, ``2.5 d``."""
+    return f"{days * _HOURS:.1f} h" if days < 2 else f"{days:,.1f} d"
+
+
+def on_changes(probability: float, crawling: str) -> str:
+    """Which of its signalled changes a source is crawled at."""
+    if probability >= 1 - _ROUNDING:
+        return "at each change"
+    if crawling == "periodic":
+        return f"1 change in {ceil(1 / probability * (1 - _ROUNDING)):,}"
+    return f"{percent(probability)} of changes"
+
+
+def _brief(value: float) -> str:
+    """Two digits that count, or all before the point."""
+    rounded = float(f"{value:.2g}")
+    return amount(value if rounded >= 100 else rounded)
+
+
+# -- bars --------------------------------------------------------------------
+#
+# Progress of what is simulated: a bar for each, on a terminal only.
+
+#: Told what is simulated and which share of it is done.
+Tell: TypeAlias = Callable[[str, float], None]
+
+
+@contextmanager
+def progress_bars() -> Iterator[Tell | None]:
+    """What shows a share as a bar; None where nobody looks."""
+    if not err.is_terminal:
+        yield None
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=err, transient=True) as display:
+        bars: dict[str, TaskID] = {}
+
+        def tell(name: str, done: float) -> None:
+            if name not in bars:
+                bars[name] = display.add_task(escape(name), total=1.0)
+            display.update(bars[name], completed=done)
+
+        yield tell
+
+
+# -- running -----------------------------------------------------------------
+#
+# Running a verb's work, coroutines on uvloop, with its errors as one line.
+
+T = TypeVar("T")
+
+#: The exit code of a program that Ctrl-C ended, as shells give it.
+INTERRUPTED: Final = 130
+#: The environment variable that lets a traceback through, for whoever mends the fault.
+_DEBUG = "FRESHET_DEBUG"
+
+
+@contextmanager
+def told_in_one_line() -> Iterator[None]:
+    """Ends the program with one line where the user has to do something first."""
+    try:
+        yield
+    except (CrawlError, StoreError) as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        fail("interrupted", INTERRUPTED)
+    except (typer.Exit, BrokenPipeError):
+        # The entry point knows what to do where the reader of our output has gone.
+        raise
+    except Exception as error:
+        if os.environ.get(_DEBUG):
+            raise
+        fail(f"a fault of Freshet's own: {error!r}; {_DEBUG}=1 in the environment shows where")
+
+
+def run(work: Coroutine[object, object, T]) -> T:
+    """The result of ``work``; errors are :func:`told_in_one_line`."""
+    with (
+        told_in_one_line(),
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        return runner.run(work)
+
+
+# -- replacing ---------------------------------------------------------------
+#
+# A file that takes the place of another one when it is whole.
+
+
+@contextmanager
+def replacing(output: Path) -> Iterator[Path]:
+    """A file beside ``output`` that takes its place when the block ends well, and is then synced.
+
+    It has the permissions of the file that was there. Where it cannot be written, the program
+    ends with one line.
+    """
+    try:
+        # A link is followed: what it leads to is replaced, not the link.
+        output = output.resolve()
+        handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+        os.close(handle)
+        whole = Path(name)
+        try:
+            yield whole
+            whole.chmod(_mode(output))
+            _sync(whole)
+            whole.replace(output)
+            _sync(output.parent)
+        finally:
+            with suppress(FileNotFoundError):
+                whole.unlink()
+    except OSError as error:
+        fail(f"{output}: cannot be written: {error.strerror or error}")
+
+
+def _mode(output: Path) -> int:
+    try:
+        return stat.S_IMODE(output.stat().st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
