@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.benchmarks.command import enter_environment
+from scripts.benchmarks.command import enter_environment
 
 if __name__ == "__main__":
     enter_environment()

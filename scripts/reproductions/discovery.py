@@ -23,6 +23,7 @@ from freshet.crawler.terminal import Cell, counted, show_line, show_list
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.discovery.reveals import LinkHistory
 from freshet.scheduler.evaluate.growing_site import growing_sites
+from scripts.benchmarks.command import say
 from scripts.reproductions import discovery_drawing as drawing
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions import discovery_online as online
@@ -30,7 +31,6 @@ from scripts.reproductions import discovery_online_table as online_table
 from scripts.reproductions import discovery_weekly as weekly
 from scripts.reproductions.discovery_measures import BUDGETS, Row
 from scripts.reproductions.discovery_recorded import directory, recorded, watched
-from tests.benchmarks.command import say
 
 THESIS: Final = Path(__file__).with_name("discovery_thesis.toml")
 WORDS: Final = Path(__file__).with_name("discovery_words.toml")

@@ -29,8 +29,8 @@ from freshet.scheduler.policies.optimal_intervals import relaxed_bound
 from freshet.scheduler.policies.uniform import ChangeRateCrawl, UniformCrawl
 from freshet.scheduler.policy import RatePolicy
 from freshet.scheduler.sources import SourceTable
+from scripts.benchmarks.command import say
 from scripts.reproductions import drawing, learning
-from tests.benchmarks.command import say
 
 PAPER = Path(__file__).with_name("lambdacrawl_paper.toml")
 #: R, crawls per day and URL, in figures 1 to 3.

@@ -18,7 +18,7 @@ from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawlFloo
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
 from freshet.scheduler.sources import SourceTable
-from tests.benchmarks.command import say
+from scripts.benchmarks.command import say
 
 POLICIES: dict[str, RatePolicy] = {
     "LLC": LambdaCrawl(),

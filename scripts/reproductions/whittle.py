@@ -22,10 +22,10 @@ from freshet.crawler.terminal import Cell, show_line, show_list
 from freshet.scheduler.ephemeral.bounds import descend, dual, relaxed
 from freshet.scheduler.ephemeral.policies import WhittleByAge, WhittleByState, run
 from freshet.scheduler.ephemeral.sources import arriving
+from scripts.benchmarks.command import say
 from scripts.reproductions import whittle_drawing as drawing
 from scripts.reproductions import whittle_learners
 from scripts.reproductions import whittle_measures as measures
-from tests.benchmarks.command import say
 
 PAPER = Path(__file__).with_name("whittle_paper.toml")
 #: The σ was chosen so that the random figures come near to those printed; figure 4 is drawn so.

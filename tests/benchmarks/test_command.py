@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-_BEGIN = "from tests.benchmarks.command import enter_environment; enter_environment(); "
+_BEGIN = "from scripts.benchmarks.command import enter_environment; enter_environment(); "
 
 
 def run(program: str, *, has_reader: bool = False) -> tuple[int, str]:

@@ -1,6 +1,6 @@
 """The figures of the crawl benchmark say what was measured."""
 
-from tests.benchmarks.crawl_figures import Run, ratios, same_pages, spread, summary, table
+from scripts.benchmarks.crawl_figures import Run, ratios, same_pages, spread, summary, table
 
 
 def a_run(crawler: str, pages: int, cpu_s: float) -> Run:

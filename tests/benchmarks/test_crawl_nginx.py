@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.benchmarks.crawl_nginx import configuration, parse_log
+from scripts.benchmarks.crawl_nginx import configuration, parse_log
 
 LOG = """\
 200 127.0.0.2 /robots.txt

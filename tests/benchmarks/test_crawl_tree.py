@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.crawl_tree import NoTree, copied, edit, edited, opened, sources
+from scripts.benchmarks.crawl_tree import NoTree, copied, edit, edited, opened, sources
 
 PAGE = b"<html><body><p>First.</p><p>Second.</p><p>Third.</p></body></html>"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.daemon_recorded import Stretch, discovery, staleness, within
-from tests.benchmarks.daemon_sites import Page
+from scripts.benchmarks.daemon_recorded import Stretch, discovery, staleness, within
+from scripts.benchmarks.daemon_sites import Page
 
 DAYS = 40.0
 

@@ -7,8 +7,8 @@ import pytest
 
 from freshet.scheduler.agenda.ranker import Refresher
 from freshet.scheduler.policies.adaptive_intervals import StormCrawlerAdaptive
-from tests.benchmarks.daemon_rivals import RIVALS, ByPace, Published
-from tests.benchmarks.daemon_sites import Page, kept, looks_a_day, uniform
+from scripts.benchmarks.daemon_rivals import RIVALS, ByPace, Published
+from scripts.benchmarks.daemon_sites import Page, kept, looks_a_day, uniform
 
 ZEROS = np.zeros(2, np.intp)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from freshet.crawler.run.daemon import refresher_of
-from tests.benchmarks.daemon_sites import Costs, Page, kept, looks_a_day, uniform
+from scripts.benchmarks.daemon_sites import Costs, Page, kept, looks_a_day, uniform
 
 
 def test_missed_changes_cost_by_harmonic_numbers_and_the_first_one_alone() -> None:

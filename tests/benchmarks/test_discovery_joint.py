@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.daemon_recorded import Stretch
-from tests.benchmarks.daemon_sites import Page
-from tests.benchmarks.discovery_joint import Judged, Variant, compared, dominated, judged
+from scripts.benchmarks.daemon_recorded import Stretch
+from scripts.benchmarks.daemon_sites import Page
+from scripts.benchmarks.discovery_joint import Judged, Variant, compared, dominated, judged
 
 DAYS = 40.0
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.exchanges import (
+from scripts.benchmarks.exchanges import (
     Exchange,
     by_host,
     gaps_s,

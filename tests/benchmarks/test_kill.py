@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from math import inf
 from pathlib import Path
 
-from tests.benchmarks.alert_kill import Findings, Receiver, Taking, Trials
-from tests.benchmarks.exchanges import Exchange
-from tests.benchmarks.kill import Invocation, acknowledged_in, requests_repeated
-from tests.benchmarks.living_web import LivingWeb
+from scripts.benchmarks.alert_kill import Findings, Receiver, Taking, Trials
+from scripts.benchmarks.exchanges import Exchange
+from scripts.benchmarks.kill import Invocation, acknowledged_in, requests_repeated
+from scripts.benchmarks.living_web import LivingWeb
 
 
 def requests(*at: tuple[float, str]) -> list[Exchange]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from freshet.storage.words import Rung
-from tests.benchmarks.recorded import Recording, opinions
+from scripts.benchmarks.recorded import Recording, opinions
 
 FOLDER = os.environ.get("FRESHET_EVOLUTION_DIR")
 

@@ -14,7 +14,7 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome
-from tests.benchmarks.recorded_web import RecordedWeb, Recording
+from scripts.benchmarks.recorded_web import RecordedWeb, Recording
 
 ORIGIN = "https://site.example"
 FIRST, SECOND = b"<title>Home</title><p>one and the same", b"<title>Home</title><p>another one"

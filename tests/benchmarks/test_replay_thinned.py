@@ -11,9 +11,9 @@ import pytest
 from freshet.scheduler.evaluate.bounds import BINARY, HARMONIC, Looked, bill
 from freshet.scheduler.evaluate.captures import Timeline
 from freshet.scheduler.evaluate.verdicts import Bounded
-from tests.benchmarks.daemon_sites import Page, Run, load, recorded
-from tests.benchmarks.replay_drawing import draw
-from tests.benchmarks.replay_thinned import FIGURES, SHARES, beside, complete, kept, visited
+from scripts.benchmarks.daemon_sites import Page, Run, load, recorded
+from scripts.benchmarks.replay_drawing import draw
+from scripts.benchmarks.replay_thinned import FIGURES, SHARES, beside, complete, kept, visited
 
 SITES = os.environ.get("FRESHET_EVOLUTION_DIR")
 

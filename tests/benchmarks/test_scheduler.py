@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.benchmarks import scheduler
+from scripts.benchmarks import scheduler
 
 
 def section(name: str) -> dict[str, Any]:

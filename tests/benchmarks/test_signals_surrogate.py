@@ -14,11 +14,11 @@ from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.records import Validators
 from freshet.storage.words import Outcome
-from tests.benchmarks.daemon_web import DAY_S
-from tests.benchmarks.signals_daemon import BEGIN
-from tests.benchmarks.signals_reference import heard_at, informed
-from tests.benchmarks.signals_surrogate import compared, placed_on_hosts, recognised
-from tests.benchmarks.signals_web import SignallingWeb, rebuilt
+from scripts.benchmarks.daemon_web import DAY_S
+from scripts.benchmarks.signals_daemon import BEGIN
+from scripts.benchmarks.signals_reference import heard_at, informed
+from scripts.benchmarks.signals_surrogate import compared, placed_on_hosts, recognised
+from scripts.benchmarks.signals_web import SignallingWeb, rebuilt
 
 
 def test_a_small_web_is_kept_as_it_should_be() -> None:

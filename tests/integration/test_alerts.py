@@ -15,7 +15,7 @@ from freshet.crawler.alerts.messages import iso
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
-from tests.crawler.commands.test_alerts import receiving
+from tests.crawler.cli.test_alerts import receiving
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_daemon import DAY_S, Stage
 

@@ -20,8 +20,8 @@ from freshet.crawler.run.crawl import crawl
 from freshet.crawler.synthetic_web.server import serve
 from freshet.crawler.synthetic_web.web import plain, showcase
 from freshet.crawler.tally import CrawlError
-from tests.crawler.archiving.exchanges import Record, check, read, whole
-from tests.crawler.commands.test_crawl import LOCAL, start
+from tests.crawler.archive.exchanges import Record, check, read, whole
+from tests.crawler.cli.test_crawl import LOCAL, start
 from tests.integration.quick import assert_consistent, order, quick, unwatched
 from tests.integration.test_daemon import Server, Stage
 

@@ -20,7 +20,7 @@ from freshet.storage.maintenance import back_up, restore
 from freshet.storage.queries import columns
 from freshet.storage.queries.columns import Looks
 from freshet.storage.records import FetchResult
-from tests.benchmarks.daemon_replay import differences, learnt_at_once
+from scripts.benchmarks.daemon_replay import differences, learnt_at_once
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Stage
 

@@ -23,7 +23,7 @@ from freshet.scheduler.agenda.audit import staleness
 from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
 from freshet.storage.tables import observations
-from tests.benchmarks.daemon_sites import Costs, Page, load_pages
+from scripts.benchmarks.daemon_sites import Costs, Page, load_pages
 from tests.integration.quick import quick, unwatched
 from tests.integration.timeserver import FOLDER, NO_FOLDER, History, served
 

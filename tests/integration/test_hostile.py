@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.hostile import ATTACKS, Load, crawl_beside
+from scripts.benchmarks.hostile import ATTACKS, Load, crawl_beside
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="needs addresses of 127.0.0.0/8 and /proc"

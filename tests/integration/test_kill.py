@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import alert_kill, daemon_kill
-from tests.benchmarks.kill import Load, measure
+from scripts.benchmarks import alert_kill, daemon_kill
+from scripts.benchmarks.kill import Load, measure
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs addresses of 127.0.0.0/8")
 

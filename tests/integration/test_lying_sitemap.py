@@ -8,9 +8,9 @@ import numpy as np
 
 from freshet.scheduler.evaluate.changes import Poisson
 from freshet.scheduler.sources import SourceTable
-from tests.benchmarks.signals_daemon import Kept, kept
-from tests.benchmarks.signals_reference import Stage
-from tests.benchmarks.signals_web import Hosts
+from scripts.benchmarks.signals_daemon import Kept, kept
+from scripts.benchmarks.signals_reference import Stage
+from scripts.benchmarks.signals_web import Hosts
 
 _PAGES = 60
 _DAYS = 50.0

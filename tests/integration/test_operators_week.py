@@ -33,7 +33,7 @@ from freshet.scheduler.agenda.site_clock_ranker import prepare
 from freshet.storage.maintenance import back_up
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome as Fetched
-from tests.benchmarks.alert_kill import KINDS, Told, seen
+from scripts.benchmarks.alert_kill import KINDS, Told, seen
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_daemon import DAY_S, HOUR_S, Stage
 from tests.integration.test_outages import Disk, stage_on

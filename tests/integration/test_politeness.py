@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.politeness import Load, measure
+from scripts.benchmarks.politeness import Load, measure
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs addresses of 127.0.0.0/8")
 

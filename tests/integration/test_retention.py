@@ -12,7 +12,7 @@ from freshet.storage import maintenance
 from freshet.storage.database import open_store, reading
 from freshet.storage.maintenance import Retention
 from freshet.storage.queries import columns
-from tests.benchmarks.daemon_replay import differences, learnt_at_once
+from scripts.benchmarks.daemon_replay import differences, learnt_at_once
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Stage
 

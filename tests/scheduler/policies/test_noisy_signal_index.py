@@ -17,7 +17,7 @@ from freshet.scheduler.policies.noisy_signal_index import (
 )
 from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.sources import SourceTable
-from tests.benchmarks import scheduler_signals
+from scripts.benchmarks import scheduler_signals
 from tests.scheduler.signal_brute_force import Grid
 
 COSTS = ["harmonic", "binary"]

@@ -1,0 +1,56 @@
+"""When two pages are the same but for what is printed on them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freshet.crawler.compare.not_content.host import Print, likeness, print_of
+from tests.crawler.compare.not_content.looks import look_at
+
+SORRY = "<h1>Nothing at {path}</h1><p>Nobody put a thing here on 2026-11-{n}, ticket {n}f7a9b.</p>"
+
+
+def at(path: str, n: int) -> Print:
+    return print_of(look_at(SORRY.format(path=path, n=n), path=path, title=f"Nothing at {path}"))
+
+
+def test_urls_numbers_and_ids_make_no_difference() -> None:
+    assert likeness(at("/chairs/blue", 17), at("/tables/round", 23)) == 1.0
+    assert at("/chairs/blue", 17).title == at("/tables/round", 23).title
+
+
+def test_other_words_do() -> None:
+    other = print_of(look_at("<h1>Blue chair</h1><p>Made of oak, with a seat of wool.</p>"))
+    assert likeness(at("/chairs/blue", 17), other) < 0.2
+
+
+def test_chinese_and_japanese_are_compared_by_characters() -> None:
+    first = print_of(look_at("<p>访问过于频繁请稍后再试</p>", lang="zh"))
+    second = print_of(look_at("<p>访问过于频繁请明天再试</p>", lang="zh"))
+    assert 0.5 < likeness(first, second) < 1.0
+
+
+def test_pages_without_words_are_alike_only_by_their_titles() -> None:
+    first, second = print_of(look_at("", title="Shop")), print_of(look_at("", title="Shop"))
+    assert likeness(first, second) == 1.0
+    assert likeness(first, print_of(look_at("", title="Bank"))) == 0.0
+
+
+PRINTS = st.builds(
+    Print,
+    st.lists(st.integers(0, 2**32 - 1), max_size=48, unique=True).map(lambda h: tuple(sorted(h))),
+    st.integers(0, 0xFFFF),
+    st.integers(0, 2**32 - 1),
+)
+
+
+@given(PRINTS)
+def test_a_print_survives_its_bytes(page: Print) -> None:
+    data = b"xy" + page.to_bytes()
+    assert Print.read(data, 2) == (page, len(data))
+
+
+@given(PRINTS, PRINTS)
+def test_likeness_is_symmetric_and_a_share(first: Print, second: Print) -> None:
+    assert likeness(first, second) == pytest.approx(likeness(second, first))
+    assert 0.0 <= likeness(first, second) <= 1.0

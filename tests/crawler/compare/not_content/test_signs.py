@@ -1,0 +1,58 @@
+"""What is read from the markup of a short page."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freshet.crawler.compare.not_content.cues import MOST_BYTES
+from freshet.crawler.compare.not_content.host import SiteWalls
+from freshet.crawler.compare.not_content.page import NO_SIGNS, PageLook, read_signs
+from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.sketch import sketch
+from tests.crawler.compare.not_content.looks import look_at
+
+
+def test_the_frame_is_told_apart_from_the_main_part() -> None:
+    signs = look_at(
+        "<nav><a href='/'>Home of all</a></nav><main><h1>Gone</h1><p>Nothing here.</p></main>"
+        "<footer>Our address</footer>"
+    ).signs
+    assert (signs.headings, signs.texts) == (("Gone",), ("Nothing here.",))
+    assert signs.frame_words == 5
+
+
+def test_a_page_that_is_all_frame_is_read_as_it_is() -> None:
+    assert look_at("<footer>Request blocked</footer>").signs.texts == ("Request blocked",)
+
+
+def test_a_form_in_the_header_is_none_of_the_page() -> None:
+    form = "<form action='/login'><input name=u><input type=password></form>"
+    assert look_at(f"<header>{form}</header><p>Text</p>").signs.passwords == 0
+    assert look_at(f"<main>{form}</main>").signs.passwords == 1
+
+
+def test_scripts_meta_elements_and_hidden_fields_are_facts() -> None:
+    signs = look_at(
+        "<meta name=robots content='NOINDEX'><meta http-equiv=refresh content='5'>"
+        "<script>x = {'statusCode': 503}</script><script src='/challenge.js'></script>"
+        "<form action='/go'><input type=hidden name=next value='/a/b'></form>"
+    ).signs
+    assert signs.noindex
+    assert signs.refresh_s == 5
+    assert signs.statuses == {503}
+    assert signs.addresses == ("/challenge.js", "/go")
+    assert signs.hidden == ("next=/a/b",)
+
+
+def test_hostile_bodies_cost_no_more_than_their_beginning() -> None:
+    assert read_signs(b"<div>" * 100_000, "text/html") == NO_SIGNS
+    signs = read_signs(b"<p>" + b"word " * 100_000, "text/html")
+    assert sum(map(len, signs.texts)) <= MOST_BYTES
+
+
+@given(
+    st.binary(max_size=400) | st.text(alphabet="<>/ abdfhimnoprt=\"'", max_size=400).map(str.encode)
+)
+def test_no_body_is_too_odd_to_be_judged(body: bytes) -> None:
+    signs = read_signs(body, "text/html")
+    look = PageLook("https://h.example/a", None, Blocks(), sketch(()), signs)
+    SiteWalls().judge(look, 0.0)

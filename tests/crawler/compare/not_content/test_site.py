@@ -1,0 +1,237 @@
+"""What a host's pages tell of one another."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freshet.crawler.compare.not_content.host import (
+    PROBE_LASTS_S,
+    Family,
+    HonestAnswer,
+    Print,
+    Probe,
+    SiteWalls,
+)
+from freshet.crawler.compare.not_content.page import PageLook, WallKind, is_another_text
+from freshet.crawler.reduce.sketch import sketch
+from tests.crawler.compare.not_content.looks import look_at
+
+AT = 1_790_000_000.0
+BARE = "<h1>The loom stands still</h1><p>Our weavers wish you a fine day and many blankets.</p>"
+WEAK = "<h1>The loom stands still</h1><p>That item has left the building some time ago.</p>"
+WEAK += "<p>Our weavers wish you a fine day and many warm blankets in the winter.</p>"
+
+
+def bare(path: str, *, had_content: bool | None = None) -> PageLook:
+    return look_at(BARE, title="Loom", path=path, had_content=had_content)
+
+
+def test_a_page_like_that_of_an_impossible_url_is_a_soft_404() -> None:
+    walls = SiteWalls()
+    walls.learn_probe(bare("/things/zq7"), AT)
+    found = walls.judge(bare("/things/chair"), AT + 1)
+    assert found is not None
+    assert found.kind is WallKind.SOFT_404
+    assert "cannot exist" in found.why
+
+
+def test_the_root_may_show_what_a_host_shows_everywhere() -> None:
+    walls = SiteWalls()
+    walls.learn_probe(bare("/things/zq7"), AT)
+    assert walls.judge(bare("/"), AT + 1) is None
+
+
+def test_an_empty_shell_is_no_soft_404_although_the_probe_shows_it_too() -> None:
+    walls = SiteWalls()
+    shell = "<div id=root>Loading</div>"
+    walls.learn_probe(look_at(shell, title="App", path="/zq7"), AT)
+    assert walls.judge(look_at(shell, title="App", path="/a"), AT + 1) is None
+
+
+def test_a_probe_is_wanted_once_and_again_when_its_answer_is_old() -> None:
+    walls = SiteWalls()
+    assert walls.wants_probe(AT)
+    walls.learn_probe(HonestAnswer(404), AT)
+    assert not walls.wants_probe(AT + 1)
+    assert walls.wants_probe(AT + PROBE_LASTS_S + 1)
+
+
+def test_a_doubtful_page_is_worth_another_probe_but_not_ever_more() -> None:
+    walls = SiteWalls()
+    for n in range(10):
+        if not walls.wants_probe(AT + n):
+            break
+        walls.learn_probe(HonestAnswer(404), AT + n)
+        walls.judge(look_at(WEAK, path=f"/items/{n}"), AT + n)
+    assert len(walls.probes) <= 3
+    assert not walls.wants_probe(AT + 20)
+
+
+def test_three_urls_that_had_content_and_show_one_page_now_need_no_cue() -> None:
+    walls = SiteWalls()
+    found = [walls.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abcd"]
+    assert [each is not None for each in found] == [False, False, True, True]
+
+
+def test_a_page_that_turns_out_to_be_a_wall_names_those_before_it() -> None:
+    walls = SiteWalls()
+    found = [walls.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abc"]
+    assert found[-1] is not None
+    assert sorted(found[-1].earlier) == [
+        "https://shop.example/things/a",
+        "https://shop.example/things/b",
+    ]
+
+
+def test_a_probe_tells_which_pages_seen_before_were_walls() -> None:
+    walls = SiteWalls()
+    assert walls.judge(bare("/things/chair"), AT) is None
+    assert walls.judge(look_at(WEAK, path="/items/oak"), AT) is None
+    found = walls.learn_probe(bare("/things/zq7"), AT + 1)
+    assert [(url, wall.kind) for url, wall in found.items()] == [
+        ("https://shop.example/things/chair", WallKind.SOFT_404)
+    ]
+    assert walls.learn_probe(bare("/things/zq8"), AT + 2) == {}
+    assert [family.content for family in walls.families] == [0, 1]
+
+
+def test_the_root_is_no_wall_because_a_host_shows_it_everywhere() -> None:
+    walls = SiteWalls()
+    assert walls.judge(bare("/"), AT) is None
+    assert walls.learn_probe(bare("/things/zq7"), AT + 1) == {}
+    found = walls.judge(bare("/things/chair"), AT + 2)
+    assert found is not None
+    assert found.earlier == ()
+
+
+def test_pages_of_hardly_any_words_are_not_taken_for_one_another() -> None:
+    walls = SiteWalls()
+    box = "<form><input type=password><button>Log in</button></form>"
+    assert walls.judge(look_at("<p>Log in</p>", title="Chairs", path="/a"), AT) is None
+    found = walls.judge(look_at("<p>Log in</p>" + box, title="Log in", path="/b"), AT)
+    assert found is None or found.earlier == ()
+
+
+def test_pages_alike_at_a_first_visit_are_kept_without_a_cue() -> None:
+    walls = SiteWalls()
+    assert [walls.judge(bare(f"/things/{n}"), AT) for n in "abcdef"] == [None] * 6
+
+
+def test_pages_that_were_alike_as_content_stay_content() -> None:
+    walls = SiteWalls()
+    for n in "abc":
+        walls.judge(bare(f"/things/{n}"), AT)
+    again = [walls.judge(bare(f"/things/{n}", had_content=True), AT + 9) for n in "defg"]
+    assert again == [None] * 4
+
+
+def test_a_weak_cue_is_enough_where_another_url_shows_the_page() -> None:
+    walls = SiteWalls()
+    assert walls.judge(look_at(WEAK, path="/items/oak"), AT) is None
+    found = walls.judge(look_at(WEAK, path="/other/elm"), AT)
+    assert found is not None
+    assert found.kind is WallKind.SOFT_404
+
+
+def test_empty_categories_are_kept() -> None:
+    walls = SiteWalls()
+    for name in ("chairs", "tables", "lamps", "rugs", "clocks"):
+        main = f"<h1>{name}</h1><p>There are no products in this category yet.</p>"
+        assert walls.judge(look_at(main, title=name, path=f"/c/{name}"), AT) is None
+
+
+def test_a_product_in_several_categories_is_kept() -> None:
+    walls = SiteWalls()
+    main = "<h1>Blue chair</h1><p>Made of oak and wool.</p><form><button>Buy</button></form>"
+    for name in ("chairs", "sale", "new", "oak", "gifts", "wool"):
+        assert (
+            walls.judge(look_at(main, title="Blue chair", path=f"/{name}/blue-chair"), AT) is None
+        )
+
+
+def test_a_page_with_a_form_at_unrelated_urls_is_a_wall() -> None:
+    walls = SiteWalls()
+    main = "<p>Say where the geese fly by full moon.</p><form><button>Go</button></form>"
+    found = [walls.judge(look_at(main, title="Geese", path=f"/{n}/item-{n}"), AT) for n in "abcde"]
+    assert [each is not None for each in found] == [False, False, False, True, True]
+
+
+def test_judging_a_page_twice_teaches_nothing() -> None:
+    walls = SiteWalls()
+    walls.judge(bare("/a", had_content=True), AT)
+    before = walls.to_bytes()
+    assert walls.judge(bare("/a", had_content=True), AT) is None
+    assert walls.to_bytes() == before
+
+
+def test_a_new_family_has_a_place_among_large_ones() -> None:
+    walls = SiteWalls()
+    for n in range(40):
+        main = "".join(
+            f"<p>{word}{chr(97 + n % 26)}{chr(97 + n // 26)} stands</p>" for word in "xyzuvw"
+        )
+        walls.judge(look_at(main, title=f"t{n}", path=f"/{n}a"), AT)
+        walls.judge(look_at(main, title=f"t{n}", path=f"/{n}b"), AT)
+    found = [walls.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abc"]
+    assert found[-1] is not None
+    assert len(walls.to_bytes()) <= 4096
+
+
+def test_an_edited_text_is_no_other_text() -> None:
+    old = "the quick brown fox jumps over the lazy dog by the river near the old mill".split()
+    text = " ".join(old)
+    assert is_another_text(sketch([text]), sketch([text + " today"])) is False
+    assert is_another_text(sketch([text]), sketch(["Please log in to read on."])) is True
+
+
+HASHES = st.integers(0, 2**32 - 1)
+PRINTS = st.builds(
+    Print,
+    st.lists(HASHES, max_size=48, unique=True).map(lambda hashes: tuple(sorted(hashes))),
+    st.integers(0, 0xFFFF),
+    HASHES,
+)
+TIMES = st.floats(0, 4e9)
+SITES = st.builds(
+    SiteWalls,
+    st.lists(st.builds(Probe, TIMES, st.none() | PRINTS), max_size=3).map(tuple),
+    st.lists(
+        st.builds(
+            Family,
+            PRINTS,
+            TIMES,
+            st.lists(HASHES, max_size=4, unique=True).map(tuple),
+            st.integers(0, 4),
+            st.integers(0, 4),
+        ),
+        max_size=14,
+    ).map(tuple),
+)
+
+
+@given(SITES)
+def test_what_is_known_survives_its_bytes_which_are_few(walls: SiteWalls) -> None:
+    data = walls.to_bytes()
+    assert SiteWalls.from_bytes(data) == walls
+    assert len(data) <= 4096
+
+
+@given(SITES, st.data())
+def test_bytes_cut_short_or_of_another_version_are_refused(
+    walls: SiteWalls, data: st.DataObject
+) -> None:
+    whole = walls.to_bytes()
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(ValueError, match=r"cut short|should have"):
+        SiteWalls.from_bytes(whole[:cut])
+    with pytest.raises(ValueError, match="should have"):
+        SiteWalls.from_bytes(whole + b"x")
+    with pytest.raises(ValueError, match="version"):
+        SiteWalls.from_bytes(b"\xff" + whole[1:])
+
+
+def test_a_judgement_is_the_same_each_time() -> None:
+    look = look_at(WEAK, title="Page not found", path="/items/oak")
+    assert SiteWalls().judge(look, AT) == SiteWalls().judge(replace(look), AT)

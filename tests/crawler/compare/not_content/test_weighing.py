@@ -1,0 +1,89 @@
+"""What a page says by itself, and when that is enough."""
+
+import pytest
+
+from freshet.crawler.compare.not_content.evidence import weigh
+from freshet.crawler.compare.not_content.host import Standing, is_enough
+from freshet.crawler.compare.not_content.page import PageLook, WallKind
+from tests.crawler.compare.not_content.looks import look_at
+
+FILLER = (
+    "<p>" + "The river ran past the mill and on to the sea, as it had always done. " * 12 + "</p>"
+)
+
+
+def kind_of(look: PageLook) -> WallKind | None:
+    return next((w.kind for w in weigh(look) if is_enough(w, Standing.ALONE)), None)
+
+
+@pytest.mark.parametrize(
+    ("title", "main", "kind"),
+    [
+        ("Page not found", "<h1>404</h1><p>We can't find that page.</p>", WallKind.SOFT_404),
+        ("Error", "<h1>Internal Server Error</h1><p>Try again later.</p>", WallKind.ERROR_PAGE),
+        (
+            "Log in",
+            "<form><label>Password</label><input type=password><button>Log in</button></form>",
+            WallKind.LOGIN_WALL,
+        ),
+        (
+            "Your privacy",
+            "<h1>We value your privacy</h1><p>Our partners use cookies.</p><button>Agree</button>",
+            WallKind.CONSENT_WALL,
+        ),
+        (
+            "Just a moment...",
+            "<p>Checking your browser before you proceed.</p><div id=captcha-box></div>",
+            WallKind.CAPTCHA,
+        ),
+        (
+            "Slow down",
+            "<h1>Too many requests</h1><p>Please wait 60 seconds and try again.</p>",
+            WallKind.RATE_LIMITED_PAGE,
+        ),
+    ],
+)
+def test_a_page_that_says_what_it_is_and_nothing_else_is_a_wall(
+    title: str, main: str, kind: WallKind
+) -> None:
+    assert kind_of(look_at(main, title=title)) is kind
+
+
+@pytest.mark.parametrize(
+    ("title", "main"),
+    [
+        ("404 Not Found: what it means", "<h1>404 Not Found: what it means</h1>" + FILLER),
+        (
+            "Rate limits | API reference",
+            "<h1>Rate limits</h1><p>Too many requests: 429.</p>" + FILLER,
+        ),
+        ("All systems operational", "<h1>Status</h1><p>All systems operational.</p>"),
+        ("Garden chairs", "<h1>Garden chairs</h1><p>There are no products here yet.</p>"),
+        ("Moved", "<h1>Moved</h1><p>We moved to 4 Rope Walk. Come and see the view.</p>"),
+        ("Error 404 — lexicon", "<h1>Error 404</h1><p>See also “page not found”.</p>"),
+        (
+            "The mill",
+            "<header><form><input type=password></form></header><h1>The mill</h1>" + FILLER,
+        ),
+        ("The mill", "<div>We value your privacy. <button>Accept all</button></div>" + FILLER),
+    ],
+)
+def test_a_page_about_such_things_or_with_text_of_its_own_is_kept(title: str, main: str) -> None:
+    assert kind_of(look_at(main, title=title)) is None
+
+
+def test_a_script_that_states_an_error_counts_where_hardly_anything_is_said() -> None:
+    look = look_at("<div id=app><p>Oops</p></div><script>s={'statusCode':500}</script>")
+    assert kind_of(look) is WallKind.ERROR_PAGE
+
+
+def test_a_page_of_nothing_but_a_cookie_and_a_reload_is_a_captcha() -> None:
+    look = look_at("<script>document.cookie='a=1';location.reload()</script>")
+    assert kind_of(look) is WallKind.CAPTCHA
+
+
+def test_a_retry_after_header_speaks_for_a_limit() -> None:
+    plain = look_at("<p>Please wait a moment and try again.</p>")
+    told = look_at("<p>Please wait a moment and try again.</p>", retry_after=True)
+    assert kind_of(plain) is None
+    assert kind_of(told) is WallKind.RATE_LIMITED_PAGE

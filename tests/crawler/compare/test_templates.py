@@ -1,0 +1,170 @@
+"""What the pages of a host have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from freshet.crawler.compare.history import Delta, PageMemory, PageRecord, SlotHistory
+from freshet.crawler.compare.layout import Item
+from freshet.crawler.compare.templates import (
+    Correction,
+    HostRun,
+    PageDeltas,
+    Template,
+    enough,
+    frame_items,
+    settled,
+)
+from freshet.storage.words import Kind
+from tests.crawler.compare.pages_over_time import sketch_of
+
+CHANGED, UNCHANGED = Kind.CHANGED, Kind.UNCHANGED
+TITLE, BOX = 1, 2
+
+
+def page(box: str, bits: str = "", title: str = "") -> PageRecord:
+    """A page with a title of its own and a box; ``bits`` are the box's last comparisons."""
+    slots = {}
+    if bits:
+        history = SlotHistory(0)
+        for bit in bits:
+            history = history.after(0, replaced=bit == "x")
+        slots = {(BOX, 0): history}
+    sketch = sketch_of([(TITLE, title or f"title {box} {bits}"), (BOX, box)])
+    return PageRecord(sketch, PageMemory(len(bits), slots))
+
+
+def item(digest: int, place: int = BOX) -> Item:
+    return Item(place, 0, -1, digest)
+
+
+def delta(old: int, new: int, kind: Kind = CHANGED) -> Delta:
+    return Delta(1.0, kind, (item(old),), (item(new),))
+
+
+@pytest.mark.parametrize(("pages", "expected"), [(3, 3), (15, 3), (20, 4), (100, 20)])
+def test_a_template_is_three_pages_and_a_fifth(pages: int, expected: float) -> None:
+    assert enough(pages) == expected
+
+
+def test_a_block_that_nearly_all_pages_hold_at_a_slot_is_uniform() -> None:
+    template = Template.learnt([page("same", title=f"t{n}") for n in range(10)])
+    assert set(template.uniform) == {(BOX, 0), (BOX, -1)}
+    assert len(template.blocks) == 1
+
+
+@pytest.mark.parametrize("pages", [1, 2])
+def test_few_pages_make_no_template(pages: int) -> None:
+    assert Template.learnt([page("same")] * pages) == Template()
+
+
+def test_a_slot_with_two_values_on_many_pages_is_not_uniform() -> None:
+    pages = [page(value, title=f"{value}{n}") for n in range(5) for value in ("yes", "no")]
+    assert (BOX, 0) not in Template.learnt(pages).uniform
+
+
+def test_a_slot_that_is_volatile_on_the_pages_is_so_on_the_site() -> None:
+    pages = [page(f"noise {n}", "xxx") for n in range(4)]
+    assert Template.learnt(pages).volatile == {(BOX, 0)}
+
+
+def test_shared_blocks_that_come_and_go_are_in_rotation() -> None:
+    pages = [page(f"advert {n % 3}", "x." if n % 2 else ".x", f"t{n}") for n in range(12)]
+    template = Template.learnt(pages)
+    assert template.volatile == {(BOX, 0)}
+    assert template.content.isdisjoint(template.volatile)
+
+
+def test_labels_that_seldom_change_are_not_in_rotation() -> None:
+    pages = [page(f"label {n % 3}", "x...." if n == 0 else ".....", f"t{n}") for n in range(12)]
+    template = Template.learnt(pages)
+    assert template.volatile == frozenset()
+    assert (BOX, 0) in template.content
+
+
+def test_prices_that_change_on_some_pages_are_content() -> None:
+    pages = [page(f"price {n}", "x" if n % 2 else ".") for n in range(10)]
+    template = Template.learnt(pages)
+    assert (BOX, 0) in template.content
+    assert (BOX, 0) not in template.volatile
+
+
+def test_what_replaces_a_uniform_block_is_frame_with_it() -> None:
+    host = HostRun(Template(uniform={(BOX, 0): 5}))
+    assert frame_items([item(5)], [item(6)], host) == ({item(5)}, {item(6)})
+    assert frame_items([item(4)], [item(6)], host) == (set(), set())
+    assert frame_items([item(4)], [item(5)], host) == (set(), {item(5)})
+
+
+def test_a_difference_is_common_once_enough_pages_have_it() -> None:
+    host = HostRun(pages=4)
+    for n in range(3):
+        host.differed(bytes([n]), [item(5)], [item(100 + n)])
+    went, came = frame_items([item(5)], [item(7)], host)
+    assert (went, came) == ({item(5)}, {item(7)})
+    host.pages = 100
+    assert frame_items([item(5)], [item(7)], host) == (set(), set())
+
+
+def test_what_is_counted_for_a_host_is_bounded() -> None:
+    host = HostRun(pages=3)
+    for n in range(3):
+        many = (item(1_000 * n + i + 10) for i in range(3_000))
+        host.differed(bytes([n]), [], [item(1), *many])
+    host.differed(b"last", [], [item(1)])
+    assert host.is_common((True, BOX, 1))
+    assert len(host._events) <= 8_192
+
+
+def pages_with(deltas: Sequence[Delta]) -> list[PageDeltas]:
+    """Pages of different texts, numbered as their deltas."""
+    return [PageDeltas(n, bytes([n]), [delta]) for n, delta in enumerate(deltas)]
+
+
+def corrections(deltas: Sequence[Delta], pages: int, template: Template | None = None) -> list[int]:
+    """The pages, numbered as their deltas, whose verdict is corrected."""
+    found = settled(pages_with(deltas), pages, template or Template())
+    return [correction.page_id for correction in found]
+
+
+def test_a_rebuild_is_none_of_the_changes_of_its_first_pages() -> None:
+    deltas = [delta(5, 6), delta(5, 6), delta(5, 6, UNCHANGED)]
+    assert settled(pages_with(deltas), 10, Template()) == [
+        Correction(0, 1.0, CHANGED, UNCHANGED),
+        Correction(1, 1.0, CHANGED, UNCHANGED),
+    ]
+
+
+def test_what_differed_on_few_pages_stays_a_change() -> None:
+    assert corrections([delta(5, 6), delta(5, 6)], 10) == []
+    assert corrections([delta(5, 6)] * 3, 100) == []
+
+
+def test_a_difference_with_one_block_of_its_own_stays_a_change() -> None:
+    own = Delta(1.0, CHANGED, (item(5), item(8, TITLE)), (item(6), item(9, TITLE)))
+    assert corrections([own, delta(5, 6), delta(5, 6), delta(5, 6)], 10) == [1, 2, 3]
+
+
+def test_a_departure_from_a_uniform_block_that_nobody_followed_is_a_change() -> None:
+    assert corrections([delta(5, 6, UNCHANGED)], 3) == [0]
+    assert corrections([delta(5, 6, UNCHANGED)], 2) == []
+
+
+def test_what_the_site_shows_to_be_in_rotation_is_no_change() -> None:
+    template = Template(volatile=frozenset({(BOX, 0)}))
+    assert corrections([delta(5, 6)], 10, template) == [0]
+    only_added = Delta(1.0, CHANGED, (), (item(6),))
+    assert corrections([only_added], 10, template) == []
+
+
+def test_one_page_under_many_urls_is_no_template() -> None:
+    copies = [page("same", title="same")] * 9
+    assert Template.learnt(copies) == Template()
+    host = HostRun(pages=9)
+    for _ in range(9):
+        host.differed(b"text", [item(5)], [item(6)])
+    assert frame_items([item(5)], [item(6)], host) == (set(), set())
+    same = [PageDeltas(n, b"text", [delta(5, 6)]) for n in range(9)]
+    assert settled(same, 9, Template()) == []

@@ -1,0 +1,547 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+import socket
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import brotli
+import pytest
+import uvloop
+import zstandard
+from aiohttp.abc import ResolveResult
+
+from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
+from freshet.crawler.fetch.client import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
+from freshet.storage.records import FetchResult, Validators
+from freshet.storage.words import Outcome
+from tests.crawler.fetch.dns_server import SERVFAIL, name_server
+from tests.crawler.fetch.hostile_server import (
+    CERTIFICATE,
+    Answer,
+    HostileServer,
+    closes,
+    hostile,
+    page,
+    repeats,
+    resets,
+    sends,
+)
+
+MIB = 1024 * 1024
+AGENT = "Freshet/1.0 (+https://example.org/about)"
+HTML = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+LIMITS = FetchLimits(max_body_bytes=MIB)
+LOOPBACK = AddressGuard(allow_private=True, loopback_only=True)
+
+
+@asynccontextmanager
+async def fetching(
+    limits: FetchLimits = LIMITS,
+    guard: AddressGuard = LOOPBACK,
+    resolver: CachingResolver | None = None,
+    tls: ssl.SSLContext | None = None,
+    accept_language: str = "",
+) -> AsyncIterator[Fetcher]:
+    resolver = resolver or CachingResolver()
+    fetcher = NetworkFetcher(
+        AGENT, limits, guard, resolver, accept_language=accept_language, tls=tls
+    )
+    try:
+        yield fetcher
+    finally:
+        await fetcher.close()
+        await resolver.close()
+
+
+async def exchange(
+    answer: Answer,
+    accept: Accept = Accept.PAGE,
+    validators: Validators | None = None,
+    limits: FetchLimits = LIMITS,
+) -> tuple[FetchResult, HostileServer]:
+    async with hostile(answer) as server, fetching(limits) as fetcher:
+        return await fetcher.fetch(Request(server.url(), accept, validators)), server
+
+
+async def reason_of(answer: Answer, limits: FetchLimits = LIMITS) -> str | None:
+    """The reason of a failure; whatever the server does, it is asked once."""
+    result, server = await exchange(answer, limits=limits)
+    assert result.outcome is Outcome.FAILED
+    assert result.detail
+    assert len(server.requests) == 1
+    return result.reason
+
+
+async def test_a_page_is_fetched_with_all_that_an_archive_needs() -> None:
+    head = b"HTTP/1.1 200 OK\r\nX-First: 1\r\ncontent-TYPE: text/html\r\nX-First: \xe9\r\n"
+    result, server = await exchange(sends(head + b"Content-Length: 5\r\n\r\nHello"))
+    assert (result.outcome, result.status, result.reason) == (Outcome.FETCHED, 200, None)
+    assert result.url == server.url()
+    assert result.body == result.wire_body == b"Hello"
+    assert result.headers == (
+        (b"X-First", b"1"),
+        (b"content-TYPE", b"text/html"),
+        (b"X-First", b"\xe9"),
+        (b"Content-Length", b"5"),
+    )
+    assert result.peer == "127.0.0.1"
+    assert result.duration_s >= 0
+    assert dict(result.request_headers)["User-Agent"] == AGENT
+
+
+async def test_a_request_says_who_asks_and_what_is_understood() -> None:
+    async with hostile(sends(page())) as server, fetching(accept_language="en, de;q=0.5") as f:
+        await f.fetch(Request(server.url("/a%2Fb/~x?q=%7e&r#part")))
+    line, *headers = server.requests[0].decode().split("\r\n")
+    assert line == "GET /a%2Fb/~x?q=%7e&r HTTP/1.1"
+    assert f"User-Agent: {AGENT}" in headers
+    assert "Accept-Encoding: gzip, deflate, br, zstd" in headers
+    assert "Accept-Language: en, de;q=0.5" in headers
+    assert f"Host: {server.netloc}" in headers
+    assert not any(name.startswith(("If-", "Cookie", "Referer")) for name in headers)
+
+
+async def test_no_language_is_asked_for_unless_one_is_set() -> None:
+    _, server = await exchange(sends(page()))
+    assert b"accept-language" not in server.requests[0].lower()
+
+
+async def test_both_validators_are_sent_and_not_modified_is_believed() -> None:
+    known = Validators('W/"a-1"', "Sun, 06 Nov 1994 08:49:37 GMT")
+    result, server = await exchange(
+        sends(b'HTTP/1.1 304 Not Modified\r\nETag: W/"a-1"\r\n\r\n'), validators=known
+    )
+    assert result.outcome is Outcome.NOT_MODIFIED
+    assert b'If-None-Match: W/"a-1"\r\n' in server.requests[0]
+    assert b"If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n" in server.requests[0]
+
+
+async def test_not_modified_without_validators_is_a_failure() -> None:
+    result, _ = await exchange(sends(b"HTTP/1.1 304 Not Modified\r\n\r\n"), validators=Validators())
+    assert (result.outcome, result.reason) == (Outcome.FAILED, "http_304")
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [("404 Not Found", Outcome.GONE), ("410 Gone", Outcome.GONE),
+     ("403 Forbidden", Outcome.FAILED), ("500 Oops", Outcome.FAILED)],
+)  # fmt: skip
+async def test_an_error_is_recorded_with_its_status_and_without_its_body(
+    status: str, outcome: Outcome
+) -> None:
+    result, _ = await exchange(sends(page(b"Sorry", status=status)))
+    assert (result.outcome, result.reason) == (outcome, f"http_{status[:3]}")
+    assert result.body == b""
+
+
+async def test_a_redirect_is_told_and_not_followed() -> None:
+    answer = sends(page(b"", "Location: ../b?c=d", status="301 Moved"))
+    result, server = await exchange(answer)
+    assert (result.outcome, result.status) == (Outcome.REDIRECTED, 301)
+    assert result.location == server.url("/b?c=d")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("location", ["", "http://[::1", "javascript:alert(1)", "mailto:a@b.c"])
+async def test_a_redirect_to_nowhere_is_a_bad_redirect(location: str) -> None:
+    answer = sends(page(b"", f"Location: {location}", status="302 Found"))
+    assert await reason_of(answer) == "bad_redirect"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [("Retry-After: 90",),
+     ("Date: Sun, 06 Nov 1994 08:49:37 GMT", "Retry-After: Sun, 06 Nov 1994 08:51:07 GMT")],
+)  # fmt: skip
+async def test_retry_after_is_read_by_the_servers_own_clock(headers: tuple[str, ...]) -> None:
+    result, _ = await exchange(sends(page(b"", *headers, status="503 Busy")))
+    assert (result.reason, result.retry_after_s) == ("http_503", 90.0)
+
+
+ENCODERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": lambda data: bytes(brotli.compress(data, quality=5)),
+    "zstd": lambda data: zstandard.ZstdCompressor().compress(data),
+}
+
+
+@pytest.mark.parametrize("coding", ENCODERS)
+async def test_an_encoded_body_is_decoded_and_kept_as_it_came(coding: str) -> None:
+    wire = ENCODERS[coding](b"<p>Hello" * 50)
+    result, _ = await exchange(sends(page(wire, f"Content-Encoding: {coding}")))
+    assert (result.body, result.wire_body) == (b"<p>Hello" * 50, wire)
+
+
+async def test_codings_in_two_header_lines_are_undone_from_the_last() -> None:
+    wire = brotli.compress(gzip.compress(b"text"))
+    answer = sends(page(wire, "Content-Encoding: gzip", "Content-Encoding: br"))
+    result, _ = await exchange(answer)
+    assert result.body == b"text"
+
+
+@pytest.mark.parametrize("coding", ENCODERS)
+async def test_a_bomb_ends_at_the_limit(coding: str) -> None:
+    bomb = ENCODERS[coding](bytes(64 * MIB))
+    assert await reason_of(sends(page(bomb, f"Content-Encoding: {coding}"))) == "too_large"
+
+
+async def test_an_endless_body_ends_at_the_limit() -> None:
+    assert await reason_of(repeats(HTML + b"\r\n", b"all work and no play " * 999)) == "too_large"
+
+
+async def test_a_body_announced_as_too_large_is_not_read() -> None:
+    head = HTML + b"Content-Length: 99999999\r\n\r\n"
+    assert await reason_of(sends(head)) == "too_large"
+
+
+async def test_a_request_may_bring_its_own_limit() -> None:
+    async with hostile(sends(page(b"x" * 101))) as server, fetching() as fetcher:
+        ok = await fetcher.fetch(Request(server.url(), max_body_bytes=101))
+        cut = await fetcher.fetch(Request(server.url(), max_body_bytes=100))
+    assert (ok.outcome, cut.reason) == (Outcome.FETCHED, "too_large")
+
+
+async def test_a_robots_file_is_cut_one_byte_behind_its_limit() -> None:
+    answer = repeats(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n", b"Disallow: /a\n" * 999)
+    result, _ = await exchange(answer, Accept.ROBOTS)
+    assert result.outcome is Outcome.FETCHED
+    assert len(result.body) == 500 * 1024 + 1
+
+
+async def test_a_sitemap_may_be_larger_than_a_page_and_of_any_type() -> None:
+    answer = sends(page(b"x" * (MIB + 1), "Content-Type: application/octet-stream"))
+    result, _ = await exchange(answer, Accept.SITEMAP)
+    assert (result.outcome, len(result.body)) == (Outcome.FETCHED, MIB + 1)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"".join(b"X-%d: a\r\n" % number for number in range(200_000)),
+        b"X: " + b"a" * MIB + b"\r\n",
+        b"a" * MIB,
+        b"".join(b"X-%d: %s\r\n" % (number, b"a" * 8000) for number in range(9)) + b"\r\n",
+    ],
+    ids=["200,000 headers", "one long value", "one long name", "too many bytes in all"],
+)
+async def test_a_flood_of_headers_ends_at_the_limit(head: bytes) -> None:
+    assert await reason_of(closes(HTML + head)) == "headers_too_large"
+
+
+async def test_a_long_status_line_ends_at_the_limit() -> None:
+    assert await reason_of(closes(b"HTTP/1.1 200 " + b"a" * MIB)) == "headers_too_large"
+
+
+async def test_ordinary_headers_may_be_many_and_long() -> None:
+    headers = [f"X-{number}: {'a' * 200}" for number in range(200)]
+    result, _ = await exchange(sends(page(b"Hello", *headers, f"Y: {'b' * 15_000}")))
+    assert result.outcome is Outcome.FETCHED
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nX-Slow: "])
+async def test_headers_that_do_not_come_run_into_their_time_out(head: bytes) -> None:
+    limits = replace(LIMITS, headers_timeout_s=0.05)
+    assert await reason_of(sends(head), limits) == "timeout_headers"
+
+
+async def test_endless_interim_responses_run_into_the_headers_time_out() -> None:
+    limits = replace(LIMITS, headers_timeout_s=0.05)
+    interim = repeats(b"", b"HTTP/1.1 102 Processing\r\n\r\n")
+    assert await reason_of(interim, limits) == "timeout_headers"
+
+
+async def test_a_body_that_trickles_is_too_slow() -> None:
+    limits = replace(LIMITS, rate_window_s=0.05)
+    assert await reason_of(sends(HTML + b"Content-Length: 20\r\n\r\nhi"), limits) == "too_slow"
+
+
+async def test_a_body_that_takes_too_long_runs_into_its_time_out() -> None:
+    limits = replace(LIMITS, body_timeout_s=0.05, min_rate_bytes_per_s=0)
+    assert await reason_of(sends(HTML + b"Content-Length: 20\r\n\r\nhi"), limits) == "timeout_body"
+
+
+@pytest.mark.parametrize("end", [closes, resets])
+@pytest.mark.parametrize(
+    "framing",
+    [b"Content-Length: 20\r\n\r\nhi", b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n"],
+)
+async def test_a_body_that_breaks_off_is_cut_short(
+    framing: bytes, end: Callable[[bytes], Answer]
+) -> None:
+    assert await reason_of(end(HTML + framing)) == "cut_short"
+
+
+async def test_a_body_of_unknown_length_ends_with_the_connection() -> None:
+    result, _ = await exchange(closes(HTML + b"\r\nHello"))
+    assert (result.outcome, result.body) == (Outcome.FETCHED, b"Hello")
+
+
+async def test_a_body_of_unknown_length_that_is_reset_is_cut_short() -> None:
+    assert await reason_of(resets(HTML + b"\r\nHello")) == "cut_short"
+
+
+async def test_a_compressed_body_without_its_end_is_cut_short() -> None:
+    wire = gzip.compress(b"text" * 500)[:-5]
+    assert await reason_of(sends(page(wire, "Content-Encoding: gzip"))) == "cut_short"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"HTTP/1.1 200 OK\r\nX-Half: ", b"garbage\r\n\r\n", b"\x16\x03\x01\x00\xff" * 9,
+     b"HTTP/1.1 two hundred\r\n\r\n", b"SSH-2.0-OpenSSH_9.2\r\n",
+     HTML + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+     HTML + b"Content-Length: five\r\n\r\nHello"],
+)  # fmt: skip
+async def test_what_is_not_http_is_a_protocol_failure_and_asked_for_once(data: bytes) -> None:
+    assert await reason_of(closes(data)) == "protocol"
+
+
+async def test_a_reset_before_any_answer_is_a_protocol_failure_and_asked_for_once() -> None:
+    assert await reason_of(resets()) == "protocol"
+
+
+@pytest.mark.parametrize("coding", ["compress", "gzip, gzip, gzip", "gzip", "br", "zstd"])
+async def test_a_body_that_cannot_be_decoded_is_an_encoding_failure(coding: str) -> None:
+    body = page(b"<!doctype html><p>plain text", f"Content-Encoding: {coding}")
+    assert await reason_of(sends(body)) == "encoding"
+
+
+@pytest.mark.parametrize("label", ["image/png", "text/css", "application/octet-stream"])
+async def test_a_body_of_a_type_that_is_not_wanted_is_not_read(label: str) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {label}\r\n\r\n".encode()
+    result, _ = await exchange(repeats(head, bytes(MIB)))
+    assert (result.outcome, result.reason) == (Outcome.SKIPPED, "content_type")
+    assert label in (result.detail or "")
+    assert result.wire_body == b""
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("text/html;charset=x", "TEXT/PLAIN", "application/rss+xml", "application/pdf"),
+        *("application/json", "application/feed+json", "text/csv"),
+    ],
+)
+async def test_a_body_of_a_wanted_type_is_read(label: str) -> None:
+    result, _ = await exchange(sends(page(b"text", f"Content-Type: {label}")))
+    assert result.body == b"text"
+
+
+@pytest.mark.parametrize("label", ["", "Content-Type:\r\n", "Content-Type: nonsense\r\n"])
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [(b"<html>", Outcome.FETCHED), (b"\x89PNG\r\n\x1a\n\0", Outcome.SKIPPED)],
+)
+async def test_an_unlabelled_body_counts_if_it_is_text(
+    label: str, body: bytes, outcome: Outcome
+) -> None:
+    result, _ = await exchange(closes(b"HTTP/1.1 200 OK\r\n" + label.encode() + b"\r\n" + body))
+    assert result.outcome is outcome
+
+
+async def test_connections_are_kept_alive_and_cookies_are_not_kept() -> None:
+    async with hostile(sends(page(b"a", "Set-Cookie: id=1"))) as server, fetching() as fetcher:
+        for _ in range(3):
+            assert (await fetcher.fetch(Request(server.url()))).peer == "127.0.0.1"
+        assert (len(server.requests), server.connections) == (3, 1)
+        assert not any(b"cookie" in request.lower() for request in server.requests)
+
+
+async def test_a_kept_connection_that_went_stale_is_replaced_without_a_failure() -> None:
+    async def hangs_up_on_every_second(writer: asyncio.StreamWriter) -> None:
+        await (closes() if len(server.requests) == 2 else sends(page()))(writer)
+
+    async with hostile(hangs_up_on_every_second) as server, fetching() as fetcher:
+        results = [await fetcher.fetch(Request(server.url())) for _ in range(2)]
+    assert [r.outcome for r in results] == [Outcome.FETCHED] * 2
+    assert (len(server.requests), server.connections) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "localhost", "shop.localhost", "2130706433", "0x7f.1", "0177.0.0.1", "127.1",
+     "0", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]",
+     "169.254.169.254", "[fe80::1]", "10.0.0.1", "inside.example"],
+)  # fmt: skip
+@pytest.mark.parametrize("accept", Accept)
+async def test_inner_addresses_are_refused_in_every_spelling(host: str, accept: Accept) -> None:
+    resolver = CachingResolver(overrides={"inside.example": "192.168.0.1"})
+    async with (
+        hostile(sends(page())) as server,
+        fetching(guard=AddressGuard(), resolver=resolver) as fetcher,
+    ):
+        result = await fetcher.fetch(Request(f"http://{host}:{server.port}/", accept))
+    assert (result.outcome, result.reason, result.status) == (Outcome.FAILED, "address", None)
+    assert server.connections == 0
+
+
+async def test_without_a_contact_a_stranger_is_not_visited() -> None:
+    async with fetching() as fetcher:
+        result = await fetcher.fetch(Request("http://192.0.2.1/"))
+    assert result.reason == "address"
+    assert "contact" in (result.detail or "")
+
+
+@pytest.mark.parametrize("name", ["localhost", "a.localhost", "shop.example", "127.0.0.1"])
+async def test_loopback_is_reached_where_it_is_allowed(name: str) -> None:
+    resolver = CachingResolver(overrides={"shop.example": "127.0.0.1"})
+    async with hostile(sends(page())) as server, fetching(resolver=resolver) as fetcher:
+        result = await fetcher.fetch(Request(f"http://{name}:{server.port}/"))
+    assert (result.outcome, result.peer) == (Outcome.FETCHED, "127.0.0.1")
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this Python has no IPv6")
+async def test_ipv6_is_reached_where_it_is_allowed() -> None:
+    async with hostile(sends(page()), host="::1") as server, fetching() as fetcher:
+        literal = await fetcher.fetch(Request(server.url()))
+        named = await fetcher.fetch(Request(f"http://localhost:{server.port}/"))
+    assert (literal.outcome, literal.peer) == (Outcome.FETCHED, "::1")
+    assert (named.outcome, named.peer) == (Outcome.FETCHED, "::1")
+
+
+async def test_nobody_listening_is_a_connect_failure() -> None:
+    async with hostile(sends(page())) as server:
+        url = server.url()
+    async with fetching() as fetcher:
+        result = await fetcher.fetch(Request(url))
+    assert (result.reason, result.status, result.peer) == ("connect", None, None)
+
+
+async def test_names_that_do_not_resolve_are_told_apart() -> None:
+    async with name_server({"broken.example": SERVFAIL}) as names:
+        resolver = CachingResolver(DnsLimits(dns_tries=1), nameservers=[names.address])
+        async with fetching(resolver=resolver) as fetcher:
+            missing = await fetcher.fetch(Request("http://nowhere.example/"))
+            broken = await fetcher.fetch(Request("http://broken.example/"))
+    assert (missing.reason, broken.reason) == ("no_such_host", "dns")
+
+
+async def test_a_name_server_that_is_silent_runs_into_the_connect_time_out() -> None:
+    async with name_server({}) as names:
+        names.silent = True
+        resolver = CachingResolver(nameservers=[names.address])
+        limits = replace(LIMITS, connect_timeout_s=0.05)
+        async with fetching(limits, resolver=resolver) as fetcher:
+            result = await fetcher.fetch(Request("http://nowhere.example/"))
+    assert result.reason == "timeout_connect"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "nonsense", "http://", "http:///a", "ftp://a.example/", "ws://a.example/", "//a.example/",
+     "http://a.example:99999/"],
+)  # fmt: skip
+async def test_what_is_no_http_url_is_a_failure(url: str) -> None:
+    async with fetching() as fetcher:
+        result = await fetcher.fetch(Request(url))
+    assert (result.outcome, result.reason) == (Outcome.FAILED, "url")
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_a_failure_with_its_reason() -> None:
+    async with hostile(sends(page()), tls=True) as server, fetching() as fetcher:
+        result = await fetcher.fetch(Request(server.url()))
+    assert (result.reason, result.status) == ("tls", None)
+    assert "self-signed certificate" in (result.detail or "")
+    assert server.requests == []
+
+
+async def test_a_certificate_for_another_name_is_a_failure_with_its_reason() -> None:
+    trusted = ssl.create_default_context(cafile=str(CERTIFICATE))
+    resolver = CachingResolver(overrides={"shop.example": "127.0.0.1"})
+    async with (
+        hostile(sends(page()), tls=True) as server,
+        fetching(resolver=resolver, tls=trusted) as fetcher,
+    ):
+        result = await fetcher.fetch(Request(f"https://shop.example:{server.port}/"))
+    assert result.reason == "tls"
+    assert "shop.example" in (result.detail or "")
+
+
+async def test_a_page_is_fetched_over_tls() -> None:
+    trusted = ssl.create_default_context(cafile=str(CERTIFICATE))
+    async with hostile(sends(page()), tls=True) as server, fetching(tls=trusted) as fetcher:
+        result = await fetcher.fetch(Request(server.url()))
+    assert (result.outcome, result.body) == (Outcome.FETCHED, b"<p>Hello")
+
+
+async def test_a_server_that_speaks_no_tls_is_told_from_a_bad_certificate() -> None:
+    async def answers_in_plain_text(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await reader.read(100)
+        writer.write(page(status="400 Bad Request"))
+        writer.close()
+
+    server = await asyncio.start_server(answers_in_plain_text, "127.0.0.1", 0)
+    async with server, fetching() as fetcher:
+        port = server.sockets[0].getsockname()[1]
+        result = await fetcher.fetch(Request(f"https://127.0.0.1:{port}/"))
+    assert (result.reason, result.status) == ("not_tls", None)
+
+
+async def test_a_handshake_that_hangs_runs_into_the_connect_time_out() -> None:
+    limits = replace(LIMITS, connect_timeout_s=0.05)
+    async with hostile(sends(b"")) as server, fetching(limits) as fetcher:
+        result = await fetcher.fetch(Request(server.url().replace("http:", "https:")))
+    assert result.reason == "timeout_connect"
+
+
+async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9/")
+    result, _ = await exchange(sends(page()))
+    assert result.outcome is Outcome.FETCHED
+
+
+async def test_cancellation_passes_through() -> None:
+    async with hostile(sends(b"")) as server, fetching() as fetcher:
+        task = asyncio.create_task(fetcher.fetch(Request(server.url())))
+        while not server.requests:  # noqa: ASYNC110 - the server is the test's own
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_what_nobody_foresaw_is_a_logged_result(caplog: pytest.LogCaptureFixture) -> None:
+    class Surprising(CachingResolver):
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+        ) -> list[ResolveResult]:
+            raise ZeroDivisionError("surprise")
+
+    async with fetching(resolver=Surprising()) as fetcher:
+        result = await fetcher.fetch(Request("http://shop.example/"))
+    assert (result.reason, result.detail) == ("internal", "ZeroDivisionError('surprise')")
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("freshet.crawler.fetch.client", logging.ERROR)
+
+
+async def test_an_endless_body_does_not_hold_up_other_hosts() -> None:
+    endless = repeats(HTML + b"\r\n", bytes(256 * 1024))
+    async with (
+        hostile(endless) as attacker,
+        hostile(sends(page())) as friend,
+        fetching(replace(LIMITS, max_body_bytes=2**40)) as fetcher,
+    ):
+        attack = asyncio.create_task(fetcher.fetch(Request(attacker.url())))
+        calm = [await fetcher.fetch(Request(friend.url())) for _ in range(5)]
+        assert not attack.done()
+        attack.cancel()
+        await asyncio.gather(attack, return_exceptions=True)
+    assert {r.outcome for r in calm} == {Outcome.FETCHED}
+
+
+def test_uvloop_serves_as_well() -> None:
+    async def both() -> list[str | None]:
+        good, _ = await exchange(sends(page()))
+        cut, _ = await exchange(resets(HTML + b"\r\nHello"))
+        return [good.reason, cut.reason]
+
+    assert uvloop.run(both()) == [None, "cut_short"]

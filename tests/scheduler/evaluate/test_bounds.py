@@ -1,0 +1,112 @@
+"""The costs bound those of every history that shows the same captures."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freshet.scheduler.evaluate.bounds import AGE, BINARY, COUNTED, HARMONIC, Looked, bill
+from freshet.scheduler.evaluate.captures import GONE, Captures, Timeline
+from freshet.scheduler.evaluate.changes import ChangeTimes
+from freshet.scheduler.evaluate.judging import Crawls, realised_costs
+from freshet.scheduler.sources import SourceTable
+from tests.scheduler.evaluate.archives import complete, one_page
+
+
+def costs(captures: Captures, looks: list[float], copy: float, start: float, end: float):  # type: ignore[no-untyped-def]
+    looked = Looked(np.array([0, len(looks)]), np.array(looks), np.array([copy]))
+    return bill(Timeline.of(captures), looked, captures.importance, start, end).pages[0]
+
+
+def truth(changes: list[float], looks: list[float], end: float) -> tuple[float, float]:
+    """What another judge says of one page that is looked at on day 0 and then so."""
+    times = ChangeTimes(np.array([0, len(changes)]), np.array(changes))
+    crawls = Crawls(np.zeros(len(looks), np.intp), np.array(looks))
+    found = realised_costs(SourceTable.of([1.0], [1.0]), crawls, 0.0, end, changes=times)
+    return float(found.harmonic[0]) * end, float(found.binary[0]) * end
+
+
+ARCHIVES = st.lists(st.integers(0, 1), min_size=2, max_size=5)
+LOOKS = st.lists(st.sampled_from([0.5, 1.0, 1.25, 1.5, 2.5, 2.75, 3.0]), max_size=3, unique=True)
+
+
+@given(ARCHIVES, LOOKS.map(sorted))
+def test_every_history_of_the_known_changes_lies_between(
+    contents: list[int], looks: list[float]
+) -> None:
+    end = len(contents) - 1.0
+    looks = [look for look in looks if look < end]
+    captures = one_page({float(day): content for day, content in enumerate(contents)})
+    bounds = costs(captures, looks, 0.0, 0.0, end)
+    gaps = [day for day in range(len(contents) - 1) if contents[day] != contents[day + 1]]
+    steps = (1e-9, 0.25, 0.5, 0.75, 1.0)
+    histories = [
+        truth([gap + step for gap, step in zip(gaps, chosen, strict=True)], looks, end)
+        for chosen in product(steps, repeat=len(gaps))
+    ]
+    for place, cost in enumerate(zip(*histories, strict=True)):
+        optimistic, early, pessimistic = bounds[3 * place : 3 * place + 3]
+        # The steps are all moments at which somebody looks, so that the least is reached.
+        assert min(cost) == pytest.approx(optimistic, abs=1e-8)
+        assert max(cost) <= early + 1e-8
+        assert early <= pessimistic + 1e-12
+        if not any(look % 1 for look in looks):
+            assert max(cost) == pytest.approx(early, abs=1e-7)
+
+
+@given(
+    st.lists(st.lists(st.floats(0.1, 9.9), max_size=5, unique=True), min_size=1, max_size=3),
+    st.lists(st.floats(0.1, 9.9), max_size=4, unique=True),
+)
+def test_the_bounds_of_a_complete_history_close_at_the_truth(
+    pages: list[list[float]], looks: list[float]
+) -> None:
+    changes = ChangeTimes(
+        np.cumsum([0, *map(len, pages)]),
+        np.array([at for page in pages for at in sorted(page)], np.float64),
+    )
+    captures = complete(changes, 10.0)
+    n, sorted_looks = len(pages), sorted(looks)
+    looked = Looked(np.arange(n + 1) * len(looks), np.tile(np.array(sorted_looks), n), np.zeros(n))
+    found = bill(Timeline.of(captures), looked, captures.importance, 0.0, 10.0)
+    crawls = Crawls(np.repeat(np.arange(n), len(looks)), looked.at)
+    table = SourceTable.of(np.ones(n), np.ones(n))
+    known = realised_costs(table, crawls, 0.0, 10.0, changes=changes)
+    for columns, true in ((HARMONIC, known.harmonic), (BINARY, known.binary)):
+        for figure in found.pages[:, columns].T:
+            assert figure == pytest.approx(true * 10)
+    assert found.days.sum(axis=0) == pytest.approx(found.pages.sum(axis=0))
+
+
+def test_where_captures_are_taken_away_the_bounds_open() -> None:
+    whole = one_page({0.0: 0, 2.0: 1, 6.0: 2}, until=[2.0, 6.0, 8.0])
+    thin = whole.thinned(np.array([True, False, True]))
+    closed, opened = costs(whole, [4.0], 0.0, 0.0, 6.0), costs(thin, [4.0], 0.0, 0.0, 6.0)
+    assert closed[HARMONIC].tolist() == [2.0, 2.0, 2.0]
+    # The look of day 4 may have caught the change, or there has been one since.
+    assert opened[HARMONIC].tolist() == [0.0, 6.0, 6.0]
+
+
+def test_between_equal_captures_a_page_may_have_been_another_one() -> None:
+    found = costs(one_page({0.0: 0, 4.0: 0}), [], 0.0, 0.0, 4.0)
+    assert found[BINARY].tolist() == [0.0, 0.0, 4.0]
+    # A look of day 1 may have brought home what was gone by day 4.
+    taken = costs(one_page({0.0: 0, 4.0: 0}, until=[0.0, 6.0]), [1.0], 0.0, 0.0, 6.0)
+    assert taken[BINARY].tolist() == [0.0, 0.0, 6.0]
+
+
+def test_a_page_that_was_never_looked_at_has_missed_its_own_appearance() -> None:
+    found = costs(one_page({1.0: 0, 3.0: 1}, until=[3.0, 5.0]), [], -np.inf, 0.0, 5.0)
+    assert found[HARMONIC].tolist() == [2 * 1.0 + 2 * 1.5] * 3
+    assert found[AGE] == 0.0
+
+
+def test_nothing_counts_while_a_page_is_gone_or_after_its_last_capture() -> None:
+    found = costs(one_page({0.0: 0, 1.0: 0, 2.0: GONE, 3.0: 1, 4.0: 1}), [], 0.0, 0.0, 9.0)
+    assert found[COUNTED] == 2.0
+    assert found[HARMONIC][0] == 1.0
+    assert found[AGE] == 0.5 + 3.5
