@@ -74,7 +74,7 @@ def _usual_file() -> Path | None:
 
 
 def _defaults() -> _Layer:
-    text = files("config").joinpath("defaults.toml").read_text(encoding="utf-8")
+    text = files("freshet.config").joinpath("defaults.toml").read_text(encoding="utf-8")
     return _layer(tomllib.loads(text), "default")
 
 

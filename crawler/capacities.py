@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.config.settings import Daemon, Ephemeral
-from freshet.crawler.lab.plan_files import numbered
 from freshet.scheduler.agenda.ephemeral import Exchange
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.sources import Rows
@@ -21,6 +20,13 @@ from freshet.storage.entries import Host
 # How many crawls a day politeness leaves each host.
 
 _DAY_S = 86_400.0
+
+
+def numbered(names: Iterable[str]) -> tuple[NDArray[np.intp], list[str]]:
+    """Return each name's place among the distinct names, and these in order of appearance."""
+    codes: dict[str, int] = {}
+    places = np.array([codes.setdefault(name, len(codes)) for name in names], np.intp)
+    return places, list(codes)
 
 
 @dataclass(frozen=True, slots=True)

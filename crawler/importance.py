@@ -12,14 +12,12 @@ from typing import Final
 import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from freshet.config.settings import Daemon, PageRule
 from freshet.crawler.urls import canonical, site_key
-from freshet.scheduler.agenda.pages import Terms
+from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.estimate.site_clock import AREAS
-from freshet.scheduler.sources import Rows
+from freshet.scheduler.sources import AREAS, Rows
 from freshet.storage.queries import link_columns
 from freshet.storage.queries.link_columns import LinkedPages
 from freshet.storage.records import StoredSeed
@@ -204,6 +202,9 @@ def pagerank(
     >>> pagerank(3, np.array([0, 1]), np.array([2, 2])).round(3).tolist()
     [0.638, 0.638, 1.723]
     """
+    # A fifth of a second, and a crawl ranks nothing.
+    from scipy.sparse import csr_array  # noqa: PLC0415
+
     others = source != target
     # Links between the same two pages are added up, whatever their sum.
     links = csr_array(

@@ -25,8 +25,10 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 from rich.text import Text
 
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.masking import masked
 from freshet.crawler.tally import CrawlError
+from freshet.crawler.urls import canonical
 from freshet.storage.database import StoreError
 from freshet.storage.tables.near_duplicates import IndexState
 
@@ -45,6 +47,19 @@ def fail(message: str, code: int = 1) -> NoReturn:
     """Say in one line what is wrong, and end with an exit code (2 for wrong usage)."""
     say("freshet:", "red", message)
     raise typer.Exit(code)
+
+
+def spellings(text: str) -> list[str]:
+    """Return the canonical URLs that ``text`` may mean: without a scheme https, then http.
+
+    Ends the program (wrong usage) where it is no URL.
+    """
+    sites = seeds_from_arguments([text])
+    for problem in sites.problems:
+        fail(f"{problem.text}: {problem.message}", 2)
+    seed = sites.seeds[0]
+    urls = [seed.url] if seed.fallback_url is None else [seed.url, seed.fallback_url]
+    return [canonical(url) for url in urls]
 
 
 def say(word: str, style: str, message: str) -> None:

@@ -221,7 +221,7 @@ def _same_kind(result: Floats) -> float | Floats:
 #
 #     crawled                              law of N                   E H(N)       P(N > 0)
 #     by the clock, Poisson of rate ρ      geometric, mean x = Δ/ρ    ln(1 + x)    x/(1 + x)
-#     by the clock, every 1/ρ days         Poisson, with a mean that  Ein(x) − 1   1 − (1 − e^{−x})/x
+#     by the clock, every 1/ρ days         Poisson, with a mean that  Ein(x) − 1  1 − (1 − e^{−x})/x
 #                                          is uniform on (0, x)       + (1 − e^{−x})/x
 #     on a signal, with probability p      geometric, mean (1 − p)/p  −ln p        1 − p
 #     on every k-th signal                 uniform on 0 … k − 1       H(k) − 1     1 − 1/k

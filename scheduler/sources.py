@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,8 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 
 #: Rows of a table, by number.
 Rows: TypeAlias = NDArray[np.intp]
+#: The areas of a site; the last one is for all pages in none of the others.
+AREAS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,7 @@ from freshet.crawler.fetch.responses import media_type
 # under the same. So these are the rules of the Internet Archive's canonicaliser, which they all
 # follow; the crawl's own canonical URLs differ.
 #
-# >>> surt("https://www.Example.org:443/News/?b=2&a=1#top")
-# 'org,example)/news?a=1&b=2'
+# ``https://www.Example.org:443/News/?b=2&a=1#top`` becomes ``org,example)/news?a=1&b=2``.
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _WWW: Final = re.compile(r"^www\d*\.")

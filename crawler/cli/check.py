@@ -13,7 +13,6 @@ import typer
 
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
-from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.compare.ladder import Detection, Detector, Recall, judge_body
@@ -289,7 +288,7 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     Asks the site's robots.txt first. Where the store knows the page, the text is compared
     with its last version, rung by rung.
     """
-    urls = options.spellings(url)
+    urls = terminal.spellings(url)
     host = origin(urls[0]).host
     given = {
         "parse.include": {host: include} if include else None,

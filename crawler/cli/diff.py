@@ -361,7 +361,7 @@ def diff_command(
 
 
 async def _read(order: DiffOrder, settings: Settings) -> Difference:
-    urls = options.spellings(order.url)
+    urls = terminal.spellings(order.url)
     parser = parser_of(settings)
     try:
         async with page_queries.snapshot(order.db) as connection:

@@ -501,7 +501,7 @@ def explain_command(
         robots_max_age_s=settings.robots.max_age_s,
         permanent_recheck_days=settings.crawl.permanent_recheck_days,
     )
-    explanation, ahead = terminal.run(_read(db, options.spellings(url), rules, time.time()))
+    explanation, ahead = terminal.run(_read(db, terminal.spellings(url), rules, time.time()))
     if json:
         print_json(explanation.as_json() | {"prospect": ahead and asdict(ahead)})
     else:

@@ -63,7 +63,7 @@ def history_command(
 
 
 async def _read(db: Path, url: str, limit: int) -> History:
-    urls = options.spellings(url)
+    urls = terminal.spellings(url)
     async with page.snapshot(db) as connection:
         known = await page.find(connection, urls)
         if known is None:

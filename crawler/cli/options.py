@@ -18,7 +18,7 @@ from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import Seed, SiteList, read_sites, seeds_from_arguments
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, say
-from freshet.crawler.urls import canonical, origin
+from freshet.crawler.urls import origin
 from freshet.storage.queries import page
 
 Db = Annotated[Path, typer.Option("--db", metavar="FILE", help="The store (one SQLite file).")]
@@ -154,19 +154,6 @@ def _report_problems(site_list: SiteList, file: str, *, strict: bool) -> None:
 # From a URL as a person types it to what the store knows under that name.
 
 _NEAREST = 3
-
-
-def spellings(text: str) -> list[str]:
-    """The canonical URLs that ``text`` may mean: without a scheme https, then http.
-
-    Ends the program (wrong usage) where it is no URL.
-    """
-    sites = seeds_from_arguments([text])
-    for problem in sites.problems:
-        fail(f"{problem.text}: {problem.message}", 2)
-    seed = sites.seeds[0]
-    urls = [seed.url] if seed.fallback_url is None else [seed.url, seed.fallback_url]
-    return [canonical(url) for url in urls]
 
 
 async def nearest(connection: aiosqlite.Connection, url: str) -> list[str]:

@@ -14,7 +14,7 @@ from freshet.crawler import __version__
 VERBS: Final[Mapping[str, str]] = {
     "crawl": "crawl.crawl_command",
     "daemon": "daemon.daemon_command",
-    "reload": "reload.reload_command",
+    "reload": "daemon.reload_command",
     "status": "status.status_command",
     "alerts": "alerts.alerts_command",
     "changes": "changes.changes_command",
@@ -27,9 +27,9 @@ VERBS: Final[Mapping[str, str]] = {
     "discover": "discover.discover_command",
     "export": "export.export_command",
     "archive": "archive.archive_command",
-    "import": "importing.import_command",
+    "import": "import_sites.import_command",
     "backup": "backup.backup_command",
-    "restore": "restore.restore_command",
+    "restore": "backup.restore_command",
     "gc": "gc.gc_command",
     "doctor": "doctor.doctor_command",
     "plan": "plan.plan_command",
@@ -58,7 +58,7 @@ def application(arguments: list[str]) -> typer.Typer:
     asked_for = arguments[:1] if arguments and arguments[0] in VERBS else VERBS
     for verb in asked_for:
         module, _, name = VERBS[verb].partition(".")
-        command = getattr(import_module(f"crawler.commands.{module}"), name)
+        command = getattr(import_module(f"freshet.crawler.cli.{module}"), name)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=verb)
         else:

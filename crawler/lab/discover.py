@@ -13,9 +13,9 @@ import aiosqlite
 import numpy as np
 
 from freshet.crawler.admission.traps import TrapKind, TrapLimits, classify
-from freshet.crawler.cli.options import spellings
 from freshet.crawler.run.orders import require_readable
 from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import spellings
 from freshet.crawler.urls import site_key
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.discovery.covers import Past, greedy, historical_limit
@@ -390,7 +390,8 @@ def still(throttle: Throttle) -> str | None:
     """Which of those held back are asked for all the same, None for none."""
     if throttle.closed_at is None:
         return None
-    return f"one in {url_patterns.sampling(throttle.held):,} is asked for ({throttle.sampled:,} so far)"
+    share = url_patterns.sampling(throttle.held)
+    return f"one in {share:,} is asked for ({throttle.sampled:,} so far)"
 
 
 async def _with_examples(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from freshet.crawler.capacities import numbered
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import origin
 
@@ -113,13 +114,6 @@ def checked(columns: FileColumns) -> Sources:
         host,
         hosts,
     )
-
-
-def numbered(names: Iterable[str]) -> tuple[NDArray[np.intp], list[str]]:
-    """Each name's place among the different ones, which stand in order of appearance."""
-    codes: dict[str, int] = {}
-    places = np.array([codes.setdefault(name, len(codes)) for name in names], np.intp)
-    return places, list(codes)
 
 
 def _rates(columns: FileColumns, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:

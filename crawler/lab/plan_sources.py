@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.config.settings import Daemon, Ephemeral, PageRule
-from freshet.crawler.capacities import exchange_of
+from freshet.crawler.capacities import exchange_of, numbered
 from freshet.crawler.importance import Weighing, terms, weigh
-from freshet.crawler.lab.plan_files import Sources, numbered
+from freshet.crawler.lab.plan_files import Sources
 from freshet.scheduler import estimate
 from freshet.scheduler.agenda.ephemeral import Looked, decays, sources
 from freshet.scheduler.agenda.new_pages import Churning, appearing

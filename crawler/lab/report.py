@@ -461,7 +461,7 @@ def page_of(answer: Answer, origin: Origin) -> str:
     budgets = [
         list(group) for _, group in groupby(comparison.verdicts, key=lambda each: each.budget)
     ]
-    css = _text("charts.css", "crawler.charts") + _text("page.css")
+    css = _text("charts.css", "freshet.crawler.lab") + _text("page.css")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -38,7 +38,7 @@ _GRACE_S: Final = 2.0
 _START_LIMIT_S: Final = 60.0
 _PIPE_BYTES: Final = 1 << 20
 #: Where the process finds this package, installed or not.
-_ROOT: Final = Path(__file__).parents[2]
+_ROOT: Final = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True, slots=True)

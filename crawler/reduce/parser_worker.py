@@ -1,4 +1,4 @@
-"""The process in which what may be hostile is parsed; started by :mod:`crawler.reduce.parser_process`.
+"""The process in which what may be hostile is parsed, started by ``parser_process``.
 
 Reads calls from standard input and writes answers to standard output, each a frame of its
 length (8 bytes, big-endian) and a pickle. A call is a function of this project with its

@@ -23,9 +23,9 @@ from freshet.crawler.network import Network, parser_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
 from freshet.crawler.run.archive import ArchivedRun, archiving
-from freshet.crawler.run.notes import Glimpse
 from freshet.crawler.run.orders import CrawlReport, given, make_report, require_readable
 from freshet.crawler.run.push import sender
+from freshet.crawler.run.snapshot import Glimpse
 from freshet.crawler.run.upkeep import Watch, catch_up, correct, retention_of
 from freshet.crawler.run.wiring import (
     Assembly,

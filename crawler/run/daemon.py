@@ -54,12 +54,12 @@ from freshet.crawler.run.wiring import (
 from freshet.crawler.tally import CrawlError, Tally
 from freshet.crawler.terminal import moment, span
 from freshet.scheduler import policy as policy_scheduler
-from freshet.scheduler.agenda.pages import Terms
 from freshet.scheduler.agenda.queue import NewPages
 from freshet.scheduler.agenda.ranker import Refresher
 from freshet.scheduler.agenda.rankers import ByIndex, ByRate, Guarded
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.site_clock_ranker import ByClock, prepare
+from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policy import IndexPolicy, PolicyError, RatePolicy

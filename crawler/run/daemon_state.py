@@ -22,9 +22,10 @@ from freshet.scheduler import policy as policy_scheduler
 from freshet.scheduler.agenda.ephemeral import Exchange, decays, fading
 from freshet.scheduler.agenda.history import News, stored_news
 from freshet.scheduler.agenda.new_pages import Discovering, recall
-from freshet.scheduler.agenda.pages import Terms, Watchlist
+from freshet.scheduler.agenda.pages import Watchlist
 from freshet.scheduler.agenda.ranker import Refresher
 from freshet.scheduler.agenda.rankers import Guarded, Learning
+from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
 from freshet.scheduler.estimate.observations import Looks
 from freshet.scheduler.policy import IndexPolicy, Policy, RatePolicy

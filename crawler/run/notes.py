@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -14,6 +13,7 @@ import numpy as np
 from freshet.config.settings import Politeness
 from freshet.crawler.capacities import Limits, Spacing, costs_of, limits_of
 from freshet.crawler.pacing import Pacer
+from freshet.crawler.run.snapshot import Glimpse
 from freshet.scheduler import policy
 from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
 from freshet.scheduler.agenda.ranker import Beliefs, Refresher
@@ -21,26 +21,6 @@ from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.policy import IndexPolicy
 from freshet.storage.entries import CappedLane, Discovered, Outlook
 from freshet.storage.tables import hosts
-
-# -- glimpse -----------------------------------------------------------------
-#
-# A running daemon at one moment, for progress.
-
-
-@dataclass(frozen=True, slots=True)
-class Glimpse:
-    """A daemon at this moment, and its last outlook.
-
-    ``spent`` are the requests since it began, of those that ``flowed``; ``next_url`` is what it
-    asks for next, at ``next_at`` at the earliest.
-    """
-
-    spent: int
-    flowed: float
-    next_at: float
-    next_url: str | None
-    outlook: Outlook | None
-
 
 _DAY_S: Final = 86_400.0
 _EVERY_S: Final = 3_600.0

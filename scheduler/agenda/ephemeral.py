@@ -137,7 +137,7 @@ def sources(
 ) -> tuple[Rows, Floats]:
     """(k,) each: the rows of the pages that are sources, ascending, and Λ of those.
 
-    ``half_life`` (n,) is as :class:`~freshet.scheduler.agenda.pages.Terms` has it.
+    ``half_life`` (n,) is as :class:`~freshet.scheduler.agenda.terms.Terms` has it.
     """
     known = churning.rates(looked.since)
     is_source: Bools = half_life > 0

@@ -13,18 +13,16 @@ one that was never read is worth ten pages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from math import inf
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freshet.scheduler.arrays import Bools, Column, Floats, Ints
 from freshet.scheduler.estimate.observations import Looks
-from freshet.scheduler.estimate.site_clock import AREAS
-from freshet.scheduler.sources import Rows
+from freshet.scheduler.sources import AREAS, Rows
 from freshet.storage.records import Visit
 from freshet.storage.words import AliasKind, Kind
 
@@ -90,7 +88,7 @@ class Watchlist:
     ``away`` page leads to another one: there is no copy of it. Where it does so for good it is
     asked again after ``recheck_days``, and then each time when it has done so for as long again.
     ``half_life`` says whether it is an ephemeral source, as
-    :class:`~freshet.scheduler.agenda.pages.Terms` has it.
+    :class:`~freshet.scheduler.agenda.terms.Terms` has it.
     """
 
     def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:
@@ -288,34 +286,3 @@ def _share(
     tried = there + np.bincount(group, dead, minlength=groups)[group]
     found: Floats = (there + prior * expected) / (tried + prior)
     return found
-
-
-# -- terms -------------------------------------------------------------------
-#
-# On which terms pages are kept fresh.
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What holds for m pages; every column has length m.
-
-    Attributes:
-        area: the part of its site that a page is in, a small integer.
-        importance: μ.
-        never: True for those that are not asked for at all.
-        least_days: days from one look to the next at least.
-        most_days: days after which a look comes before all that are not overdue; inf: none.
-        half_life_days: in which what appears at an ephemeral source loses half of its worth; inf:
-            it is one with the usual half-life, 0: it is none, nan: that is to be found out.
-    """
-
-    area: Rows
-    importance: Floats
-    never: Bools
-    least_days: Floats
-    most_days: Floats
-    half_life_days: Floats
-
-
-#: The terms of pages, by their ids, their URLs and the origins of their hosts.
-TermsOf: TypeAlias = Callable[[Ints, Sequence[str], Sequence[str]], Terms]

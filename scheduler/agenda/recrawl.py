@@ -32,9 +32,10 @@ from freshet.scheduler.agenda.audit import Drawing
 from freshet.scheduler.agenda.ephemeral import Exchange
 from freshet.scheduler.agenda.history import Unlearnt
 from freshet.scheduler.agenda.new_pages import Discovering, recall
-from freshet.scheduler.agenda.pages import TermsOf, Watchlist
+from freshet.scheduler.agenda.pages import Watchlist
 from freshet.scheduler.agenda.queue import NewPages, Sharing, Window
 from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.terms import TermsOf
 from freshet.scheduler.agenda.valuation import Appraisal, Inquiry, appraise
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.observations import Looks

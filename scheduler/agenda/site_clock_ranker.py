@@ -15,7 +15,7 @@ hardly ever change, it keeps the rest from being forgotten for them.
     θ   (d̄/(d̄ + d))², how cold a page is; d̄ the geometric mean of the site's rates
 
 What is learnt, and whether a site's clock is used, is said in
-:mod:`freshet.scheduler.estimate.site_model`. No page is forgotten: where all are equally important, one
+:mod:`~scheduler.estimate.site_model`. No page is forgotten: where all are equally important, one
 waits at most three times as long as if all were looked at in turn, and then goes before all others.
 Otherwise it is ten times, and for a page of less than the mean importance as much longer as that is
 more.
@@ -40,10 +40,10 @@ from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.arrays import Bools, Column, Floats, compiled, part
 from freshet.scheduler.estimate.grid import POINTS
 from freshet.scheduler.estimate.observations import Hearing, Looks
-from freshet.scheduler.estimate.site_clock import AREAS, REWRITTEN, SHARED, Clock
+from freshet.scheduler.estimate.site_clock import REWRITTEN, SHARED, Clock
 from freshet.scheduler.estimate.site_model import LOOK, PAGE, Learner, Pages, Site, coldness, passed
 from freshet.scheduler.estimate.sources_trust import Around, Listeners, Listening
-from freshet.scheduler.sources import Rows
+from freshet.scheduler.sources import AREAS, Rows
 
 _LONGEST: Final = 3.0
 _LONGEST_UNLIKE: Final = 10.0

@@ -130,12 +130,6 @@ def quantile(posterior: Floats, probability: float) -> Floats:
 # Reference: Dempster, Laird, Rubin, "Maximum Likelihood from Incomplete Data via the EM
 # Algorithm", JRSS B 1977; Laird, "Nonparametric Maximum Likelihood Estimation of a Mixing
 # Distribution", JASA 1978.
-#
-# Two sources that are certainly of the first kind, one that is of the second:
-#
-# >>> kinds = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-# >>> fit(kinds, np.array([0.5, 0.5]), strength=1.0, steps=9).tolist()  # 2.5/4, 1.5/4
-# [0.625, 0.375]
 
 
 def _broad() -> Floats:
@@ -152,7 +146,14 @@ BROAD: Final[Floats] = _broad()
 
 
 def fit(likelihood: Floats, parent: Floats, strength: float, steps: int) -> Floats:
-    """(40,), the weights after so many steps; see the module's text."""
+    """(40,), the weights after so many steps; see the module's text.
+
+    Two sources that are certainly of the first kind, one that is of the second:
+
+    >>> kinds = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> fit(kinds, np.array([0.5, 0.5]), strength=1.0, steps=9).tolist()  # 2.5/4, 1.5/4
+    [0.625, 0.375]
+    """
     weights = parent
     for _ in range(steps):
         shares = weights * ((1.0 / (likelihood @ weights)) @ likelihood)

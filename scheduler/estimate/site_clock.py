@@ -54,8 +54,6 @@ SHARED: Final = 0.65
 ALPHA: Final = 0.2
 #: c, a day.
 REWRITTEN: Final = 1e-5
-#: The areas of a site; the last one is for all pages in none of the others.
-AREAS: Final = 16
 #: Bins of the mean time between two looks.
 BINS_A_TURN: Final = 80
 #: The part of the evidence for the cold clock that counts in all areas.

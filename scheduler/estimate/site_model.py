@@ -35,8 +35,8 @@ from freshet.scheduler.estimate.grid import (
     mean_rate,
     unfitted_rate,
 )
-from freshet.scheduler.estimate.site_clock import AREAS, BINS_A_TURN, REWRITTEN, SHARED, Clock
-from freshet.scheduler.sources import Rows
+from freshet.scheduler.estimate.site_clock import BINS_A_TURN, REWRITTEN, SHARED, Clock
+from freshet.scheduler.sources import AREAS, Rows
 
 # -- site state --------------------------------------------------------------
 #
@@ -187,7 +187,7 @@ class Learner:
             self.site.facts[0]["clocked"] = True
             mark_all(pages, self.site, self.clock)
         elif areas > self.clock.cold.shape[1]:
-            most = min(site_clock.AREAS, max(areas, 2 * self.clock.cold.shape[1]))
+            most = min(AREAS, max(areas, 2 * self.clock.cold.shape[1]))
             self.clock = site_clock.with_areas(self.clock, most)
         else:
             self.clock = site_clock.with_larger_ring(self.clock)

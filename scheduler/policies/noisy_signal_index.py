@@ -10,8 +10,8 @@ A source is crawled at day 0; s days later k signals have been heard:
     D(s, k) = μ (1 − e^{−as}(1 − q)^k)                cost per day, binary
     W = E∫₀^{T_L} (L − D) ds  at  L = D(s, k)         the index
 
-with T_L the first time at which D reaches the level L. :mod:`scheduler.policies.noisy_signal_index` derives
-the index and has its sums, :mod:`scheduler.policies.noisy_signal_index` the fast form for the harmonic cost.
+with T_L the first time at which D reaches the level L. The index, its sums, and the fast form for
+the harmonic cost are derived below.
 
     μ      importance          weight
     Δ      change_rate         changes per day, all of them
@@ -130,8 +130,7 @@ def harmonic_worth(recall: Floats, precision: Floats, level: Floats) -> Floats:
     with P the regularized lower incomplete gamma function; what is left is the integral over
     u, by quadrature. The sum ends at the k with D(0, k) ≥ L, or where terms no longer change
     it. Relative error 1e-9 for levels from 1e-3 (it grows as cancellation, 1e-16/L, below).
-    About 30 µs a row at the levels that occur: what :mod:`scheduler.policies.noisy_signal_index` is made
-    from, and measured by.
+    About 30 µs a row at the levels that occur: the fast form is made from it, and measured by it.
 
     >>> one = np.ones(1)  # every change is told of, and every signal true: W(H(3)) is 3
     >>> harmonic_worth(one, one, one * (1 + 1 / 2 + 1 / 3)).round(9).tolist()
@@ -246,8 +245,8 @@ def _per_drift(amount: Floats, a: Floats) -> Floats:
 #
 # The harmonic worth of a source with noisy signals, fast.
 #
-# :func:`scheduler.policies.noisy_signal_index.harmonic_worth` is the equation; this module evaluates it in about
-# two microseconds. Model, rule and units are told there. Let x = Ein⁻¹(L) be the effective age:
+# :func:`harmonic_worth` is the equation; what follows evaluates it in about two microseconds.
+# Model, rule and units are told there. Let x = Ein⁻¹(L) be the effective age:
 # the age at which a source without signals (r = 0) has the level L.
 #
 # 1. Up to the level L = q one signal is enough to stop, so only the path without signals counts,

@@ -87,7 +87,7 @@ def _is_own(module: ModuleType, name: str, function: object) -> bool:
     return (
         inspect.isfunction(function)
         and function.__module__ == module.__name__
-        and module.__name__.startswith("storage.")
+        and module.__name__.startswith("freshet.storage.")
         and not name.startswith("_")
     )
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from freshet.crawler.importance import Areas
 from freshet.crawler.run.daemon import refresher_of
-from freshet.scheduler.agenda.pages import Terms, TermsOf
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.terms import Terms, TermsOf
 from freshet.scheduler.arrays import Ints
 from freshet.storage.database import open_store
 from scripts.benchmarks import command

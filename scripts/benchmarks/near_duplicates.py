@@ -32,7 +32,7 @@ _COPIES = 10
 _REPLACED = (0, 2, 6)
 
 _VERB = (
-    "import typer; from crawler.commands import duplicates as d; typer.run(d.duplicates_command)"
+    "import typer; from freshet.crawler.cli import duplicates as d; typer.run(d.duplicates_command)"
 )
 
 _Row = tuple[int, bytes]

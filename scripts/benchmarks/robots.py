@@ -18,7 +18,9 @@ from protego import Protego
 from freshet.crawler.robots import parser
 from scripts.benchmarks.command import arguments, finish
 
-CASES = Path(__file__).parents[1] / "crawler" / "robots" / "data" / "robots_rfc_cases.json"
+CASES = (
+    Path(__file__).parents[2] / "tests" / "crawler" / "robots" / "data" / "robots_rfc_cases.json"
+)
 AGENT = "freshet"
 URL = "https://example.org/articles/2030/01/a-story-of-some-length.html?page=2"
 RULES = "User-agent: *\n" + "".join(

@@ -96,7 +96,7 @@ def _without_signals(cost: str) -> IndexPolicy:
     return GreedyIndex() if cost == "harmonic" else GreedyIndexBinary()
 
 
-def _believing(waiting: Waiting, rows: Rows, now: float) -> Floats:
+def _believing(waiting: Waiting, rows: Rows, now: float) -> Floats:  # noqa: ARG001 - as its peers
     """As complete observations: μ k/g, and for the binary cost μ/g once there is one."""
     table = waiting.table
     k = table.pending_signals[rows]

@@ -61,7 +61,7 @@ from statistics import median
 import numpy as np
 from freshet.scheduler.policies.lambda_crawl import solve
 from freshet.scheduler.evaluate.world import surrogate
-from scheduler import compiling
+from freshet.scheduler import arrays as compiling
 
 n, compile = int(sys.argv[1]), sys.argv[2] == "compiled"
 compiling.worthwhile = lambda rows: compile

@@ -1,6 +1,6 @@
 """What would be paid if it were known which signals are true, but the rates had to be learnt.
 
-The learning is the daemon's (:class:`~scheduler.agenda.site_clock_ranker.ByClock`), host by host, without
+The learning is the daemon's (``ByClock``), host by host, without
 the daemon: no robots.txt, no polls, no window, and no page waits for its first look.
 """
 

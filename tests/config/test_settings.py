@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from freshet.config.settings import Settings
 
-TEXT = files("config").joinpath("defaults.toml").read_text(encoding="utf-8")
+TEXT = files("freshet.config").joinpath("defaults.toml").read_text(encoding="utf-8")
 
 
 def modelled() -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The areas of a site."""
 
 from freshet.crawler.importance import Areas
-from freshet.scheduler.estimate.site_clock import AREAS
+from freshet.scheduler.sources import AREAS
 
 ORIGIN = "https://a.example"
 

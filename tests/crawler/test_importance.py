@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from freshet.crawler.capacities import numbered
 from freshet.crawler.importance import importances, shared
-from freshet.crawler.lab.plan_files import numbered
 from freshet.crawler.urls import origin
 from freshet.storage.records import StoredSeed
 

@@ -11,9 +11,9 @@ import pytest
 
 from freshet.crawler.run import daemon
 from freshet.crawler.run.standing import read_standing
-from freshet.scheduler.agenda.pages import Terms
 from freshet.scheduler.agenda.rankers import ByIndex
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading
 from tests.integration.test_daemon import DAY_S, Stage

@@ -15,7 +15,7 @@ from freshet.crawler.run.orders import CrawlReport
 from tests.integration.quick import quick, unwatched, urls
 from tests.integration.scripted import Page, Scripted, scripted
 
-CERTIFICATE = Path(__file__).parents[1] / "crawler" / "network" / "data" / "loopback.pem"
+CERTIFICATE = Path(__file__).parents[1] / "crawler" / "fetch" / "data" / "loopback.pem"
 HOME = Page('<p>Home. <a href="/a">A</a> <a href="/b/c">C</a></p>')
 PAGES = {"/": HOME, "/a": Page("<p>The page A.</p>"), "/b/c": Page("<p>The page C.</p>")}
 

@@ -21,7 +21,7 @@ from tests.storage.small_store import SmallStore, small_store
 PROGRAM = """
 import os, resource, signal, sys
 from pathlib import Path
-from storage import backups
+from freshet.storage import maintenance as backups
 backups._STEP_PAGES = 1
 def progress(what, share):
     if sys.argv[3] == "killed" and share > 0.5:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from freshet.crawler import terminal
 from freshet.crawler.cli import options
 from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, small_store
@@ -22,7 +23,7 @@ from tests.storage.small_store import HOST, small_store
     ],
 )
 def test_a_url_is_made_canonical_and_https_comes_before_http(text: str, urls: list[str]) -> None:
-    assert options.spellings(text) == urls
+    assert terminal.spellings(text) == urls
 
 
 @pytest.mark.parametrize("text", ["", "ftp://one.example/", "two words", "http://", "/etc/hosts"])
@@ -30,7 +31,7 @@ def test_what_is_no_url_is_wrong_usage_in_one_line(
     text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as caught:
-        options.spellings(text)
+        terminal.spellings(text)
     assert caught.value.exit_code == 2
     assert capsys.readouterr().err.count("\n") == 1
 

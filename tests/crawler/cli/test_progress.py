@@ -12,7 +12,7 @@ from rich.console import Console
 
 from freshet.crawler.cli.progress import Screen, watching
 from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.notes import Glimpse
+from freshet.crawler.run.snapshot import Glimpse
 from freshet.crawler.run.upkeep import Watch
 from freshet.crawler.tally import Tally
 from freshet.storage.entries import CappedLane, Outlook

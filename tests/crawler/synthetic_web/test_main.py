@@ -8,12 +8,16 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from freshet.crawler.synthetic_web.server import main
+from freshet.crawler.synthetic_web.__main__ import main
 
 
 async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, dict[str, str]]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "crawler.synthetic_web", *arguments, stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        "-m",
+        "freshet.crawler.synthetic_web",
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
     announcement = json.loads(await process.stdout.readline())

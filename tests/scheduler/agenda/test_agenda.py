@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.agenda.ephemeral import Exchange
-from freshet.scheduler.agenda.pages import Terms
 from freshet.scheduler.agenda.rankers import ByIndex
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading

@@ -21,7 +21,7 @@ from freshet.scheduler.policies.adaptive_intervals import StormCrawlerAdaptive
 from freshet.scheduler.policy import CrawlPlan, Pace, Revisit
 from freshet.scheduler.sources import SourceTable
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "docs" / "POLICIES.md"
 
 OPTIMAL_FOR: dict[str, Objective] = {"lambda_crawl": "harmonic", "binary_lambda_crawl": "binary"}
@@ -373,7 +373,7 @@ def test_a_policy_of_another_distribution_is_found_and_verified(elsewhere: Path)
     ran = python(
         elsewhere,
         "-c",
-        "from scheduler import conformance, policy\n"
+        "from freshet.scheduler import conformance, policy\n"
         "theirs = policy.load('square_root:power=0.3')\n"
         "conformance.verify(theirs)\n"
         "print(theirs)\n",

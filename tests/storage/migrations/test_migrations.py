@@ -11,7 +11,7 @@ import pytest
 from freshet.storage.database import open_store
 from freshet.storage.migrations import migrations
 
-FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("schema_*.sql"))
+FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("schema_*.sql"))
 
 
 def schema(path: Path) -> dict[str, str | None]:

@@ -1,0 +1,36 @@
+"""On which terms pages are kept fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.sources import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for m pages; every column has length m.
+
+    Attributes:
+        area: the part of its site that a page is in, a small integer.
+        importance: μ.
+        never: True for those that are not asked for at all.
+        least_days: days from one look to the next at least.
+        most_days: days after which a look comes before all that are not overdue; inf: none.
+        half_life_days: in which what appears at an ephemeral source loses half of its worth; inf:
+            it is one with the usual half-life, 0: it is none, nan: that is to be found out.
+    """
+
+    area: Rows
+    importance: Floats
+    never: Bools
+    least_days: Floats
+    most_days: Floats
+    half_life_days: Floats
+
+
+#: The terms of pages, by their ids, their URLs and the origins of their hosts.
+TermsOf: TypeAlias = Callable[[Ints, Sequence[str], Sequence[str]], Terms]
