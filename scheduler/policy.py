@@ -2,7 +2,7 @@
 
 A policy is found by its name among the entry points of group ``freshet.policies``; the entry
 point is a callable (a frozen dataclass, as a rule) whose keyword arguments are the policy's
-options. ``docs/POLICIES.md`` tells how to write one.
+options. ``docs/guide/write-a-policy.md`` tells how to write one.
 """
 
 from __future__ import annotations

@@ -1,93 +1,247 @@
-"""The house: what docs/ARCHITECTURE.md promises of files, names and packages."""
+"""The measures of the tree: size, names, imports and documents."""
 
 import ast
+import functools
+import graphlib
+import os
 import re
 import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("config", "crawler", "scheduler", "storage")
-SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+QUESTIONS = frozenset("How What When Where Whether Which Who Whom Whose Why".split())
+
+Node = TypeVar("Node", bound=ast.AST)
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One source file: its dotted name without the prefix ``freshet.``, its lines and its tree."""
+
+    name: str
+    path: Path
+    lines: int
+    nodes: tuple[ast.AST, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> "Module":
+        text = path.read_text(encoding="utf-8")
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        dotted = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        return cls(dotted, path, len(text.splitlines()), tuple(ast.walk(ast.parse(text))))
+
+    def each(self, kind: type[Node]) -> Iterator[Node]:
+        return (node for node in self.nodes if isinstance(node, kind))
+
+    def classes(self) -> list[str]:
+        """Return the public classes at the top of the module."""
+        top = next(self.each(ast.Module)).body
+        names = [node.name for node in top if isinstance(node, ast.ClassDef)]
+        return [each for each in names if not each.startswith("_")]
+
+    def imported(self) -> set[str]:
+        """Return the absolute names that the module imports, modules and their members alike."""
+        names = {alias.name for node in self.each(ast.Import) for alias in node.names}
+        for node in self.each(ast.ImportFrom):
+            if node.module and not node.level:
+                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        return names | {each.removeprefix("freshet.") for each in names}
+
+
+def files(*folders: str, endings: tuple[str, ...] = (".py",)) -> list[Path]:
+    """Return the files of these folders; links (freshet/crawler and so on) are not followed."""
+    return sorted(
+        Path(folder, file)
+        for top in folders
+        for folder, _, names in os.walk(ROOT / top, followlinks=False)
+        for file in names
+        if file.endswith(endings)
+    )
+
+
+@functools.cache
+def modules() -> dict[str, Module]:
+    return {each.name: each for each in map(Module.read, files("freshet", *PACKAGES))}
+
+
+@functools.cache
+def imports() -> dict[str, set[str]]:
+    """Return which modules each module imports; of a package and a module in it, the module."""
+    edges = {}
+    for module in modules().values():
+        found = module.imported() & modules().keys() - {module.name}
+        shallow = {each for each in found for other in found if other.startswith(f"{each}.")}
+        edges[module.name] = {each for each in found if each not in shallow or "." not in each}
+    return edges
+
+
+def line_count(paths: list[Path]) -> int:
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+
+
+def page(relative: str) -> str:
+    return (ROOT / relative).read_text(encoding="utf-8")
 
 
 def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
-    """The files in a wheel of the project."""
-    directory = tmp_path_factory.mktemp("wheel")
-    (built,) = WheelBuilder(str(ROOT)).build(directory=str(directory), versions=["standard"])
-    with zipfile.ZipFile(built) as archive:
-        return frozenset(archive.namelist())
+def test_the_product_has_at_most_240_modules() -> None:
+    assert len(modules()) <= 240
 
 
-def test_the_architecture_page_names_every_module() -> None:
-    page = (ROOT / "docs/ARCHITECTURE.md").read_text(encoding="utf-8")
-    words = {re.split(r"[/.]", quoted)[-1] for quoted in re.findall(r"`([\w/.]+?)(?:\.py)?`", page)}
-    modules = {path.stem for path in SOURCES} - {"__init__", "__main__"}
-    assert modules - words == set()
+def test_the_product_has_at_most_58000_lines() -> None:
+    product = files("freshet", *PACKAGES, endings=(".py", ".pyx", ".pxd"))
+    assert line_count(product) <= 58_000
 
 
-def test_the_glossary_is_in_alphabetical_order() -> None:
-    page = (ROOT / "docs/GLOSSARY.md").read_text(encoding="utf-8")
-    nouns = re.findall(r"^\*\*(.+?)\*\* – ", page, re.MULTILINE)
-    assert len(nouns) > 50
-    assert nouns == sorted(nouns)
+def test_the_tests_have_at_most_45000_lines() -> None:
+    assert line_count(files("tests")) <= 45_000
+
+
+def test_no_module_is_longer_than_700_lines() -> None:
+    assert {each.name: each.lines for each in modules().values() if each.lines > 700} == {}
+
+
+def test_at_most_10_small_modules_have_a_single_importer() -> None:
+    importers = Counter(target for targets in imports().values() for target in targets)
+    small = [
+        each.name
+        for each in modules().values()
+        if each.lines < 80 and importers[each.name] == 1 and each.path.name != "__init__.py"
+    ]
+    assert len(small) <= 10, small
+
+
+def test_imports_have_no_cycle() -> None:
+    graphlib.TopologicalSorter(imports()).prepare()
+
+
+def test_everything_is_imported_as_freshet() -> None:
+    short = [
+        f"{module.name}: {line}"
+        for module in modules().values()
+        for node in (*module.each(ast.Import), *module.each(ast.ImportFrom))
+        if (line := ast.unparse(node)).split()[1].split(".")[0] in PACKAGES
+    ]
+    assert short == []
+
+
+def test_there_are_at_most_450_public_classes() -> None:
+    assert sum(len(each.classes()) for each in modules().values()) <= 450
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    counts = Counter(found for each in modules().values() for found in each.classes())
+    assert {found: count for found, count in counts.items() if count > 1} == {}
+
+
+def test_no_call_has_six_positional_arguments() -> None:
+    long = [
+        f"{name(module.path)}:{call.lineno}"
+        for module in modules().values()
+        for call in module.each(ast.Call)
+        if sum(not isinstance(each, ast.Starred) for each in call.args) >= 6
+    ]
+    assert long == []
+
+
+def test_no_docstring_begins_with_a_question_word() -> None:
+    asking = [
+        f"{module.name}: {text.splitlines()[0]}"
+        for module in modules().values()
+        for node in module.nodes
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if (text := ast.get_docstring(node))
+        if text.split()[0].strip(".,:`\"'") in QUESTIONS
+    ]
+    assert asking == []
+
+
+def test_the_readme_is_read_in_ten_minutes() -> None:
+    text = page("README.md")
+    assert len(text.splitlines()) <= 200
+    assert len(text.split()) <= 2_000
+
+
+def test_readme_and_architecture_open_with_the_same_sentence() -> None:
+    opening = "A due URL leaves the frontier, is fetched politely, is reduced to a sketch,"
+    for document in ("README.md", "docs/ARCHITECTURE.md"):
+        words = page(document).replace("> ", "").replace("**", "").split()
+        assert opening in " ".join(words[:120]), document
+
+
+def test_the_glossary_has_at_most_60_terms_each_with_a_source_in_alphabetical_order() -> None:
+    lines = [each for each in page("docs/GLOSSARY.md").splitlines() if each.startswith("**")]
+    terms = [match[1] for each in lines if (match := re.match(r"\*\*(.+?)\*\* – .+ \(.+\)$", each))]
+    assert len(terms) == len(lines) <= 60
+    assert terms == sorted(terms, key=str.casefold)
+
+
+def test_the_architecture_is_one_page_that_names_at_most_40_files() -> None:
+    text = page("docs/ARCHITECTURE.md")
+    named = set(re.findall(r"[\w/]+\.(?:py|toml|md)\b", text))
+    existing = {each.path.name for each in modules().values()} | {"test_architecture.py"}
+    assert len(text.splitlines()) <= 120
+    assert len(named) <= 40
+    assert {each for each in named if each.endswith(".py")} - existing == set()
+
+
+def test_the_architecture_names_every_folder() -> None:
+    text = page("docs/ARCHITECTURE.md")
+    folders = {each.path.parent.name for each in modules().values()}
+    assert {folder for folder in folders if f"{folder}/" not in text} == set()
 
 
 def test_no_module_is_a_drawer_for_leftovers() -> None:
     drawers = {"base", "common", "helpers", "misc", "utils"}
-    assert [name(path) for path in SOURCES if path.stem in drawers] == []
+    assert [each.name for each in modules().values() if each.path.stem in drawers] == []
 
 
 def test_no_class_is_a_manager_or_a_base() -> None:
-    classes = (
-        node.name
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
-    )
+    classes = [node.name for each in modules().values() for node in each.each(ast.ClassDef)]
     assert [each for each in classes if re.search(r"^Base[A-Z]|Manager$", each)] == []
-
-
-def test_no_file_is_longer_than_a_reader_bears() -> None:
-    lengths = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
-    assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
 
 
 def test_every_dataclass_has_slots() -> None:
     loose = [
-        f"{name(path)}: {node.name}"
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
+        f"{module.name}: {node.name}"
+        for module in modules().values()
+        for node in module.each(ast.ClassDef)
         for decorator in map(ast.unparse, node.decorator_list)
         if decorator.startswith("dataclass") and "slots=True" not in decorator
     ]
     assert loose == []
 
 
-def test_the_wheel_holds_the_four_packages_and_nothing_else(wheel: frozenset[str]) -> None:
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
+    """Return the names of the files in a wheel of the project."""
+    directory = tmp_path_factory.mktemp("wheel")
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(directory), versions=["standard"])
+    with zipfile.ZipFile(built) as archive:
+        return frozenset(archive.namelist())
+
+
+def test_an_environment_gets_exactly_one_name(wheel: frozenset[str]) -> None:
     tops = {file.split("/")[0] for file in wheel}
-    assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"freshet"}
 
 
 def test_the_wheel_holds_what_the_packages_read(wheel: frozenset[str]) -> None:
-    data = {
-        name(path)
-        for package in PACKAGES
-        for ending in ("sql", "html", "css")
-        for path in (ROOT / package).rglob(f"*.{ending}")
-    }
-    typed = {f"{package}/py.typed" for package in PACKAGES}
-    assert data
-    assert data | typed | {"config/defaults.toml", "config/example-sites.txt"} <= wheel
+    data = {f"freshet/{name(path)}" for path in files(*PACKAGES, endings=(".sql", ".toml", ".txt"))}
+    assert len(data) > 3
+    assert data | {"freshet/py.typed"} <= wheel
 
 
 def test_every_source_file_is_in_the_wheel(wheel: frozenset[str]) -> None:
-    assert {name(path) for path in SOURCES} <= wheel
+    assert {f"freshet/{name(path)}" for path in files(*PACKAGES)} <= wheel

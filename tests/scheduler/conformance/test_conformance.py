@@ -22,7 +22,7 @@ from freshet.scheduler.policy import CrawlPlan, Pace, Revisit
 from freshet.scheduler.sources import SourceTable
 
 ROOT = Path(__file__).resolve().parents[3]
-GUIDE = ROOT / "docs" / "POLICIES.md"
+GUIDE = ROOT / "docs" / "guide" / "write-a-policy.md"
 
 OPTIMAL_FOR: dict[str, Objective] = {"lambda_crawl": "harmonic", "binary_lambda_crawl": "binary"}
 
@@ -333,7 +333,7 @@ def test_the_example_of_the_guide_keeps_all_laws() -> None:
     exec(example, names)
     exec(proof, names)
     verify(names["SquareRootCrawl"](power=0.0))
-    assert len(GUIDE.read_text().splitlines()) <= 80
+    assert len(GUIDE.read_text().splitlines()) <= 100
 
 
 @pytest.fixture

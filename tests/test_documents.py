@@ -1,0 +1,149 @@
+"""README, guide and benchmarks beside the program: verbs, options, settings, policies and links."""
+
+import functools
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from freshet.config.loading import load
+from freshet.crawler.cli.verbs import VERBS, application
+from freshet.scheduler import policy
+
+ROOT = Path(__file__).parents[1]
+GUIDE = sorted((ROOT / "docs/guide").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "docs/BENCHMARKS.md", *GUIDE]
+LINKED = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *GUIDE]
+LINES_OF_A_PAGE = 220
+
+
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def code(page: Path) -> list[str]:
+    """Return the blocks and spans of code on a page, one per line of a block."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text(page), re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^```.*?^```", "", text(page), flags=re.MULTILINE | re.DOTALL)
+    spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose)]
+    return [line for block in blocks for line in block.splitlines()] + spans
+
+
+def commands(page: Path) -> Iterator[tuple[str, set[str]]]:
+    """Yield each verb that a page runs, with the long options that it gives."""
+    for line in code(page):
+        if match := re.match(r"(?:\$ |[A-Z_]+=\S+ )*freshet ([a-z]+)(?: show)?\b(.*)", line):
+            yield match[1], set(re.findall(r"(--[a-z-]+)", match[2].split("#")[0]))
+
+
+@functools.cache
+def options() -> dict[str, set[str]]:
+    """Return the options of each verb, those of its own verbs included."""
+    found = {}
+    for verb, command in get_command(application([])).commands.items():  # type: ignore[attr-defined]
+        parts = [command, *getattr(command, "commands", {}).values()]
+        params = [each for part in parts for each in part.params]
+        found[verb] = {"--help"}.union(*(each.opts + each.secondary_opts for each in params))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_of_a_page_exists_with_its_options(page: Path) -> None:
+    wrong = [
+        (verb, *sorted(given - options().get(verb, set())))
+        for verb, given in commands(page)
+        if verb not in options() or not given <= options()[verb]
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", [PAGES[0], *GUIDE], ids=lambda page: page.stem)
+def test_every_option_of_the_guide_exists(page: Path) -> None:
+    elsewhere = {"--with"}
+    named = {match[0] for line in code(page) if (match := re.match(r"--[a-z-]+", line))}
+    assert named - set().union(*options().values()) - elsewhere == set()
+
+
+def test_the_readme_lists_every_verb_and_no_other() -> None:
+    rows = re.findall(r"^\| (`.+?`) \|", text(ROOT / "README.md"), re.MULTILINE)
+    verbs = {verb for row in rows if "/" not in row for verb in re.findall(r"`(.+?)`", row)}
+    assert verbs == set(VERBS)
+
+
+def test_the_readme_links_every_page_of_the_guide() -> None:
+    readme = text(ROOT / "README.md")
+    assert [page.name for page in GUIDE if f"docs/guide/{page.name}" not in readme] == []
+
+
+def test_pages_of_the_guide_are_short_and_begin_with_commands() -> None:
+    for page in GUIDE:
+        lines = text(page).splitlines()
+        assert len(lines) <= LINES_OF_A_PAGE, page.name
+        assert lines[2].startswith("```"), page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_setting_of_a_page_exists(page: Path) -> None:
+    defaults = tomllib.loads(text(ROOT / "config/defaults.toml"))
+    named = {span for line in code(page) for span in re.findall(r"^[a-z]+\.[a-z_]+$", line)}
+    named |= {
+        f"{group}.{key}".lower()
+        for line in code(page)
+        for group, key in re.findall(r"FRESHET_([A-Z]+)__([A-Z_]+)=", line)
+    }
+    keys = {f"{group}.{key}" for group, table in defaults.items() for key in table}
+    groups = {name for name in named if name.split(".")[0] in defaults}
+    assert groups - keys - {"crawl.db"} == set()
+
+
+def test_the_settings_of_the_guide_load(tmp_path: Path) -> None:
+    groups = tuple(f"[{sign}" for sign in ("alerts", "daemon", "receiver", "[alerts"))
+    tried = 0
+    for page in GUIDE:
+        for block in re.findall(r"```toml\n(.*?)```", text(page), re.DOTALL):
+            if block.startswith(groups):
+                file = tmp_path / f"{page.stem}.toml"
+                file.write_text(block, encoding="utf-8")
+                load(file, {})
+                tried += 1
+    assert tried >= 4
+
+
+def test_the_guide_describes_every_policy_and_no_other() -> None:
+    page = text(ROOT / "docs/guide/plan.md")
+    rows = re.findall(r"^\| (`.+?`) \|", page[page.index("## Policies") :], re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`(.+?)`", row)} == set(policy.names())
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", text(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.stem)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text(page)):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if "://" not in link and not (
+            target.exists() and (not anchor or anchor in anchors(target))
+        ):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_script_of_a_page_exists(page: Path) -> None:
+    scripts = {script for line in code(page) for script in re.findall(r"scripts/[\w./-]*\w", line)}
+    assert {script for script in scripts if not (ROOT / script).exists()} == set()
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.stem)
+def test_pages_use_the_words_of_the_field(page: Path) -> None:
+    own = r"\b(errands?|lanes?|looks?|refreshers?|robots book|walls?|watchlists?)\b"
+    prose = re.sub(r"^```.*?^```|`[^`]+`", "", text(page), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(own, prose, re.IGNORECASE) == []
