@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from ipaddress import ip_address
+from typing import Final
 
 from freshet.config.settings import Settings
 from freshet.crawler import __version__
-from freshet.crawler.clock import Clock
+from freshet.crawler.clock import Clock, VirtualClock
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
 from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher
 from freshet.crawler.politeness import LaneKeys, LaneKind
@@ -92,9 +93,16 @@ def user_agent(product: str, contact: str) -> str:
 #
 # The parser as the settings want it.
 
+#: The parser's answer is waited for so many times longer than it may compute, and at least so long.
+_WALL_TIMES: Final = 12.0
+_WALL_LEAST_S: Final = 60.0
 
-def parser_of(settings: Settings) -> Parser:
-    """A parser; the caller closes it.
+
+def parser_of(settings: Settings, clock: Clock | None = None) -> Parser:
+    """Make a parser; the caller closes it.
+
+    Under a virtual clock its answers are waited for as long as they take: no figure of a
+    simulation depends on how busy the machine is.
 
     Raises:
         CrawlError: a selector of the settings is not valid.
@@ -104,8 +112,10 @@ def parser_of(settings: Settings) -> Parser:
         hints = SiteHints(parse.include, parse.ignore)
     except ValueError as error:
         raise CrawlError(f"parse.include, parse.ignore: {error}") from error
+    wall_limit_s = max(_WALL_LEAST_S, _WALL_TIMES * parse.time_limit_s)
     return Parser(
         time_limit_s=parse.time_limit_s,
+        wall_limit_s=None if isinstance(clock, VirtualClock) else wall_limit_s,
         inline_bytes=parse.inline_bytes,
         max_links=parse.max_links,
         agent_token=settings.crawl.product.lower(),

@@ -19,7 +19,7 @@ from freshet.crawler.compare.not_content.page import Wall, WallKind
 from freshet.crawler.politeness import FailureRetries
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import ParsedPage
-from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import looks_like_feed, looks_like_sitemap
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
 from freshet.crawler.robots.directives import Directives, parse_directives
@@ -103,7 +103,13 @@ class Reduction:
 
     async def visit(self, due: DueUrl, result: FetchResult, now: float) -> Visit:
         """What the store is to learn from this result, observed at ``now``."""
-        return self._hearing.listen(await self._visit(due, result, now), result)
+        try:
+            visit = await self._visit(due, result, now)
+        except ParserLost as error:
+            # Our failure, not the page's: nothing of this response is kept, it is asked for again.
+            lost = replace(result, status=None, reason="parser", detail=str(error))
+            return self._retrying.visit(due, lost, now)
+        return self._hearing.listen(visit, result)
 
     async def _visit(self, due: DueUrl, result: FetchResult, now: float) -> Visit:
         if due.role is Role.PAGE and result.outcome in _ANSWERED:
@@ -159,7 +165,10 @@ class Reduction:
         self, due: DueUrl, result: FetchResult, digest: bytes, parsed: ParsedPage, now: float
     ) -> Visit:
         new = await self._sketch(parsed.blocks)
-        vetted = await self._judges.vetting.vet(due, result, parsed, new, now)
+        known = due
+        if due.digests is not None and not due.digests.is_comparable(self._text_version(due)):
+            known = replace(due, digests=None)
+        vetted = await self._judges.vetting.vet(known, result, parsed, new, now)
         if vetted.wall is not None:
             return self._walled(due, result, vetted.wall, vetted, now)
         directives = self._directives(result, parsed)
@@ -211,16 +220,22 @@ class Reduction:
         history: PageHistory | None = None,
     ) -> Visit:
         """A visit that found a text, with the verdict on it; ``history`` if it has been read."""
-        found = await self._judges.detector.detect(due, new, now, history)
+        text_version = self._text_version(due)
+        found = await self._judges.detector.detect(
+            due, new, now, history, text_version=text_version
+        )
         capture = replace(
             capture,
-            digests=Digests(capture.digests.body, new.text_digest),
+            digests=Digests(capture.digests.body, new.text_digest, text_version),
             sketch=new.to_bytes() if found.keeps_sketch else None,
         )
         return Visit(
             due, _detected(due, result, now, found), role=due.role, capture=capture,
             memory=found.memory, amendments=found.amendments,
         )  # fmt: skip
+
+    def _text_version(self, due: DueUrl) -> str:
+        return self._parser.text_version(due.fetch_url)
 
     async def _sketch(self, blocks: Blocks) -> Sketch:
         if sum(map(len, blocks.texts)) <= _IN_A_THREAD_BYTES:
@@ -320,7 +335,11 @@ def _by_digest(due: DueUrl) -> Verdict:
 
 def _detected(due: DueUrl, result: FetchResult, now: float, found: Detection) -> Observation:
     observation = _observation(due, result, now, found.verdict)
-    return replace(observation, detail=found.detail or observation.detail)
+    return replace(
+        observation,
+        reason=found.reason or observation.reason,
+        detail=found.detail or observation.detail,
+    )
 
 
 def _observation(due: DueUrl, result: FetchResult, now: float, verdict: Verdict) -> Observation:

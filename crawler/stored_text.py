@@ -5,7 +5,7 @@ from __future__ import annotations
 import aiosqlite
 
 from freshet.crawler.reduce.markup import Blocks
-from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.storage.queries import page
 from freshet.storage.queries.page import StoredVersion
 
@@ -28,7 +28,10 @@ async def read_text(
             f"the bytes of version {version.number} are not kept "
             "(store.bodies_per_page, store.body_age_days; never of a noarchive page)"
         )
-    parsed = await parser.parse(body, url, version.content_type)
+    try:
+        parsed = await parser.parse(body, url, version.content_type)
+    except ParserLost as error:
+        raise NoText(f"version {version.number} was not parsed: {error}; try again") from error
     if isinstance(parsed, Unparsable):
         raise NoText(f"version {version.number} cannot be parsed: {parsed.reason}")
     return parsed.blocks

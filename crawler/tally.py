@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from freshet.storage.records import Acknowledged, Observation, Visit
-from freshet.storage.words import Kind, Role
+from freshet.storage.words import REBASED, Kind, Role
 
-_ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
+_ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED, REBASED})
 
 
 class Tally:
@@ -60,7 +60,8 @@ class Tally:
             self.retries += 1
             return
         observation: Observation = visit.observation
-        self.kinds[observation.kind] += 1
+        kind = observation.kind
+        self.kinds[REBASED if observation.reason == REBASED else kind] += 1
         if observation.reason is not None:
             self.reasons[observation.kind, observation.reason] += 1
 

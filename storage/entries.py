@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from math import inf
-from typing import ClassVar, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from freshet.storage.words import Kind, RobotsStanding, Rung
 
@@ -116,6 +114,10 @@ class HeaderSigns:
 #
 # Others take them from :mod:`freshet.storage.records`.
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 
 class ClaimKind(StrEnum):
     """Who says it: a sitemap, a feed, the header of an answer, a hub, or whoever pings."""
@@ -172,14 +174,16 @@ class Claims:
         return len(self.source_id)
 
 
-NO_CLAIMS: Final = Claims(
-    np.empty(0, np.int64),
-    np.empty(0, np.int8),
-    np.empty(0, np.int64),
-    np.empty(0, np.float64),
-    np.empty(0, np.float64),
-    np.empty(0, np.float64),
-)
+@cache
+def no_claims() -> Claims:
+    """Return no claims at all."""
+    import numpy as np  # noqa: PLC0415  # the parser's process starts without it
+
+    times = np.empty(0)
+    return Claims(
+        source_id=np.empty(0, np.int64), kind=np.empty(0, np.int8), page_id=np.empty(0, np.int64),
+        since=times, until=times, received_at=times,
+    )  # fmt: skip
 
 
 # -- subscribing -------------------------------------------------------------

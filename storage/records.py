@@ -15,7 +15,6 @@ from typing import NamedTuple, Protocol
 
 from freshet.storage.entries import (
     CLAIM_KINDS,
-    NO_CLAIMS,
     RATE_CLASSES,
     Advertised,
     Amendment,
@@ -36,9 +35,11 @@ from freshet.storage.entries import (
     Subscription,
     SubscriptionNoted,
     SubscriptionState,
+    no_claims,
 )
 from freshet.storage.words import (
     KINDS,
+    REBASED,
     AliasKind,
     Kind,
     Outcome,
@@ -120,13 +121,14 @@ class Churn:
 
 
 __all__ = [
-    "CLAIM_KINDS", "KINDS", "NO_CLAIMS", "RATE_CLASSES", "Acknowledged", "Advertised", "Agenda",
+    "CLAIM_KINDS", "KINDS", "RATE_CLASSES", "REBASED", "Acknowledged", "Advertised", "Agenda",
     "Alias", "AliasKind", "Amendment", "Announcement", "Audit", "Called", "CappedLane", "Capture",
     "Churn", "Claim", "ClaimKind", "Claims", "CopyFinding", "Digests", "Discovered", "DueUrl",
     "Entry", "FetchResult", "HeaderSigns", "Host", "HostState", "Kind", "Links", "Observation",
     "Outcome", "Outlook", "PageHistory", "Reason", "Retraction", "RobotsRecord", "RobotsStanding",
     "RobotsVisit", "Role", "Rung", "SeedLine", "SeedsSettled", "StoredSeed", "Subscription",
     "SubscriptionNoted", "SubscriptionState", "Supply", "Targets", "Validators", "Visit",
+    "no_claims",
 ]  # fmt: skip
 
 
@@ -140,10 +142,18 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """What the last good capture of a page was reduced to; 16 bytes each (BLAKE2b)."""
+    """What the last good capture of a page was reduced to; 16 bytes each (BLAKE2b).
+
+    ``text_version`` names the extraction that took the text from the bytes.
+    """
 
     body: bytes
     text: bytes | None
+    text_version: str | None = None
+
+    def is_comparable(self, text_version: str | None) -> bool:
+        """Return whether a text of this extraction can be compared with what is known."""
+        return self.text is None or self.text_version == text_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,12 +273,14 @@ class PageHistory:
     """What is stored of a page to compare its next text with.
 
     ``sketch`` are the versioned bytes of its last sketch, ``memory`` those of what is remembered
-    beside it, ``still`` counts the visits since at which nothing differed.
+    beside it, ``still`` counts the visits since at which nothing differed. ``text_version`` is as
+    in :class:`Digests`.
     """
 
     sketch: bytes
     memory: bytes | None
     still: int
+    text_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,7 +429,7 @@ class Acknowledged:
     pages: tuple[int, ...] = ()
     retracted: tuple[tuple[Kind, str], ...] = ()
     withdrawn: tuple[tuple[int, frozenset[int]], ...] = ()
-    claims: Claims = field(default=NO_CLAIMS, compare=False)
+    claims: Claims = field(default_factory=no_claims, compare=False)
     churn: Churn | None = None
 
     @property

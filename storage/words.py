@@ -68,6 +68,11 @@ class Rung(StrEnum):
     BLOCKS = "blocks"
 
 
+#: The reason of a ``new`` observation of a page that was seen before, whose text is taken from the
+#: bytes in another way by now: what it says differs from before, whether it changed or not.
+REBASED: Final = "text_version"
+
+
 class RobotsStanding(StrEnum):
     """What is known of an origin's robots.txt (RFC 9309, section 2.3.1)."""
 

@@ -40,16 +40,13 @@ class Played:
     """One exchange as the fetcher gave it.
 
     ``is_ours``: Freshet wrote it down, and had looked at robots.txt before; ``is_unasked``: it
-    sent nothing, as that forbade it or the host was given up. ``depth`` and ``role`` are those of
-    the page where nothing that is replayed leads to it.
+    sent nothing, as that forbade it or the host was given up.
     """
 
     result: FetchResult
     accept: Accept
     is_ours: bool = False
     is_unasked: bool = False
-    depth: int = 0
-    role: Role = Role.PAGE
 
 
 class Uncommitted:
@@ -229,10 +226,10 @@ class Player:
     async def _admitted(self, url: str, played: Played) -> DueUrl:
         """A page to which nothing that was replayed leads: it was named to whoever crawled."""
         result, targets = played.result, Targets()
-        role = Role.SITEMAP if played.accept is Accept.SITEMAP else played.role
+        role = Role.SITEMAP if played.accept is Accept.SITEMAP else Role.PAGE
         if not self._stage.admission.scope.contains(url):
             self._stage.admission.scope.add_seed(url)
-        self._stage.admission.add(targets, url, result.url, depth=played.depth, role=role)
+        self._stage.admission.add(targets, url, result.url, depth=0, role=role)
         await self._uncommitted.submit(SeedsSettled((), result.started_at, targets))
         await self._uncommitted.settled()
         due = await self._stage.known.page(url)

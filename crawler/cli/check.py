@@ -23,19 +23,19 @@ from freshet.crawler.fetch.client import Accept, Fetcher, Request
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import ParsedPage, is_plain
-from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
 from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.robots.parser import parse as parse_robots
 from freshet.crawler.run.orders import require_readable
+from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.storage.database import reading
 from freshet.storage.queries import page
-from freshet.storage.queries.page import KnownUrl
 from freshet.storage.records import Digests, DueUrl, FetchResult
 from freshet.storage.tables import hosts, observations
-from freshet.storage.words import Kind, Outcome, RobotsStanding, Rung
+from freshet.storage.words import REBASED, Kind, Outcome, RobotsStanding, Rung
 
 # -- checking ----------------------------------------------------------------
 #
@@ -156,7 +156,10 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
     if result.outcome is not Outcome.FETCHED:
         found.conclusion = f"{result.outcome}: no content to compare"
         return found
-    parsed = await parser.parse(result.body, result.url, result.header("Content-Type"))
+    try:
+        parsed = await parser.parse(result.body, result.url, result.header("Content-Type"))
+    except ParserLost as error:
+        raise CrawlError(f"{result.url}: not parsed: {error}; try again") from error
     if isinstance(parsed, Unparsable):
         found.steps.append(Step("parse", "unparsable", parsed.reason))
         found.conclusion = "known by its bytes alone"
@@ -171,7 +174,8 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
         found.steps.append(Step("content", str(wall.kind), wall.why))
         found.conclusion = "failed: this is no content, and the page's history would stay as it is"
         return found
-    found.conclusion = await _compared(db, found, result.body, parsed.blocks, now)
+    seen = Digests(body_digest(result.body), None, parser.text_version(result.url))
+    found.conclusion = await _compared(db, found, seen, parsed.blocks, now)
     return found
 
 
@@ -199,7 +203,7 @@ def _read(parsed: ParsedPage) -> Step:
     )
 
 
-async def _compared(db: Path, found: Check, body: bytes, blocks: Blocks, now: float) -> str:
+async def _compared(db: Path, found: Check, seen: Digests, blocks: Blocks, now: float) -> str:
     """The conclusion; the rungs of the ladder become steps."""
     if not db.exists():
         return f"new: there is no {db} to compare it with"
@@ -208,26 +212,28 @@ async def _compared(db: Path, found: Check, body: bytes, blocks: Blocks, now: fl
         digests = None if known is None else await page.digests(connection, known.page_id)
         if known is None or digests is None:
             return "new: the store has no version of it"
-        if judge_body(digests, body_digest(body)) is not None:
+        if judge_body(digests, seen.body) is not None:
             found.steps.append(Step("body", "equal", "to the bytes of the last capture"))
             return "unchanged: the same bytes"
         found.steps.append(Step("body", "differs", "from the bytes of the last capture"))
         new = sketch(blocks.texts, blocks.places)
-        detection = await _detection(connection, known, digests, new, now)
+        due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
+        detection = await _detector(connection).detect(
+            due, new, now, text_version=seen.text_version
+        )
+        if detection.reason == REBASED:
+            return f"not compared: {detection.detail}"
         found.steps.extend([_text(digests, new), *_rung(detection)])
         return _concluded(detection)
 
 
-async def _detection(
-    connection: aiosqlite.Connection, known: KnownUrl, digests: Digests, new: Sketch, now: float
-) -> Detection:
+def _detector(connection: aiosqlite.Connection) -> Detector:
     recall = Recall(
         partial(observations.load, connection),
         partial(observations.predecessor, connection),
         partial(observations.sample, connection),
     )
-    due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
-    return await Detector(recall).detect(due, new, now)
+    return Detector(recall)
 
 
 def _text(digests: Digests, new: Sketch) -> Step:

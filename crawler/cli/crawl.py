@@ -32,7 +32,15 @@ from freshet.crawler.pool import Ending
 from freshet.crawler.run.crawl import CrawlOrder, Mode, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.service.logs import LogFormat
-from freshet.crawler.terminal import counted_duplicates, fail, print_json, show_line, show_list
+from freshet.crawler.terminal import (
+    counted,
+    counted_duplicates,
+    fail,
+    print_json,
+    show_line,
+    show_list,
+)
+from freshet.storage.words import REBASED, Kind
 
 # -- summary -----------------------------------------------------------------
 #
@@ -62,8 +70,15 @@ def print_outcomes(report: CrawlReport) -> None:
     }  # fmt: skip
     rows = [(name, count, _mostly(report, name)) for name, count in counts.items() if count]
     total = ("pages (200 or 304)", report.pages, f"{report.fetches:,} requests in all")
+    rebased = report.reasons.get(f"{Kind.NEW}: {REBASED}", 0)
     title = f"Run {report.run}{', resumed' if report.resumed else ''}"
     show_list(title, ("outcome", "URLs", "mostly"), [*rows, total])
+    if rebased:
+        show_line(
+            f"{counted(rebased, 'page')} not compared: the text is extracted in another way than "
+            "at the visit before. `freshet rereduce` reads kept bodies anew and avoids that",
+            "yellow",
+        )
 
 
 def _print_forgone(report: CrawlReport) -> None:

@@ -22,7 +22,7 @@ from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_s
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.fetch.addresses import LookupFailed, NoSuchHost
 from freshet.crawler.network import Network, user_agent
-from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.terminal import print_json, relative, show_line, show_list, size
 from freshet.crawler.urls import origin
 from freshet.storage import maintenance
@@ -221,8 +221,8 @@ async def _parser() -> Finding:
     parser = Parser(inline_bytes=0)
     try:
         parsed = await parser.parse(_PAGE, "http://localhost/", "text/html")
-    except OSError as error:
-        return Finding("parser", Standing.PROBLEM, f"its process cannot be started: {error}")
+    except ParserLost as error:
+        return Finding("parser", Standing.PROBLEM, str(error))
     finally:
         await parser.close()
     if isinstance(parsed, Unparsable):

@@ -45,7 +45,7 @@ from freshet.storage.tables import claims as claims_tables
 from freshet.storage.tables import hosts, url_patterns
 from freshet.storage.tables.claims import HeardClaim
 from freshet.storage.tables.url_patterns import CopyPattern
-from freshet.storage.words import AliasKind, Kind, RobotsStanding, Role
+from freshet.storage.words import REBASED, AliasKind, Kind, RobotsStanding, Role
 
 # -- explanation -------------------------------------------------------------
 #
@@ -346,6 +346,8 @@ def _rate(it: Prospect) -> str:
 def _looked_at(it: Prospect, last: LastVisit, now: float) -> str:
     found = {Kind.NEW: "fetched for the first time", Kind.CHANGED: "found changed"}
     what = found.get(last.kind, "found unchanged")
+    if last.reason == REBASED:
+        what = "read by another extraction of text than before, and not compared,"
     why = ""
     if last.drawn:
         why = ", drawn at random to measure the freshness"

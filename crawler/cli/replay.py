@@ -18,17 +18,15 @@ from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.lab.counterfactual import DEFAULT_POLICIES, Question, ask, require_policies
 from freshet.crawler.lab.counterfactual_view import as_json, print_answer
 from freshet.crawler.lab.replay import Archives, Losses, replay
-from freshet.crawler.lab.replay_store import Gaps, StoredPast, require_new
 from freshet.crawler.lab.report import Outputs
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err, fail, out, print_json
 from freshet.scheduler.policy import PolicyError
-from freshet.storage.queries import page
 
 # -- replay report -----------------------------------------------------------
 #
-# A replay of archives, or of a store, as its user sees it: progress, and what came of it.
+# A replay of archives as its user sees it: progress, and what came of it.
 
 _SQLITE: Final = b"SQLite format 3\0"
 
@@ -39,7 +37,7 @@ class Replayed:
 
     reports: list[CrawlReport]
     counts: Counts
-    losses: Losses | Gaps
+    losses: Losses
 
     def as_json(self) -> dict[str, object]:
         """The same as JSON values."""
@@ -59,20 +57,13 @@ def is_store(path: Path) -> bool:
         return False
 
 
-def fill(db: Path, past: Sequence[Path], settings: Settings) -> Replayed:
-    """Replay a store, or archives, into a new store.
+def fill(db: Path, paths: Sequence[Path], settings: Settings) -> Replayed:
+    """Replay archives into a new store; the index that it goes by stands beside it.
 
     Raises:
         CrawlError: there is nothing to replay, or ``db`` holds something else.
-        StoreError: one of the stores cannot be opened, read or written.
+        StoreError: the store cannot be opened, read or written.
     """
-    if len(past) == 1 and is_store(past[0]):
-        return _replay_store(past[0], db, settings)
-    return _replay_archives(past, db, settings)
-
-
-def _replay_archives(paths: Sequence[Path], db: Path, settings: Settings) -> Replayed:
-    """Replay archives into a store; the index that it goes by stands beside it."""
     index = db.with_name(f"{db.name}.order")
     if db.exists() and not index.exists():
         raise CrawlError(
@@ -85,21 +76,6 @@ def _replay_archives(paths: Sequence[Path], db: Path, settings: Settings) -> Rep
         with _told_that_it_goes_on():
             reports, counts = terminal.run(replay(settings, db, archives.runs()))
         return Replayed(reports, counts, archives.losses)
-
-
-def _replay_store(store: Path, db: Path, settings: Settings) -> Replayed:
-    """Replay what a store holds into another one; it is only read."""
-    with _told_that_it_goes_on():
-        return terminal.run(_from_store(store, db, settings))
-
-
-async def _from_store(store: Path, db: Path, settings: Settings) -> Replayed:
-    await require_new(db, store)
-    with err.status("Reading the store") as status:
-        async with page.snapshot(store) as connection:
-            past = await StoredPast.of(connection, status.update)
-            reports, counts = await replay(settings, db, await past.runs())
-            return Replayed(reports, counts, past.gaps)
 
 
 @contextmanager
@@ -145,7 +121,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     ],
     db: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The new store that the past is replayed into."),
+        typer.Option(metavar="FILE", help="The new store that the archives are replayed into."),
     ] = None,
     policy: Annotated[
         list[str] | None,
@@ -181,11 +157,10 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Fill a store from archives or from another one; ask which policy would have kept it fresher.
+    """Fill a store from archives; ask a store which policy would have kept it fresher.
 
     With --db every exchange of the archives goes through robots.txt, reading, detection and the
-    store in the order of time, as if it were crawled; of a store, which is only read, every look
-    whose body it keeps. What was killed goes on.
+    store in the order of time, as if it were crawled. What was killed goes on.
 
     With --policy, --budget, --html or --parquet, or without --db, the question is asked:
 
@@ -199,7 +174,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     policies = policy or DEFAULT_POLICIES
     store = past[0]
     with terminal.told_in_one_line():
-        _check(past, policies)
+        _check(past, policies, db)
         outputs = Outputs(html, parquet)
         outputs.check([*past, *([db] if db else [])])
         if db is not None:
@@ -223,13 +198,19 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         outputs.write(answer, config)
 
 
-def _check(past: Sequence[Path], policies: Sequence[str]) -> None:
+def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> None:
     """End, before any work, where a path or a name is wrong."""
     for path in past:
         if not path.exists():
             fail(f"{path}: no such file", 2)
         if len(past) > 1 and is_store(path):
-            fail(f"{path}: is a store; one is asked or replayed alone", 2)
+            fail(f"{path}: is a store; one is asked alone", 2)
+        if db is not None and is_store(path):
+            fail(
+                f"{path}: is a store; only archives are replayed into another one. "
+                f"`freshet rereduce --db {path}` reads its kept bodies by other settings",
+                2,
+            )
     try:
         require_policies(policies)
     except PolicyError as error:

@@ -204,6 +204,21 @@ class PageMemory:
         slots = {(names.get(place, place), n): h for (place, n), h in self.slots.items()}
         return replace(self, slots=slots, deltas=tuple(d.renamed(names) for d in self.deltas))
 
+    def rebased(self, before: Layout, after: Layout) -> PageMemory:
+        """Return the memory for another extraction of the last text, which gave ``before``.
+
+        Slots keep their history where both have the same block there. Earlier verdicts can be
+        amended no more if anything differs: they speak of places in the old layout.
+        """
+        if before == after:
+            return self
+        slots = {
+            slot: history
+            for slot, history in self.slots.items()
+            if (digest := before.at(slot)) is not None and digest == after.at(slot)
+        }
+        return replace(self, slots=slots, deltas=())
+
     def to_bytes(self) -> bytes:
         """The memory in the newest version of the format, little-endian."""
         parts = [

@@ -40,7 +40,7 @@ from freshet.crawler.compare.templates import HostRun, Template, frame_items
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 from freshet.storage.entries import Amendment
 from freshet.storage.records import Digests, DueUrl, PageHistory
-from freshet.storage.words import Kind, Rung
+from freshet.storage.words import REBASED, Kind, Rung
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,10 +417,18 @@ class Detection:
     keeps_sketch: bool = True
     memory: bytes | None = None
     amendments: tuple[Amendment, ...] = ()
+    reason: str | None = None
     detail: str | None = None
 
 
 _NEW: Final = Detection(Verdict(Kind.NEW))
+_REBASED: Final = Detection(
+    Verdict(Kind.NEW),
+    # What was remembered speaks of blocks that the text does not have any more.
+    memory=PageMemory().to_bytes(),
+    reason=REBASED,
+    detail="the text is extracted in another way than before: not compared",
+)
 
 
 class Detector:
@@ -437,14 +445,23 @@ class Detector:
         self._pages[host_id] += 1
 
     async def detect(
-        self, due: DueUrl, new: Sketch, at: float, history: PageHistory | None = None
+        self,
+        due: DueUrl,
+        new: Sketch,
+        at: float,
+        history: PageHistory | None = None,
+        *,
+        text_version: str | None = None,
     ) -> Detection:
         """Judge the text of a page, seen at ``at``, whose bytes are not those of before.
 
-        ``history`` is the page's, where it has been read already.
+        ``history`` is the page's, where it has been read already. A text of another
+        ``text_version`` than the page's last one is a new baseline.
         """
         if due.digests is None:
-            return await self._first(due, new, at)
+            return await self._first(due, new, at, text_version)
+        if not due.digests.is_comparable(text_version):
+            return _REBASED
         verdict = judge_text(due.digests, new.text_digest)
         if verdict is not None:
             return Detection(verdict, keeps_sketch=verdict.rung is not Rung.TEXT)
@@ -453,10 +470,12 @@ class Detector:
             return Detection(Verdict(Kind.CHANGED, Rung.BODY))
         return _detection(await self._judged(due, PageRecord.of(history), new, at))
 
-    async def _first(self, due: DueUrl, new: Sketch, at: float) -> Detection:
+    async def _first(
+        self, due: DueUrl, new: Sketch, at: float, text_version: str | None
+    ) -> Detection:
         """A page that was not seen before is new, unless it has moved here."""
         history = await self._recall.predecessor(due.page_id) if due.redirects else None
-        if history is None:
+        if history is None or history.text_version != text_version:
             return _NEW
         past = PageRecord.of(history)
         detail = "it stood at another URL before"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -41,8 +40,6 @@ from freshet.storage.tables import frontier, hosts, observations, pages, url_pat
 from freshet.storage.tables import runs as runs_tables
 from freshet.storage.tables.runs import RunState
 
-#: In the record of a run: when the store was made from which it is replayed (Unix seconds).
-REPLAYED_FROM: Final = "replayed_from"
 _DAY_S: Final = 86_400.0
 #: Visits overtake one another by less: what ended so long before the last one is in the store.
 _MARGIN_S: Final = 600.0
@@ -50,7 +47,7 @@ _MARGIN_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class RunPast:
-    """A run as archives, or a store, hold it.
+    """A run as archives hold it.
 
     Attributes:
         began_at: Unix seconds.
@@ -58,7 +55,6 @@ class RunPast:
         exchanges: those that ended from a time on, in the order in which they did.
         probe: the answer to the probe that a host was sent next after a time, if one was.
         is_lasting: a daemon's run, which had no end.
-        source: when the store was made that it stands in; None: it stands in archives.
     """
 
     began_at: float
@@ -66,7 +62,6 @@ class RunPast:
     exchanges: Callable[[float], AsyncIterator[Played]]
     probe: Callable[[str, float], Awaitable[FetchResult | None]]
     is_lasting: bool = False
-    source: float | None = None
 
     def last_upkeep(self, at: float) -> float:
         """When the daemon's last day before a time was over; of a crawl, its beginning."""
@@ -105,7 +100,7 @@ async def replay(
     async with AsyncExitStack() as stack:
         database = await open_store(db)
         stack.push_async_callback(database.close)
-        parser = parser_of(settings)
+        parser = parser_of(settings, VirtualClock(0.0))
         stack.push_async_callback(parser.close)
         counts, reports = Counts(), []
         for past in await _left(database, pasts):
@@ -170,21 +165,13 @@ async def _open_run(database: Database, settings: Settings, past: RunPast) -> in
             return last.run_id
         now = past.began_at
         await runs_tables.add(connection, list(past.seeds), now)
-        run_id = await runs_tables.start(connection, now, _recorded(settings, past))
+        run_id = await runs_tables.start(connection, now, settings.model_dump_json())
         if not past.is_lasting:
             recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
             await pages.lift_depth(connection, settings.crawl.max_depth)
             await url_patterns.reconsider(connection, copy_rule(settings), now)
             await frontier.begin_run(connection, now, recheck_before)
         return run_id
-
-
-def _recorded(settings: Settings, past: RunPast) -> str:
-    """The settings as the run keeps them, and from which store it is replayed."""
-    text = settings.model_dump_json()
-    if past.source is None:
-        return text
-    return json.dumps(json.loads(text) | {REPLAYED_FROM: past.source})
 
 
 class _Replay:

@@ -23,7 +23,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from freshet.crawler.push.hints import Buckets, Flow, Hints, Inbox
-from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import looks_like_feed
 from freshet.crawler.requests import Calls
 from freshet.crawler.urls import origin
@@ -460,7 +460,10 @@ class Bulletins:
             self._task = asyncio.create_task(self._read(subscriber, known, body))
 
     async def _read(self, subscriber: Subscriber, known: Subscription, body: bytes) -> None:
-        feed = await self._parser.parse_feed(body, known.topic)
+        try:
+            feed = await self._parser.parse_feed(body, known.topic)
+        except ParserLost:
+            return
         if isinstance(feed, Unparsable):
             return
         home = origin(known.url)

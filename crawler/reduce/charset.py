@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-import charset_normalizer
 import webencodings
 
 #: The standard looks at 1,024 bytes; documents with long comments before their ``meta``
@@ -134,6 +133,8 @@ def _detected(body: bytes) -> str:
     """A guess for a document without a label; ``windows-1252`` where nothing speaks."""
     if _is_utf8(body):
         return "utf-8"
+    import charset_normalizer  # noqa: PLC0415  # slow to load, and most pages have a label
+
     found = charset_normalizer.from_bytes(_sample(body), cp_isolation=list(_GUESSED))
     # Encodings that read these very bytes alike stand together in one match.
     names = [_GUESSED[c] for match in found for c in match.could_be_from_charset if c in _GUESSED]

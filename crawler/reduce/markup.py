@@ -42,6 +42,10 @@ from freshet.crawler.urls import origin, reference_head
 # and a row that is added moves none of the others. Places are stored and compared over years;
 # nothing here depends on Python's ``hash`` or the platform.
 
+#: Names what the main text of given bytes is. Raise it with every change that makes it another
+#: text or other blocks for some page: texts of two versions are never compared.
+TEXT_VERSION: Final = "1"
+
 
 class BlockKind(IntEnum):
     """What the markup says that a block is."""

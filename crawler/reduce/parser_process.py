@@ -2,8 +2,12 @@
 
 Invariant: what runs in the event loop's process is bounded by counts that no arrangement
 of bytes evades (:func:`crawler.reduce.nesting.is_calm`). Consequence: every other body costs at
-most one process, which is killed at its time limit and held at its memory limit; the page
-is then recorded as unparsable, and no small page has waited.
+most one process, which the kernel kills when it has computed for too long and holds at its memory
+limit; the page is then recorded as unparsable, and no small page has waited.
+
+The time limit counts the processor time of the process, so that the same page has the same end on
+a busy machine and on an idle one. What ends otherwise (the kernel was short of memory, somebody
+killed or stopped the process) is our failure, not the page's: :class:`ParserLost`.
 """
 
 from __future__ import annotations
@@ -17,11 +21,12 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final, TypeVar, TypeVarTuple, cast
 
 from freshet.crawler.reduce.feeds import Feed, read_feed
-from freshet.crawler.reduce.markup import NO_SITE_HINTS, SiteHints
+from freshet.crawler.reduce.markup import NO_HINTS, NO_SITE_HINTS, TEXT_VERSION, SiteHints
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_worker import FRAME, read_page
@@ -33,9 +38,10 @@ Result = TypeVar("Result")
 _MEMORY_LIMIT_BYTES: Final = 512 << 20
 #: A process that holds more than this after an answer is ended, to give it back.
 _RETIRE_BYTES: Final = 128 << 20
-#: Without us the process would end itself so much after its limit.
-_GRACE_S: Final = 2.0
-_START_LIMIT_S: Final = 60.0
+#: Ends of the process that the page causes by what it makes the parser do.
+_CRASHES: Final = frozenset(
+    {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL}
+)
 _PIPE_BYTES: Final = 1 << 20
 #: Where the process finds this package, installed or not.
 _ROOT: Final = Path(__file__).parents[3]
@@ -48,19 +54,25 @@ class Unparsable:
     reason: str
 
 
+class ParserLost(Exception):
+    """No answer from the parser's process, through no fault of the page; the message says why."""
+
+
 class Parser:
     """Parses pages and feeds; the owner calls :meth:`close`.
 
     ``inline_bytes`` bounds the length of a body that is parsed in the event loop's process,
-    where 256 KiB cost 12 ms, and at the very worst some 200; ``time_limit_s`` is what any other
-    body may take. ``max_links`` are taken of a page; ``agent_token`` is the robots token;
-    ``hints`` tell where a site has its main text.
+    where 256 KiB cost 12 ms, and at the very worst some 200; ``time_limit_s`` is the processor
+    time that any other body may take, ``wall_limit_s`` how long an answer is waited for (None: for
+    ever). ``max_links`` are taken of a page; ``agent_token`` is the robots token; ``hints`` tell
+    where a site has its main text.
     """
 
     def __init__(
         self,
         *,
         time_limit_s: float = 5.0,
+        wall_limit_s: float | None = 60.0,
         inline_bytes: int = 256 * 1024,
         max_links: int = 50_000,
         agent_token: str = "freshet",
@@ -70,7 +82,19 @@ class Parser:
         self._max_links = max_links
         self._agent_token = agent_token
         self._hints = hints
-        self._worker = _Worker(time_limit_s)
+        self._worker = _Worker(time_limit_s, wall_limit_s)
+
+    def text_version(self, url: str) -> str:
+        """Name the extraction that takes the main text of a page from its bytes.
+
+        Texts of different names are not compared: it is the program's, and that of the selectors
+        where the site has some.
+        """
+        hints = self._hints.of(url)
+        if hints == NO_HINTS:
+            return TEXT_VERSION
+        selectors = repr((hints.include, hints.ignore)).encode()
+        return f"{TEXT_VERSION}+{blake2b(selectors, digest_size=6).hexdigest()}"
 
     async def parse(
         self,
@@ -78,7 +102,11 @@ class Parser:
         url: str,
         content_type: str | None,
     ) -> ParsedPage | Unparsable:
-        """As :func:`crawler.reduce.page.parse`; what cannot be parsed is a value, not an error."""
+        """Parse as :func:`freshet.crawler.reduce.page.parse`; an unparsable page is a value.
+
+        Raises:
+            ParserLost: the parser's process failed, not the page: try again later.
+        """
         hints = self._hints.of(url)
         if len(body) > self._inline_bytes or not is_calm(body):
             return await self._worker.call(
@@ -90,7 +118,11 @@ class Parser:
             return Unparsable(f"{type(error).__name__}: {error}"[:200])
 
     async def parse_feed(self, body: bytes, url: str) -> Feed | Unparsable:
-        """As :func:`crawler.reduce.feeds.read_feed`, always out of the event loop's process."""
+        """Read as :func:`freshet.crawler.reduce.feeds.read_feed`, out of the event loop's process.
+
+        Raises:
+            ParserLost: as :meth:`parse`.
+        """
         return await self._worker.call(read_feed, body, url)
 
     async def close(self) -> None:
@@ -104,47 +136,63 @@ class _Worker:
     Started at the first call, and anew after any that did not end well.
     """
 
-    def __init__(self, time_limit_s: float) -> None:
+    def __init__(self, time_limit_s: float, wall_limit_s: float | None) -> None:
         self._time_limit_s = time_limit_s
+        self._wall_limit_s = wall_limit_s
         self._process: Process | None = None
         self._turn = asyncio.Lock()
 
     async def call(
         self, function: Callable[[*Arguments], Result], *arguments: *Arguments
     ) -> Result | Unparsable:
-        """The function's result from the process, or why there is none.
+        """Return the function's result from the process, or why the page has none.
 
         Raises:
-            OSError: no process can be started.
+            ParserLost: the process failed, not the function.
         """
         async with self._turn:
-            process = self._process = self._process or await _started(self._time_limit_s)
-            result, reusable = None, False
+            if self._process is None:
+                self._process = await _started(self._time_limit_s, self._wall_limit_s)
+            process, answer, reusable = self._process, b"", False
             try:
                 answer = await self._exchange(process, pickle.dumps((function, arguments)))
                 result, problem, held_bytes = pickle.loads(answer)  # noqa: S301  # our own child
                 reusable = problem is None and held_bytes <= _RETIRE_BYTES
-            except TimeoutError:
-                problem = f"parsing took longer than {self._time_limit_s:g} s"
+            except TimeoutError as error:
+                raise ParserLost(f"no answer within {self._wall_limit_s:g} s") from error
             except (EOFError, ConnectionError):
-                problem = "the parser's process died, most likely for want of memory"
+                result, problem = None, None
             finally:
                 # Also where this call is cancelled: its answer is not the next call's.
                 if not reusable:
                     self._process = None
                     await _ended(process)
+            if not answer:
+                problem = self._cause(process)
             return Unparsable(problem) if problem is not None else cast(Result, result)
 
     async def _exchange(self, process: Process, call: bytes) -> bytes:
-        async with asyncio.timeout(self._time_limit_s):
+        async with asyncio.timeout(self._wall_limit_s):
             stdin = cast(asyncio.StreamWriter, process.stdin)
             stdin.write(FRAME.pack(len(call)))
             stdin.write(call)
             await stdin.drain()
             return await _received(process)
 
+    def _cause(self, process: Process) -> str:
+        """Say what the page did to a process that has ended without an answer.
+
+        Raises:
+            ParserLost: it was not the page.
+        """
+        if process.returncode == -signal.SIGPROF:
+            return f"parsing took more than {self._time_limit_s:g} s of processor time"
+        if process.returncode in _CRASHES:
+            return "the parser's process crashed, most likely for want of memory"
+        raise ParserLost(f"the parser's process ended with status {process.returncode}")
+
     async def close(self) -> None:
-        """End the process; a call that waits for it is told that it died."""
+        """End the process; a call that waits for its answer raises :class:`ParserLost`."""
         if self._process is not None:
             _kill(self._process)
         async with self._turn:
@@ -153,24 +201,27 @@ class _Worker:
                 await _ended(process)
 
 
-async def _started(time_limit_s: float) -> Process:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "freshet.crawler.reduce.parser_worker"),
-        *(str(time_limit_s + _GRACE_S), str(_MEMORY_LIMIT_BYTES), str(os.getpid())),
-        stdin=PIPE,
-        stdout=PIPE,
-        cwd=_ROOT,
-        limit=_PIPE_BYTES,
-    )
+async def _started(time_limit_s: float, wall_limit_s: float | None) -> Process:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "freshet.crawler.reduce.parser_worker"),
+            *(str(time_limit_s), str(_MEMORY_LIMIT_BYTES), str(os.getpid())),
+            stdin=PIPE,
+            stdout=PIPE,
+            cwd=_ROOT,
+            limit=_PIPE_BYTES,
+        )
+    except OSError as error:
+        raise ParserLost(f"the parser's process cannot be started: {error}") from error
     ready = False
     try:
         # Its imports are no part of the first page's time.
-        async with asyncio.timeout(_START_LIMIT_S):
+        async with asyncio.timeout(wall_limit_s):
             await _received(process)
         ready = True
     except (EOFError, TimeoutError) as error:
-        raise OSError("the parser's process did not start") from error
+        raise ParserLost("the parser's process did not start") from error
     finally:
         if not ready:
             await _ended(process)

@@ -5,7 +5,9 @@ length (8 bytes, big-endian) and a pickle. A call is a function of this project 
 arguments; an answer is ``(result, problem, memory held in bytes)``.
 
 It cannot outlive its use: it ends at the end of its input, when its parent dies, and by the
-kernel's hand when one call takes longer than the limit or memory than is allowed.
+kernel's hand when one call computes for longer than its limit. SIGPROF keeps its default action:
+it ends the process although no line of Python is reached, and counts no second in which the
+process was stopped or waited for a processor.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def _check_depth(body: bytes) -> None:
 
 
 def main(time_limit_s: float, memory_limit_bytes: int, parent: int) -> None:
-    """Answer calls until the input ends. ``time_limit_s`` is the limit of one call."""
+    """Answer calls until the input ends; ``time_limit_s`` is the processor time of one call."""
     _confine(memory_limit_bytes, parent)
     calls = sys.stdin.buffer
     # Whatever a library may print must not be taken for an answer.
@@ -71,9 +73,9 @@ def main(time_limit_s: float, memory_limit_bytes: int, parent: int) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     send(answers, b"")
     while call := _receive(calls):
-        signal.setitimer(signal.ITIMER_REAL, time_limit_s)
+        signal.setitimer(signal.ITIMER_PROF, time_limit_s)
         answer = _answer(call)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         send(answers, answer)
 
 
@@ -91,14 +93,14 @@ def _confine(memory_limit_bytes: int, parent: int) -> None:
 
 
 def _answer(call: bytes) -> bytes:
-    result, problem = None, None
     try:
         function: Callable[..., Any]
         function, arguments = pickle.loads(call)  # noqa: S301  # from our own parent
-        result = function(*arguments)
+        # An answer may be too large for the memory that is left, too.
+        return pickle.dumps((function(*arguments), None, _resident_bytes()))
     except Exception as error:  # noqa: BLE001  # whatever a hostile body causes, it is said
         problem = f"{type(error).__name__}: {error}"[:200]
-    return pickle.dumps((result, problem, _resident_bytes()))
+    return pickle.dumps((None, problem, _resident_bytes()))
 
 
 def _resident_bytes() -> int:
@@ -114,7 +116,8 @@ def _resident_bytes() -> int:
 
 def send(stream: IO[bytes], message: bytes) -> None:
     """Write one frame."""
-    stream.write(FRAME.pack(len(message)) + message)
+    stream.write(FRAME.pack(len(message)))
+    stream.write(message)
     stream.flush()
 
 

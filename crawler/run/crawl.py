@@ -116,7 +116,7 @@ async def crawl(
         database = await open_store(order.db)
         stack.push_async_callback(database.close)
         await require_readable(database.reader, order.db)
-        parser = parser_of(settings)
+        parser = parser_of(settings, clock)
         stack.push_async_callback(parser.close)
         run_id, resumed = await _open_run(database, settings, order, clock.now())
         stored = await runs.load(database.reader)

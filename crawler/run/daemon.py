@@ -276,7 +276,7 @@ async def keep(
         database = await open_store(order.db, owner="daemon")
         stack.push_async_callback(database.close)
         await require_readable(database.reader, order.db)
-        parser = parser_of(settings)
+        parser = parser_of(settings, clock)
         stack.push_async_callback(parser.close)
         await resume_time(database, clock)
         run_id = await open_run(database, settings, order, clock.now())

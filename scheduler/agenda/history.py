@@ -14,7 +14,7 @@ from freshet.scheduler.agenda.ranker import Refresher
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.observations import UNASKED, Hearing, Looks, Told, told
 from freshet.scheduler.sources import Rows
-from freshet.storage.entries import CLAIM_KINDS, NO_CLAIMS, ClaimKind, Claims
+from freshet.storage.entries import CLAIM_KINDS, ClaimKind, Claims, no_claims
 from freshet.storage.queries import columns as columns_queries
 from freshet.storage.records import Observation
 from freshet.storage.tables import claims as claims_tables
@@ -198,7 +198,7 @@ def _news(looks: Looks, said: Claims, rows_of: RowsOf, pages: Mapping[int, int])
 
 def _joined(said: list[Claims]) -> Claims:
     if not said:
-        return NO_CLAIMS
+        return no_claims()
     return Claims(
         *(
             np.concatenate([getattr(each, name) for each in said])

@@ -13,3 +13,6 @@ CREATE TABLE churn (
 ) STRICT, WITHOUT ROWID;
 
 ALTER TABLE seed ADD COLUMN half_life_hours REAL;
+
+-- By which extraction the main text was taken from the bytes.
+ALTER TABLE version ADD COLUMN text_version TEXT;

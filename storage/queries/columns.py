@@ -224,7 +224,8 @@ async def due_urls(
     rows = await connection.execute_fetchall(
         "SELECT p.id, p.url, p.fetch_url, p.host_id, p.checked_at, p.role, p.depth, p.redirects, "
         "p.etag, p.last_modified, p.body_digest, p.text_digest, "
-        "(SELECT min(id) FROM seed WHERE page_id = p.id) "
+        "(SELECT min(id) FROM seed WHERE page_id = p.id), "
+        "(SELECT text_version FROM version WHERE id = p.version_id) "
         "FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value "
         "WHERE p.held_back IS NULL",
         (json.dumps(list(page_ids)),),
@@ -238,7 +239,7 @@ def _due_url(row: aiosqlite.Row, now: float) -> DueUrl:
         reason=Reason.DISCOVERY if row[4] is None else Reason.REFRESH,
         role=Role(row[5]), depth=row[6], redirects=row[7],
         validators=Validators(row[8], row[9]),
-        digests=Digests(row[10], row[11]) if row[10] is not None else None,
+        digests=Digests(row[10], row[11], row[13]) if row[10] is not None else None,
         seed_id=row[12],
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import aiosqlite
 
-from freshet.storage.words import RobotsStanding
+from freshet.storage.words import REBASED, RobotsStanding
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,8 @@ async def appeared(connection: aiosqlite.Connection, run_id: int) -> list[str]:
     return await _urls(
         connection,
         "SELECT p.url FROM finding AS o JOIN page AS p ON p.id = o.page_id "
-        "WHERE o.run_id = ? AND o.kind = 'new' AND p.role = 'page' ORDER BY o.id",
+        "WHERE o.run_id = ? AND o.kind = 'new' AND p.role = 'page' "
+        f"AND o.reason IS NOT '{REBASED}' ORDER BY o.id",
         (run_id,),
     )
 
@@ -370,6 +371,7 @@ async def since(
         "AND (o.kind <> 'gone' OR (SELECT b.kind FROM finding AS b "
         "  WHERE b.page_id = o.page_id AND b.id < o.id ORDER BY b.id DESC LIMIT 1) "
         "  IN ('new', 'changed', 'unchanged')) "
+        f"AND o.reason IS NOT '{REBASED}' "
         "ORDER BY o.at DESC, o.id DESC LIMIT ?",
         (at, limit),
     )

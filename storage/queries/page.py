@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import aiosqlite
 import zstandard
@@ -154,10 +155,12 @@ async def find(connection: aiosqlite.Connection, urls: Sequence[str]) -> KnownUr
 async def digests(connection: aiosqlite.Connection, page_id: int) -> Digests | None:
     """What the last good capture of a page was reduced to, or None: there is none."""
     rows = await connection.execute_fetchall(
-        "SELECT body_digest, text_digest FROM page WHERE id = ? AND body_digest IS NOT NULL",
+        "SELECT p.body_digest, p.text_digest, v.text_version "
+        "FROM page AS p LEFT JOIN version AS v ON v.id = p.version_id "
+        "WHERE p.id = ? AND p.body_digest IS NOT NULL",
         (page_id,),
     )
-    return next((Digests(row[0], row[1]) for row in rows), None)
+    return next((Digests(*row) for row in rows), None)
 
 
 async def good_capture(connection: aiosqlite.Connection, page_id: int) -> GoodCapture | None:
@@ -334,6 +337,35 @@ async def versions(connection: aiosqlite.Connection, page_id: int) -> list[Store
         (page_id,),
     )
     return [StoredVersion(r[0], r[1], r[2], r[3], bool(r[4]), bool(r[5])) for r in rows]
+
+
+class ReadText(NamedTuple):
+    """The newest content of a page, which has a text; ``text_version`` took it from the bytes."""
+
+    page_id: int
+    fetch_url: str
+    role: Role
+    version_id: int
+    content_type: str | None
+    text_digest: bytes
+    text_version: str | None
+
+
+async def newest_texts(connection: aiosqlite.Connection, after: int, limit: int) -> list[ReadText]:
+    """Return the newest contents of up to ``limit`` pages with a text, ``after`` a page id."""
+    rows = await connection.execute_fetchall(
+        "SELECT p.id, p.fetch_url, p.role, v.id, v.content_type, v.text_digest, v.text_version "
+        "FROM page AS p JOIN version AS v ON v.id = p.version_id "
+        "WHERE p.id > ? AND v.text_digest IS NOT NULL ORDER BY p.id LIMIT ?",
+        (after, limit),
+    )
+    return [ReadText(*row)._replace(role=Role(row[2])) for row in rows]
+
+
+async def last_page_id(connection: aiosqlite.Connection) -> int:
+    """Return the greatest id of a page, 0 without pages."""
+    rows = await connection.execute_fetchall("SELECT coalesce(max(id), 0) FROM page")
+    return int(next(iter(rows))[0])
 
 
 async def body(connection: aiosqlite.Connection, version_id: int) -> bytes | None:

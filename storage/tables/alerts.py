@@ -19,7 +19,7 @@ from typing import Final
 import aiosqlite
 
 from freshet.storage.records import Observation, Visit
-from freshet.storage.words import Kind, Role
+from freshet.storage.words import REBASED, Kind, Role
 
 #: The kind of an alert that takes back the one before it.
 WITHDRAWN: Final = "withdrawn"
@@ -131,9 +131,9 @@ def _stands(told: Sequence[_Alert]) -> str | None:
 
 
 async def _is_news(connection: aiosqlite.Connection, seen: Observation) -> bool:
-    """A page that was gone, or never there, is not gone again."""
+    """A page that was gone, or never there, is not gone again; a new baseline is no new page."""
     if seen.kind is not Kind.GONE:
-        return True
+        return seen.reason != REBASED
     rows = await connection.execute_fetchall(
         "SELECT kind FROM finding WHERE page_id = ? AND at < ? ORDER BY at DESC, id DESC LIMIT 1",
         (seen.page_id, seen.at),

@@ -16,13 +16,13 @@ import numpy as np
 
 from freshet.storage.entries import (
     CLAIM_KINDS,
-    NO_CLAIMS,
     Claim,
     ClaimKind,
     Claims,
     Subscription,
     SubscriptionNoted,
     SubscriptionState,
+    no_claims,
 )
 from freshet.storage.records import Announcement, Entry, Visit
 from freshet.storage.words import Kind
@@ -133,7 +133,7 @@ async def append(connection: aiosqlite.Connection, entries: Sequence[Entry]) -> 
     """
     said = [each for entry in entries if (each := _said(entry)) is not None]
     if not said:
-        return NO_CLAIMS
+        return no_claims()
     known = [(each.kind, each.host_id, each.page_id, each.url, each.rejected) for each in said]
     await connection.execute(_KNOW, (json.dumps(known),))
     ((before,),) = await connection.execute_fetchall("SELECT coalesce(max(id), 0) FROM claim")
@@ -141,7 +141,7 @@ async def append(connection: aiosqlite.Connection, entries: Sequence[Entry]) -> 
     for rows in _slices(said):
         cursor = await connection.execute(_APPEND, (rows,))
         kept += cursor.rowcount
-    return await _after(connection, before) if kept else NO_CLAIMS
+    return await _after(connection, before) if kept else no_claims()
 
 
 async def load(connection: aiosqlite.Connection) -> Claims:
@@ -233,7 +233,7 @@ async def _after(connection: aiosqlite.Connection, claim_id: int) -> Claims:
         while rows := list(await cursor.fetchmany(_ROWS)):
             parts.append(np.array(rows, _COLUMNS))
     if not parts:
-        return NO_CLAIMS
+        return no_claims()
     table = np.concatenate(parts)
     return Claims(*(table[name].copy() for name in _COLUMNS.names or ()))
 

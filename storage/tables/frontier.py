@@ -93,7 +93,8 @@ _DUE = (
     "SELECT p.id, p.url, p.fetch_url, p.host_id, coalesce(f.due_at, 0.0), "
     f"coalesce(f.reason, '{Reason.REFRESH}'), p.role, p.depth, coalesce(f.attempt, 0), "
     "p.redirects, p.etag, p.last_modified, p.body_digest, p.text_digest, "
-    "(SELECT min(id) FROM seed WHERE page_id = p.id) FROM page AS p "
+    "(SELECT min(id) FROM seed WHERE page_id = p.id), "
+    "(SELECT text_version FROM version WHERE id = p.version_id) FROM page AS p "
 )
 
 
@@ -113,7 +114,8 @@ async def load(
     rows = await connection.execute_fetchall(
         "SELECT f.page_id, p.url, p.fetch_url, f.host_id, f.due_at, f.reason, p.role, p.depth, "
         "f.attempt, p.redirects, p.etag, p.last_modified, p.body_digest, p.text_digest, "
-        "(SELECT min(id) FROM seed WHERE page_id = f.page_id) "
+        "(SELECT min(id) FROM seed WHERE page_id = f.page_id), "
+        "(SELECT text_version FROM version WHERE id = p.version_id) "
         "FROM json_each(?) AS h CROSS JOIN frontier AS f "
         "  ON f.page_id IN (SELECT page_id FROM frontier WHERE host_id = h.value AND due_at <= ? "
         "                   ORDER BY priority, page_id LIMIT ?) "
@@ -125,7 +127,7 @@ async def load(
 
 
 def _due_url(row: aiosqlite.Row) -> DueUrl:
-    digests = Digests(row[12], row[13]) if row[12] is not None else None
+    digests = Digests(row[12], row[13], row[15]) if row[12] is not None else None
     return DueUrl(
         page_id=row[0], url=row[1], fetch_url=row[2], host_id=row[3], due_at=row[4],
         reason=Reason(row[5]), role=Role(row[6]), depth=row[7], attempt=row[8],

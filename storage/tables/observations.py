@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, log1p
+from typing import NamedTuple
 
 import aiosqlite
 
 from freshet.storage.entries import Amendment, Retraction
 from freshet.storage.records import PageHistory, Visit
 from freshet.storage.tables import links, near_duplicates, pages
-from freshet.storage.words import Kind, Rung
+from freshet.storage.words import REBASED, Kind, Rung
 
 #: Kinds that saw the page's content and so refer to a version of it.
 _SAW_CONTENT = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
@@ -151,6 +152,7 @@ async def moves(connection: aiosqlite.Connection, run_id: int) -> list[Move]:
         f"SELECT o.page_id, o.at, {sketch.format('x.id')}, {sketch.format('o.page_id')} "
         "FROM observation AS o JOIN page AS x ON x.alias_of = o.page_id "
         "WHERE o.run_id = ? AND o.kind = 'new' AND x.alias_kind = 'permanent' "
+        f"AND o.reason IS NOT '{REBASED}' "
         "AND x.version_id IS NOT NULL "
         "AND NOT EXISTS (SELECT 1 FROM amendment WHERE observation_id = o.id) "
         "GROUP BY o.page_id HAVING max(x.checked_at)",
@@ -237,30 +239,66 @@ def _hazard(hazard: float | None, expected: float) -> float:
 # (:mod:`storage.tables.observations`); bodies and sketches as :mod:`storage.maintenance` says.
 
 
+class RereadText(NamedTuple):
+    """What a page's newest content is reduced to by the extraction ``text_version``.
+
+    ``memory`` (versioned bytes) replaces the page's when not None.
+    """
+
+    page_id: int
+    version_id: int
+    text_digest: bytes
+    sketch: bytes
+    text_version: str
+    memory: bytes | None
+
+
 async def append_bodies(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
     """Add a version for each visit with a capture, and its body where one is kept."""
     captured = [(v.due.page_id, v.observation.at, v.capture) for v in visits if v.capture]
     await connection.executemany(
         "INSERT INTO version (page_id, at, body_digest, text_digest, content_type, encoding, "
-        "sketch) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "sketch, text_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (page_id, at, c.digests.body, c.digests.text, c.content_type, c.encoding, c.sketch)
+            (
+                page_id, at, c.digests.body, c.digests.text, c.content_type, c.encoding, c.sketch,
+                c.digests.text_version,
+            )
             for page_id, at, c in captured
         ],
-    )
+    )  # fmt: skip
     await connection.executemany(
         "INSERT OR IGNORE INTO body VALUES (?, ?, ?, ?)",
         [(c.digests.body, at, c.size_bytes, c.body) for _, at, c in captured if c.body is not None],
     )
 
 
+async def reread(connection: aiosqlite.Connection, texts: Sequence[RereadText]) -> None:
+    """Let the newest contents of pages have these texts; the visits that found them stay."""
+    await connection.executemany(
+        "UPDATE version SET text_digest = ?, sketch = ?, text_version = ? WHERE id = ?",
+        [(t.text_digest, t.sketch, t.text_version, t.version_id) for t in texts],
+    )
+    await connection.executemany(
+        "UPDATE page SET text_digest = ? WHERE id = ?", [(t.text_digest, t.page_id) for t in texts]
+    )
+    await connection.executemany(
+        "INSERT OR REPLACE INTO memory VALUES (?, ?)",
+        [(t.page_id, t.memory) for t in texts if t.memory is not None],
+    )
+    # The index of near-duplicates stands on sketches that are there no longer: it is built anew.
+    parameters = await near_duplicates.parameters(connection)
+    if parameters is not None:
+        await near_duplicates.begin(connection, parameters)
+
+
 # -- memories ----------------------------------------------------------------
 #
 # Table ``memory``: what change detection remembers of a page beside its last sketch.
 
-#: The sketch of a page's last text, in the row of ``page AS p``.
-_SKETCH = (
-    "(SELECT sketch FROM version WHERE page_id = p.id AND sketch IS NOT NULL "
+#: The version with the sketch of a page's last text, in the row of ``page AS p``.
+_SKETCHED = (
+    "(SELECT id FROM version WHERE page_id = p.id AND sketch IS NOT NULL "
     "ORDER BY at DESC, id DESC LIMIT 1)"
 )
 
@@ -314,11 +352,12 @@ async def _histories(
     connection: aiosqlite.Connection, condition: str, parameters: tuple[int, ...]
 ) -> list[PageHistory]:
     rows = await connection.execute_fetchall(
-        f"SELECT {_SKETCH}, m.data, p.still FROM page AS p "
+        "SELECT v.sketch, m.data, p.still, v.text_version FROM page AS p "
+        f"JOIN version AS v ON v.id = {_SKETCHED} "
         f"LEFT JOIN memory AS m ON m.page_id = p.id WHERE {condition}",
         parameters,
     )
-    return [PageHistory(*row) for row in rows if row[0] is not None]
+    return [PageHistory(*row) for row in rows]
 
 
 # -- retractions -------------------------------------------------------------

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from asyncio.subprocess import Process
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +13,7 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.pool import Ending
+from freshet.crawler.reduce.parser_process import _Worker
 from freshet.crawler.run.crawl import CrawlOrder, Live, Mode, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.run.wiring import Observer
@@ -27,6 +31,7 @@ from tests.integration.quick import (
     unwatched,
     urls,
 )
+from tests.integration.scripted import Page, scripted
 
 DAY_S = 86_400.0
 
@@ -69,6 +74,30 @@ async def test_endless_calendars_and_session_ids_are_bounded_and_reported(tmp_pa
     kinds = {pattern.kind for pattern in report.bounded}
     assert kinds == {"trap: calendar", "trap: session"}
     assert report.ending is Ending.NOTHING_DUE
+
+
+async def test_a_page_whose_parser_was_killed_is_asked_for_again_and_loses_no_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = "<a href=/next>next</a>" + "<p>Words of a large page.</p>" * 20_000
+    exchange, killed = _Worker._exchange, 0
+
+    async def killing(worker: _Worker, process: Process, call: bytes) -> bytes:
+        nonlocal killed
+        killed += 1
+        if killed == 1:
+            os.kill(process.pid, signal.SIGKILL)
+        return await exchange(worker, process, call)
+
+    monkeypatch.setattr(_Worker, "_exchange", killing)
+    db = tmp_path / "crawl.db"
+    async with scripted({"site": {"/": Page(large), "/next": Page("Next.")}}) as site:
+        seeds = seeds_from_arguments([site.origin("site") + "/"]).seeds
+        await crawl(quick(), CrawlOrder(db, seeds), watch=unwatched)
+    kinds = "SELECT url || ' ' || kind || ' ' || coalesce(reason, '') FROM observation AS o "
+    found = urls(db, f"{kinds} JOIN page AS p ON p.id = o.page_id WHERE p.role = 'page'")
+    origin = site.origin("site")
+    assert found == {f"{origin}/ failed parser", f"{origin}/ new ", f"{origin}/next new "}
 
 
 async def test_an_unchanged_web_costs_a_second_run_no_change(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_what_cannot_be_answered_is_said_in_one_line(store: SmallStore, tmp_path
         (replay(text), 2),
         (replay(store.path, "--policy", "nothing"), 2),
         (replay(store.path, "--budget", "many"), 2),
+        (replay(store.path, "--db", str(tmp_path / "new.db")), 2),
     ):
         assert result.exit_code == code
         assert result.stderr.count("\n") == 1

@@ -8,7 +8,7 @@ from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detection, Detector, Recall, Verdict
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.records import Digests, DueUrl, PageHistory
-from freshet.storage.words import Kind, Rung
+from freshet.storage.words import REBASED, Kind, Rung
 
 URL = "https://a.example/"
 OLD = [f"Paragraph {n} of some prose." for n in range(10)]
@@ -63,6 +63,27 @@ async def test_a_first_text_is_new_and_nothing_is_asked() -> None:
         Verdict(Kind.NEW)
     )
     assert store.asked == []
+
+
+async def test_a_text_of_another_extraction_is_a_new_baseline_that_forgets_the_blocks() -> None:
+    store, known = Store(history(OLD)), due(OLD)
+    for text in (OLD, NEW):
+        found = await Detector(store.recall).detect(known, sketch(text), 1.0, text_version="2")
+        assert found.verdict == Verdict(Kind.NEW)
+        assert found.keeps_sketch
+        assert found.reason == REBASED
+        assert found.memory == PageMemory().to_bytes()
+    assert store.asked == []
+    again = replace(known, digests=Digests(b"body", sketch(OLD).text_digest, "2"))
+    found = await Detector(store.recall).detect(again, sketch(NEW), 1.0, text_version="2")
+    assert found.verdict.kind is Kind.CHANGED
+
+
+async def test_what_moved_here_is_not_compared_across_extractions() -> None:
+    store = Store(None, before=history(OLD))
+    moved = due(None, redirects=1)
+    found = await Detector(store.recall).detect(moved, sketch(NEW), 1.0, text_version="2")
+    assert (found.verdict, found.reason) == (Verdict(Kind.NEW), None)
 
 
 async def test_an_equal_text_is_unchanged_and_nothing_is_asked() -> None:

@@ -14,7 +14,7 @@ from freshet.crawler.compare.history import (
     SlotHistory,
     bounded,
 )
-from freshet.crawler.compare.layout import Item
+from freshet.crawler.compare.layout import Item, Layout
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.records import PageHistory
 from freshet.storage.words import Kind
@@ -91,3 +91,14 @@ def test_the_newest_deltas_are_kept_within_bounds() -> None:
     ]
     big = [delta(0, 1), delta(1, MOST_ITEMS), delta(2, 1)]
     assert [d.at for d in bounded(big)] == [2.0]
+
+
+def test_what_another_extraction_finds_alike_keeps_its_history() -> None:
+    before = Layout.of(sketch(["menu", "one", "two"], [1, 2, 2]))
+    after = Layout.of(sketch(["one", "2"], [2, 2]))
+    same, other, gone = (SlotHistory(0, 1, 2), SlotHistory(0, 3, 4), SlotHistory(0, 5, 6))
+    delta = Delta(1.0, Kind.CHANGED, (), (Item(2, 0, -2, before.digests[1]),))
+    memory = PageMemory(7, {(2, 0): same, (2, -1): other, (1, 0): gone}, {5: Presence(3)}, (delta,))
+    rebased = memory.rebased(before, after)
+    assert rebased == PageMemory(7, {(2, 0): same}, {5: Presence(3)}, ())
+    assert memory.rebased(before, Layout.of(sketch(["menu", "one", "two"], [1, 2, 2]))) is memory

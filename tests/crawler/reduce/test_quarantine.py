@@ -13,8 +13,9 @@ import uvloop
 
 from freshet.crawler.reduce import parser_process
 from freshet.crawler.reduce.feeds import Feed
+from freshet.crawler.reduce.markup import SiteHints
 from freshet.crawler.reduce.page import ParsedPage, parse
-from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.storage.records import Links
 
 URL = "https://h.example/"
@@ -70,6 +71,16 @@ def test_other_bodies_are_read_by_one_process_that_ends_with_the_parser(
     assert not Path(f"/proc/{pid}").exists()
 
 
+def test_selectors_of_a_site_make_its_texts_those_of_another_extraction() -> None:
+    hints = SiteHints({"news.example": ("article",)}, {})
+    plain, hinted = Parser(), Parser(hints=hints)
+    assert hinted.text_version(URL) == plain.text_version(URL)
+    assert hinted.text_version("https://www.news.example/1") != plain.text_version(URL)
+    ignoring = Parser(hints=SiteHints({}, {"news.example": ("article",)}))
+    names = {parser.text_version("https://news.example/") for parser in (plain, hinted, ignoring)}
+    assert len(names) == 3
+
+
 async def test_a_hopelessly_deep_page_is_refused_without_trying() -> None:
     parser = Parser()
     found = await parser.parse(b"<div>" * 100_000, URL, "text/html")
@@ -86,7 +97,7 @@ async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_parsed() -
     # A small page does not wait for either.
     assert isinstance(await parser.parse(SMALL, URL, None), ParsedPage)
     assert not slow.done()
-    assert await slow == Unparsable("parsing took longer than 0.5 s")
+    assert await slow == Unparsable("parsing took more than 0.5 s of processor time")
     assert isinstance(await waiting, ParsedPage)
     await parser.close()
 
@@ -99,13 +110,55 @@ async def test_a_page_that_wants_too_much_memory_is_given_up_and_the_next_is_par
     await parser.close()
 
 
-async def test_a_process_that_dies_is_replaced() -> None:
+async def test_a_stopped_process_does_not_use_up_the_time_of_a_page() -> None:
+    parser = Parser(time_limit_s=0.3)
+    undisturbed = await parser.parse(LARGE, URL, None)
+    assert await parser.parse(SLOW, URL, None) == Unparsable(
+        "parsing took more than 0.3 s of processor time"
+    )
+    await parser.parse(LARGE, URL, None)
+    pid = process_of(parser)
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    call = asyncio.create_task(parser.parse(LARGE, URL, None))
+    done, _ = await asyncio.wait([call], timeout=0.6)
+    assert not done
+    os.kill(pid, signal.SIGCONT)
+    assert await call == undisturbed
+    assert process_of(parser) == pid
+    await parser.close()
+
+
+async def test_a_process_that_gives_no_answer_for_too_long_is_not_the_page_s_fault() -> None:
+    parser = Parser()
+    await parser.parse(SMALL * 10_000, URL, None)
+    pid = process_of(parser)
+    assert pid is not None
+    # Not from the start on: the process may take longer to start.
+    parser._worker._wall_limit_s = 0.3
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(ParserLost, match=r"no answer within 0\.3 s"):
+        await parser.parse(SMALL * 10_000, URL, None)
+    assert not Path(f"/proc/{pid}").exists()
+    await parser.close()
+
+
+async def test_a_crash_is_the_page_s_doing() -> None:
+    parser = Parser()
+    assert await parser._worker.call(os.abort) == Unparsable(
+        "the parser's process crashed, most likely for want of memory"
+    )
+    await parser.close()
+
+
+async def test_a_process_that_is_killed_is_replaced_and_the_page_is_not_blamed() -> None:
     parser = Parser()
     await parser.parse(LARGE, URL, None)
     pid = process_of(parser)
     assert pid is not None
     os.kill(pid, 9)
-    assert isinstance(await parser.parse(LARGE, URL, None), Unparsable)
+    with pytest.raises(ParserLost, match="status -9"):
+        await parser.parse(LARGE, URL, None)
     assert isinstance(await parser.parse(LARGE, URL, None), ParsedPage)
     await parser.close()
 
@@ -141,7 +194,8 @@ async def test_closing_ends_a_call_that_is_under_way() -> None:
     await asyncio.sleep(0)
     assert parser._worker._turn.locked()
     await parser.close()
-    assert isinstance(await call, Unparsable)
+    with pytest.raises(ParserLost):
+        await call
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sees a process end without taking its end")

@@ -5,6 +5,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -64,9 +65,20 @@ def test_memory_is_limited(worker: Worker) -> None:
     assert "MemoryError" in pickle.loads(received(worker))[1]
 
 
-def test_a_call_that_takes_too_long_is_ended_by_the_kernel(worker: Worker) -> None:
-    call(worker, signal.pause, ())
-    assert worker.wait() == -signal.SIGALRM
+def test_a_call_that_computes_for_too_long_is_ended_by_the_kernel(worker: Worker) -> None:
+    # One call into C that looks for no signal on its way.
+    call(worker, pow, (3, 10**8))
+    assert worker.wait() == -signal.SIGPROF
+
+
+def test_a_call_that_waits_uses_none_of_its_time(worker: Worker) -> None:
+    call(worker, time.sleep, (0.8,))
+    assert pickle.loads(received(worker))[:2] == (None, None)
+
+
+def test_pages_are_parsed_without_numpy() -> None:
+    code = "import sys, freshet.crawler.reduce.parser_worker; print('numpy' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
 
 
 def test_an_interrupt_of_the_whole_group_leaves_it_to_the_parent(worker: Worker) -> None:

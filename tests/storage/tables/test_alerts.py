@@ -21,7 +21,7 @@ from freshet.storage.maintenance import Retention
 from freshet.storage.records import Visit
 from freshet.storage.tables import alerts, observations
 from freshet.storage.tables.alerts import AlertRule, Message
-from freshet.storage.words import Kind, Rung
+from freshet.storage.words import REBASED, Kind, Rung
 from tests.storage.crawl_store import (
     SITE,
     START,
@@ -261,3 +261,13 @@ async def test_what_is_seen_otherwise_after_its_alerts_are_gone_is_not_told_agai
         assert await told(store) == []
         await amend(store, seen, Kind.CHANGED, now=late)
         assert await told(store) == []
+
+
+async def test_a_new_baseline_of_a_known_page_is_told_nobody(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        store.tables.alert_rules = (ALL,)
+        second = await changed_once(store)
+        rebased = captured(second.due, "read otherwise", at=START + 2)
+        observation = replace(rebased.observation, kind=Kind.NEW, reason=REBASED)
+        await store.apply(replace(rebased, observation=observation))
+        assert [kind for kind, _, _ in await told(store, "all")] == ["new", "changed"]

@@ -1,0 +1,160 @@
+"""``freshet rereduce``: read the kept bodies with the extraction of text that there is now."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from freshet.crawler import terminal
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.compare.history import PageRecord
+from freshet.crawler.compare.layout import Layout
+from freshet.crawler.network import parser_of
+from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.sketch import sketch
+from freshet.crawler.run.orders import require_readable
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import Tell, counted, fail, print_json, progress_bars, show_line
+from freshet.storage.database import Database, StoreError, open_store
+from freshet.storage.queries import page
+from freshet.storage.queries.page import ReadText
+from freshet.storage.tables import observations
+from freshet.storage.tables.observations import RereadText
+from freshet.storage.words import Role
+
+#: Pages of one transaction: what a kill loses.
+_BATCH: Final = 100
+
+
+@dataclass(slots=True)
+class Rereduced:
+    """Counts of pages with a text, by what became of it.
+
+    Attributes:
+        pages: all of them.
+        reread: those read again in this invocation; ``other_texts`` of them have another text now.
+        without_body, unreadable: those whose bytes are not kept, or are damaged or cannot be
+            parsed: their next visit that finds other bytes takes a new baseline.
+    """
+
+    pages: int = 0
+    reread: int = 0
+    other_texts: int = 0
+    without_body: int = 0
+    unreadable: int = 0
+    seconds: float = 0.0
+
+
+def rereduce_command(db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json = False) -> None:
+    """Read the main text of all pages again, by the extraction and the selectors of today.
+
+    Do this after an upgrade of Freshet that reads pages in another way, and after a change of
+    parse.include or parse.ignore. The text and the sketch of each page are made anew from the body
+    of its newest version, so that its next visit finds only what truly changed. Without it, and
+    for pages whose body is not kept, the next visit that finds other bytes takes a new baseline.
+
+    Nothing is fetched. What was killed goes on where it was.
+    """
+    settings, _ = read_settings(config, {})
+    if not db.exists():
+        fail(f"{db}: there is no such file")
+    with progress_bars() as tell:
+        found = terminal.run(_rereduce(db, parser_of(settings), tell))
+    if json:
+        print_json(asdict(found))
+    else:
+        _print(found, db)
+
+
+def _print(found: Rereduced, db: Path) -> None:
+    left = found.without_body + found.unreadable
+    show_line(
+        f"{db}: {counted(found.reread, 'page')} of {found.pages:,} read again in "
+        f"{found.seconds:.1f} s, {found.other_texts:,} have another text now",
+        "green",
+    )
+    if left:
+        show_line(
+            f"{counted(left, 'page')} not read again ({found.without_body:,} without a kept body, "
+            f"{found.unreadable:,} unreadable): their next differing visit is a new baseline"
+        )
+
+
+async def _rereduce(db: Path, parser: Parser, tell: Tell | None) -> Rereduced:
+    try:
+        database = await open_store(db, owner="rereduce")
+        try:
+            await require_readable(database.reader, db)
+            return await rereduce(database, parser, tell)
+        finally:
+            await database.close()
+    except ParserLost as error:
+        raise CrawlError(f"{error}; run it again, what is done is kept") from error
+    finally:
+        await parser.close()
+
+
+async def rereduce(database: Database, parser: Parser, tell: Tell | None = None) -> Rereduced:
+    """Read again, from the kept bodies, the texts that another extraction found.
+
+    Raises:
+        StoreError: the store cannot be read or written.
+        ParserLost: the parser's process failed; what is done is kept.
+    """
+    found, began, after = Rereduced(), time.perf_counter(), 0
+    last = await page.last_page_id(database.reader)
+    while texts := await page.newest_texts(database.reader, after, _BATCH):
+        after = texts[-1].page_id
+        found.pages += len(texts)
+        new = [await _reread(database, parser, text, found) for text in texts]
+        reread = [text for text in new if text is not None]
+        if reread:
+            async with database.transaction() as connection:
+                await observations.reread(connection, reread)
+        found.reread += len(reread)
+        if tell is not None:
+            tell("pages", after / last)
+    found.seconds = round(time.perf_counter() - began, 3)
+    return found
+
+
+async def _reread(
+    database: Database, parser: Parser, text: ReadText, found: Rereduced
+) -> RereadText | None:
+    """Return what the page is to be compared with from now on; None: as before."""
+    text_version = parser.text_version(text.fetch_url)
+    if text.text_version == text_version:
+        return None
+    try:
+        body = await page.body(database.reader, text.version_id)
+    except StoreError:
+        found.unreadable += 1
+        return None
+    if body is None:
+        found.without_body += 1
+        return None
+    parsed = (
+        await parser.parse_feed(body, text.fetch_url)
+        if text.role is Role.FEED
+        else await parser.parse(body, text.fetch_url, text.content_type)
+    )
+    if isinstance(parsed, Unparsable):
+        found.unreadable += 1
+        return None
+    new = sketch(parsed.blocks.texts, parsed.blocks.places)
+    found.other_texts += new.text_digest != text.text_digest
+    history = await observations.load(database.reader, text.page_id)
+    memory = None
+    if history is not None and history.memory is not None:
+        past = PageRecord.of(history)
+        memory = past.memory.rebased(past.layout, Layout.of(new)).to_bytes()
+    return RereadText(
+        page_id=text.page_id,
+        version_id=text.version_id,
+        text_digest=new.text_digest,
+        sketch=new.to_bytes(),
+        text_version=text_version,
+        memory=memory,
+    )
