@@ -14,11 +14,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from math import inf
+from math import exp2, inf, log2
 from random import Random
 from typing import Protocol
-
-from tenacity import RetryCallState, Retrying, wait_exponential
 
 from freshet.crawler.urls import origin, registrable_domain
 from freshet.storage.entries import HostState
@@ -103,15 +101,10 @@ class BackOff(Protocol):
 
 
 def back_off_s(rules: BackOff, troubles: int, rng: Random) -> float:
-    """The pause after the given number of troubles in a row (from 1), jitter included."""
-    state = RetryCallState(Retrying(), None, (), {})
-    state.attempt_number = troubles
-    pause = wait_exponential(
-        multiplier=rules.back_off_initial_s,
-        exp_base=rules.back_off_factor,
-        max=rules.back_off_max_s,
-    )(state)
-    return float(pause * (1 + rules.back_off_jitter * rng.random()))
+    """Return the pause after so many troubles in a row (from 1), jitter included."""
+    doublings = min((troubles - 1) * log2(rules.back_off_factor), _MOST_DOUBLINGS)
+    pause = min(rules.back_off_initial_s * exp2(doublings), rules.back_off_max_s)
+    return pause * (1 + rules.back_off_jitter * rng.random())
 
 
 class Lane:

@@ -19,7 +19,6 @@ pages of an album show pictures.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 
 from freshet.crawler.admission.traps import Proof
 from freshet.crawler.compare.near_duplicates import LEAST_SHINGLES, THRESHOLD, same
+from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.storage.entries import CopyFinding
 from freshet.storage.records import DueUrl
@@ -143,8 +143,8 @@ class Copies:
         self._shown = Shown()
         self._recall = recall
         self._recalled: set[int] = set()
-        self._digests: OrderedDict[tuple[int, bytes], _Page] = OrderedDict()
-        self._paths: OrderedDict[tuple[int, str], list[_Original]] = OrderedDict()
+        self._digests: LruCache[tuple[int, bytes], _Page] = LruCache(_DIGESTS)
+        self._paths: LruCache[tuple[int, str], list[_Original]] = LruCache(_PATHS)
 
     async def find(self, due: DueUrl, text: Sketch) -> tuple[CopyFinding, ...]:
         """What a page's text says of it, and of the page that was taken for the original."""
@@ -208,15 +208,9 @@ class Copies:
         """Let a page stand for its text."""
         for digest in _digests(text):
             self._digests[place[0], digest] = page
-            self._digests.move_to_end((place[0], digest))
-        while len(self._digests) > _DIGESTS:
-            self._digests.popitem(last=False)
         others = [o for o in self._paths.get(place, ()) if o.page.page_id != page.page_id]
         others.append(_Original(page, text))
         self._paths[place] = sorted(others, key=lambda o: len(o.page.parameters))[:_OF_PATH]
-        self._paths.move_to_end(place)
-        if len(self._paths) > _PATHS:
-            self._paths.popitem(last=False)
 
 
 def _findings(

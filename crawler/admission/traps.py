@@ -10,13 +10,14 @@ have content too.
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 from urllib.parse import unquote_plus
 
+from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import without_fragment
 
 _Parameters = Sequence[tuple[str, str]]
@@ -322,7 +323,7 @@ class Combinations:
 
     def __init__(self, least: int) -> None:
         self._least = least
-        self._rests: OrderedDict[int, int] = OrderedDict()
+        self._rests: LruCache[int, int] = LruCache(_VALUES)
 
     def note(self, url: str) -> Parts | None:
         """Take a canonical URL in; its parts, None where there are too few of them."""
@@ -339,14 +340,8 @@ class Combinations:
 
     def _learn(self, value: int, beside: int) -> None:
         before = self._rests.get(value)
-        if before is None:
-            self._rests[value] = beside
-            if len(self._rests) > _VALUES:
-                self._rests.popitem(last=False)
-            return
-        self._rests.move_to_end(value)
-        if before not in {_RECURS, beside}:
-            self._rests[value] = _RECURS
+        # What recurs goes on to recur.
+        self._rests[value] = beside if before in {None, beside} else _RECURS
 
     def _recurs(self, value: _Value) -> bool:
         return self._rests.get(value[0]) == _RECURS

@@ -44,7 +44,6 @@ from freshet.crawler.archive.scan import (
     Slice,
     codec_of,
     declared_length,
-    guessed_codec,
     warc_records,
 )
 from freshet.crawler.fetch.client import Accept, Body, Request, intake_of
@@ -192,7 +191,7 @@ class _OpenFile:
 
     def __init__(self, file: ArchiveFile) -> None:
         self._source = file.open()
-        self._codec = codec_of(self._source) or guessed_codec(self._source)
+        self._codec = codec_of(self._source) or Codec(Coding.PLAIN)
         self._stream: _Stream | None = None
 
     def close(self) -> None:

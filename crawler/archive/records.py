@@ -47,7 +47,7 @@ class Flaw(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A place where an archive could not be read; the records around it are kept.
+    """A place where an archive could not be read; what was read before it is kept.
 
     ``offset`` is the byte of the file (of a member, if ``file`` names one in a WACZ).
     """

@@ -1,10 +1,9 @@
-"""All records of a file in one pass, whatever is wrong with some of them.
+"""All records of a file in one pass, up to the first place that is damaged.
 
-fastwarc reads. It ends where it meets something that is not a record, sometimes without a word,
-and where a record has no length it takes it for an empty one. So a record is given out only when
-the next one has begun where it ends; where none does, the bytes are walked over once more
-(:mod:`freshet.crawler.archive.scan`) to see which of the two is wrong, that is told as a
-:class:`Damage`, and the pass goes on at the next place where a record begins.
+fastwarc reads. Where it meets something that is not a record, or a record that is not whole, the
+pass ends with one :class:`Damage`, which says where, why, and how much was read until there. A
+record is given out only when the next one has begun behind it; the last one when its member is
+whole, and, before a damage, only if it has a digest to be checked by.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -33,7 +32,6 @@ from freshet.crawler.archive.records import (
     head_end,
     header_lines,
     is_chunked,
-    named,
     read_label,
     unchunked,
     written,
@@ -107,18 +105,13 @@ class _Stream(io.RawIOBase):
 
 # -- members -----------------------------------------------------------------
 #
-# Where records begin and end in a file, by its bytes alone: for files that are damaged.
+# Codings of archives, and the bytes of one compressed member.
 #
 # A compressed archive is a chain of members (gzip) or frames (zstd), as a rule one a record; what
 # is called a member here is either. Memory holds one slice at a time.
 
 _SLICE_BYTES = 64 * 1024
-#: How much of a member is undone to see whether a record begins there.
-_PROBE_BYTES = 16
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
-_RECORD = re.compile(rb"WARC/\d\.\d+[ \t]*\r?\n")
-#: Two line ends follow every record; those who forget one are forgiven.
-_TRAILERS = (b"\r\n\r\n", b"\n\n", b"\r\n", b"\n", b"")
 _MAX_DICTIONARY_BYTES = 64 * 1024 * 1024
 #: A skippable zstd frame that holds the dictionary of all frames behind it.
 _DICTIONARY = b"\x5d\x2a\x4d\x18"
@@ -233,35 +226,6 @@ def _plain_dictionary(stored: bytes) -> bytes:
         return stored
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One record by its bytes: where it ends, and what is wrong with it, if anything.
-
-    ``is_stream`` says that more records follow in the same member, where ``end`` is.
-    """
-
-    end: int
-    problem: str | None = None
-    is_stream: bool = False
-
-
-def frame_at(source: Slice, at: int, codec: Codec) -> Frame:
-    """Walk over the record at an offset."""
-    return _plain_frame(source, at) if codec.coding is Coding.PLAIN else _member(source, at, codec)
-
-
-def declared_size(head: bytes) -> int | str:
-    """The bytes of a record without the line ends behind it, or what is wrong with its head."""
-    start = _RECORD.match(head)
-    if start is None:
-        return "no WARC record begins here"
-    end = head_end(head)
-    if end is None:
-        return "the head of the record does not end"
-    length = declared_length(named(header_lines(head[start.end() : end])).get("content-length"))
-    return length if isinstance(length, str) else end + length
-
-
 def declared_length(text: str | None) -> int | str:
     """A Content-Length as a number, or what is wrong with it."""
     if text is None:
@@ -269,83 +233,6 @@ def declared_length(text: str | None) -> int | str:
     if not _DIGITS.fullmatch(text.strip()):
         return f"the record has an impossible Content-Length, {text[:30]!r}"
     return int(text)
-
-
-def _plain_frame(source: Slice, at: int) -> Frame:
-    size = declared_size(source.read_at(at, MAX_HEAD_BYTES))
-    if isinstance(size, str):
-        return Frame(at, size)
-    if at + size > source.size:
-        return Frame(at, f"the record should have {size} bytes, {source.size - at} are left")
-    behind = source.read_at(at + size, 4)
-    trailer = next(each for each in _TRAILERS if behind.startswith(each))
-    end = at + size + len(trailer)
-    if not trailer and behind:
-        return Frame(at, "the record does not end where its Content-Length says")
-    return Frame(end)
-
-
-def _member(source: Slice, at: int, codec: Codec) -> Frame:
-    member, head, size, tail = Member(source, at, codec), b"", 0, b""
-    declared: int | str | None = None
-    try:
-        for piece in member:
-            if len(head) < MAX_HEAD_BYTES:
-                head += piece[: MAX_HEAD_BYTES - len(head)]
-                declared = None
-            if declared is None and head_end(head) is not None:
-                declared = declared_size(head)
-            if isinstance(declared, int) and len(tail) < 16 and size + len(piece) > declared:
-                tail += piece[max(0, declared - size) :][:16]
-            size += len(piece)
-    except BrokenMember as error:
-        return Frame(member.end, str(error))
-    declared = declared_size(head)
-    if isinstance(declared, str):
-        return Frame(member.end, declared)
-    if declared > size:
-        return Frame(member.end, f"the record should have {declared} bytes, it has {size}")
-    if _RECORD.match(tail.lstrip(b"\r\n")):
-        return Frame(member.end, is_stream=True)
-    if size - declared > 4:
-        return Frame(member.end, "the record does not end where its Content-Length says")
-    return Frame(member.end)
-
-
-def next_record(source: Slice, at: int, codec: Codec) -> int | None:
-    """The first offset from ``at`` where a record begins, None if there is none."""
-    magic = _MAGIC[codec.coding]
-    keep = len(magic) - 1
-    while window := source.read_at(at, _SLICE_BYTES + keep):
-        found = window.find(magic)
-        while found >= 0:
-            if _begins(source, at + found, codec):
-                return at + found
-            found = window.find(magic, found + 1)
-        at += _SLICE_BYTES
-    return None
-
-
-def _begins(source: Slice, at: int, codec: Codec) -> bool:
-    if codec.coding is Coding.PLAIN:
-        return _RECORD.match(source.read_at(at, 32)) is not None
-    start = b""
-    try:
-        for piece in Member(source, at, codec):
-            start += piece
-            if len(start) >= _PROBE_BYTES:
-                break
-    except BrokenMember:
-        pass
-    return _RECORD.match(start) is not None
-
-
-def guessed_codec(source: Slice) -> Codec:
-    """The coding of a file that begins with something else: that of its first record."""
-    codecs = [Codec(coding) for coding in Coding]
-    firsts = [next_record(source, 1, codec) for codec in codecs]
-    found = [(at, codec) for at, codec in zip(firsts, codecs, strict=True) if at is not None]
-    return min(found, default=(0, codecs[0]), key=lambda pair: pair[0])[1]
 
 
 # -- scanned -----------------------------------------------------------------
@@ -483,8 +370,7 @@ class _Labels:
 
 #: A record's head may be as long as a message's.
 _MAX_HEADER_BYTES = 64 * 1024
-
-_Records = Generator[ScannedRecord | Damage, None, int | None]
+_NO_RECORD = "no WARC record begins here"
 
 
 class SeveralPerMember(Exception):
@@ -505,7 +391,7 @@ def warc_records(source: Slice, at: int, codec: Codec) -> Iterator[WarcRecord]:
 
 
 def scan(source: Slice, file: str, *, as_stream: bool = False) -> Iterator[ScannedRecord | Damage]:
-    """Every record that can be read, and a word on each place that cannot.
+    """Yield every record up to the first damage, and the damage.
 
     ``file`` is what messages call the source. ``as_stream`` counts the records of compressed
     members instead of noting where they begin.
@@ -513,128 +399,63 @@ def scan(source: Slice, file: str, *, as_stream: bool = False) -> Iterator[Scann
     Raises:
         SeveralPerMember: that is what is needed, and nothing that was given out holds.
     """
-    if source.size == 0:
-        yield Damage(file, 0, "the file is empty", Flaw.EMPTY)
-        return
     codec = codec_of(source)
-    at: int | None = 0 if codec is None else codec.first
     if codec is None:
-        codec = guessed_codec(source)
-        at = next_record(source, 1, codec)
-        yield Damage(file, 0, _no_record(0, at, source), Flaw.UNREADABLE)
-    elif codec.coding is not Coding.PLAIN and frame_at(source, codec.first, codec).is_stream:
-        as_stream = True
-    walk = _Walk(source, file, codec)
-    while at is not None:
-        at = yield from walk.stream(at) if as_stream else walk.members(at)
+        flaw = Flaw.UNREADABLE if source.size else Flaw.EMPTY
+        yield Damage(file, 0, _NO_RECORD if source.size else "the file is empty", flaw)
+        return
+    held: ScannedRecord | None = None
+    at, given, problem = codec.first, 0, ""
+    try:
+        for nth, record in enumerate(warc_records(source, codec.first, codec)):
+            began = record.stream_pos if nth else codec.first
+            if nth and began <= at and not as_stream:
+                raise SeveralPerMember
+            if held is not None:
+                yield held if as_stream else held.ended(began)
+                given += 1
+            held, at = None, began
+            held = scanned(record, codec.first, nth) if as_stream else scanned(record, at)
+        # fastwarc takes a member that is cut short for a whole one.
+        end = codec.first if as_stream else at
+        while end < source.size:
+            end = _end_of(source, end, codec)
+    except (BadRecord, BrokenMember, OSError) as error:
+        problem, end = str(error), source.size
+    if held is not None and (not problem or "warc-block-digest" in held.fields):
+        yield held if as_stream else held.ended(end)
+        given += 1
+    if problem or not given:
+        reason = f"{problem or _NO_RECORD}; the reading ends at this record or behind it"
+        yield Damage(file, at, f"{reason}, {given:,} records were read")
 
 
 def scan_listed(
     source: Slice, file: str, places: Iterable[tuple[int, int]]
 ) -> Iterator[ScannedRecord | Damage]:
-    """The records at these offsets; a length of 0 is not known."""
+    """Yield the records at these offsets; a length of 0 is not known."""
     codec = codec_of(source)
     for at, length in places:
         if codec is None or not 0 <= at < source.size:
-            yield Damage(file, at, "no WARC record begins here", Flaw.UNREADABLE)
+            yield Damage(file, at, _NO_RECORD, Flaw.UNREADABLE)
             continue
         try:
             for record in islice(warc_records(source, at, codec), 1):
                 held = scanned(record, at)
-                yield held.ended(at + length if length else frame_at(source, at, codec).end)
-        except (BadRecord, OSError) as error:
+                yield held.ended(at + length if length else _end_of(source, at, codec))
+        except (BadRecord, BrokenMember, OSError) as error:
             yield Damage(file, at, str(error))
 
 
-def _no_record(at: int, end: int | None, source: Slice) -> str:
-    size = (source.size if end is None else end) - at
-    return f"no WARC record begins here, {size} bytes are skipped"
+def _end_of(source: Slice, at: int, codec: Codec) -> int:
+    """Return where the member at an offset ends; a file that is not compressed is one member.
 
-
-class _Walk:
-    """Runs of records between damages; each gives back where the next run begins, if any does.
-
-    Every run ends behind where it began, so the walk ends.
+    Raises:
+        BrokenMember: it is not whole.
     """
-
-    def __init__(self, source: Slice, file: str, codec: Codec) -> None:
-        self._source = source
-        self._file = file
-        self._codec = codec
-
-    def members(self, start: int) -> _Records:
-        """A run of records, each of which has a place of its own."""
-        held: ScannedRecord | None = None
-        at, problem, is_first = start, "the record cannot be read", True
-        try:
-            for record in warc_records(self._source, start, self._codec):
-                began = start if is_first else record.stream_pos
-                if began <= at and not is_first:
-                    raise SeveralPerMember
-                if held is not None:
-                    yield held.ended(began)
-                held, at, is_first = None, began, False
-                held = scanned(record, at)
-        except (BadRecord, OSError) as error:
-            problem = str(error)
-        return (yield from self._settle(at, held, problem))
-
-    def _settle(self, at: int, held: ScannedRecord | None, problem: str) -> _Records:
-        """See what is wrong where a run has ended: the record at ``at``, or what follows it."""
-        frame = frame_at(self._source, at, self._codec)
-        if frame.is_stream:
-            raise SeveralPerMember
-        if frame.problem is None and held is not None:
-            yield held.ended(frame.end)
-            return (yield from self._gap(frame.end))
-        yield Damage(self._file, at, frame.problem or problem)
-        return next_record(self._source, at + 1, self._codec)
-
-    def _gap(self, end: int) -> _Records:
-        """Skip what lies between the end of a record and the next one."""
-        if end >= self._source.size:
-            return None
-        found = next_record(self._source, end, self._codec)
-        if found != end:
-            problem = frame_at(self._source, end, self._codec).problem or "no record begins here"
-            size = (self._source.size if found is None else found) - end
-            yield Damage(self._file, end, f"{problem}; {size} bytes are skipped")
-        return found
-
-    def stream(self, start: int) -> _Records:
-        """A run of records that are counted from ``start``."""
-        held: ScannedRecord | None = None
-        problem: str | None = None
-        nth = 0
-        try:
-            for nth, record in enumerate(warc_records(self._source, start, self._codec)):
-                if held is not None:
-                    yield held
-                held = None
-                held = scanned(record, start, nth)
-        except (BadRecord, OSError) as error:
-            problem = str(error)
-        if held is not None and (problem is None or "warc-block-digest" in held.fields):
-            yield held
-        at, end, broken = self._members_end(start)
-        if broken is not None:
-            yield Damage(self._file, at, f"{broken}; what stands behind record {nth} is lost")
-            return next_record(self._source, end, self._codec)
-        if problem is not None:
-            reason = f"{problem}, behind record {nth} of this stream; the rest of it is lost"
-            yield Damage(self._file, start, reason)
-        return None
-
-    def _members_end(self, at: int) -> tuple[int, int, str | None]:
-        """The last of the members that follow one another, where it ends, and what is wrong."""
-        last = at
-        while at < self._source.size:
-            member, last = Member(self._source, at, self._codec), at
-            try:
-                for _ in member:
-                    pass
-            except BrokenMember as error:
-                # The next one to be tried is behind the one that broke.
-                return last, max(member.end, at + 1), str(error)
-            at = member.end
-        return last, at, None
+    if codec.coding is Coding.PLAIN:
+        return source.size
+    member = Member(source, at, codec)
+    for _ in member:
+        pass
+    return member.end

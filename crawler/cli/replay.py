@@ -18,7 +18,7 @@ from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.lab.counterfactual import DEFAULT_POLICIES, Question, ask, require_policies
 from freshet.crawler.lab.counterfactual_view import as_json, print_answer
 from freshet.crawler.lab.replay import Archives, Losses, replay
-from freshet.crawler.lab.report import Outputs
+from freshet.crawler.lab.report import ReportFolders
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err, fail, out, print_json
@@ -146,9 +146,9 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             help="Of the store's time: what all policies have seen before they are judged.",
         ),
     ] = 0.1,
-    html: Annotated[
+    plots: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the answer there, too, as one page with charts."),
+        typer.Option(metavar="DIR", help="Draw the answer there, too, as PNG figures."),
     ] = None,
     parquet: Annotated[
         Path | None,
@@ -162,7 +162,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     With --db every exchange of the archives goes through robots.txt, reading, detection and the
     store in the order of time, as if it were crawled. What was killed goes on.
 
-    With --policy, --budget, --html or --parquet, or without --db, the question is asked:
+    With --policy, --budget, --plots or --parquet, or without --db, the question is asked:
 
     Policies ask for pages day by day and get what the store saw last by then. They learn from
     nothing else, and find a page when the store did. What happened between two captures is not
@@ -175,11 +175,11 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     store = past[0]
     with terminal.told_in_one_line():
         _check(past, policies, db)
-        outputs = Outputs(html, parquet)
-        outputs.check([*past, *([db] if db else [])])
+        folders = ReportFolders(plots, parquet)
+        folders.check()
         if db is not None:
             found = fill(db, past, settings)
-            if not (policy or budgets or outputs):
+            if not (policy or budgets or folders):
                 show(found, json=json)
                 return
             tell_losses(found)
@@ -195,7 +195,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             print_json(as_json(answer))
         else:
             print_answer(answer)
-        outputs.write(answer, config)
+        folders.write(answer)
 
 
 def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import re
 import socket
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -20,6 +19,8 @@ import aiodns
 import pycares
 from aiodns import error as dns_error
 from aiohttp.abc import AbstractResolver, ResolveResult
+
+from freshet.crawler.lru import LruCache
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -232,7 +233,7 @@ class CachingResolver(AbstractResolver):
         }
         self._nameservers = nameservers
         self._monotonic = monotonic
-        self._kept: OrderedDict[str, tuple[float, _Answer]] = OrderedDict()
+        self._kept: LruCache[str, tuple[float, _Answer]] = LruCache(self._limits.dns_max_names)
         self._under_way: dict[str, asyncio.Task[_Answer]] = {}
         self._channel: aiodns.DNSResolver | None = None
 
@@ -288,18 +289,12 @@ class CachingResolver(AbstractResolver):
             return self._overrides[name]
         if name == "localhost" or name.endswith(".localhost"):
             return _Answer(_LOOPBACK)
-        expires_at, answer = self._kept.get(name, (0.0, None))
-        if answer is None or self._monotonic() >= expires_at:
-            return None
-        self._kept.move_to_end(name)
-        return answer
+        expires_at, answer = self._kept.use(name) or (0.0, None)
+        return answer if self._monotonic() < expires_at else None
 
     async def _look_up(self, name: str) -> _Answer:
         answer = await self._ask(name)
         self._kept[name] = (self._monotonic() + answer.keep_s, answer)
-        self._kept.move_to_end(name)
-        if len(self._kept) > self._limits.dns_max_names:
-            self._kept.popitem(last=False)
         return answer
 
     async def _ask(self, name: str) -> _Answer:

@@ -1,1 +1,1 @@
-"""Plans, replays and rehearsals, offline."""
+"""Plans, replays and their reports: what the verbs of the laboratory compute and write."""

@@ -6,12 +6,12 @@ Only what is in scope counts, and of a new URL nothing is taken but that it may 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from freshet.crawler.admission.admit import Admission
+from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import canonical, without_fragment
 from freshet.storage.entries import Claim, ClaimKind
 from freshet.storage.records import Acknowledged, Announcement, Entry, Targets
@@ -38,8 +38,7 @@ class Buckets:
 
     def __init__(self, flow: Flow, room: int) -> None:
         self._flow = flow
-        self._room = room
-        self._levels: OrderedDict[object, tuple[float, float]] = OrderedDict()
+        self._levels: LruCache[object, tuple[float, float]] = LruCache(room)
 
     def __len__(self) -> int:
         return len(self._levels)
@@ -63,9 +62,6 @@ class Buckets:
 
     def _set(self, key: object, level: float, now: float) -> None:
         self._levels[key] = (level, now)
-        self._levels.move_to_end(key)
-        if len(self._levels) > self._room:
-            self._levels.popitem(last=False)
 
 
 #: A page that is known by a hint alone is taken to stand one link from a seed.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from freshet.crawler.frontier import Frontier
+from freshet.crawler.lru import LruCache
 from freshet.crawler.push.hints import Buckets, Flow, Hints, Inbox
 from freshet.crawler.requests import Calls
 from freshet.crawler.urls import origin, without_fragment
@@ -181,7 +182,7 @@ class KeyBook:
     """Keys by place; the ones settled last are remembered."""
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[KeyPlace, _Entry] = OrderedDict()
+        self._entries: LruCache[KeyPlace, _Entry] = LruCache(_ROOM)
         self._asking = Buckets(_ASKING, _ROOM)
         self._renewing = Buckets(_RENEWING, _ROOM)
 
@@ -201,7 +202,7 @@ class KeyBook:
 
     def settle(self, place: KeyPlace, now: float, *, is_valid: bool | None) -> None:
         """The key stands there, or does not; None: the host could not be asked."""
-        before = self._entries.pop(place, None)
+        before = self._entries.get(place)
         failures = 0 if is_valid else (before.failures if before else 0) + 1
         known = bool(is_valid) or (before is not None and before.ever_valid)
         if is_valid:
@@ -211,8 +212,6 @@ class KeyBook:
         else:
             pause = min(_INVALID_MOST_S, _INVALID_S * 4.0 ** min(failures - 1, 8))
         self._entries[place] = _Entry(bool(is_valid), now + pause, failures, known)
-        if len(self._entries) > _ROOM:
-            self._entries.popitem(last=False)
 
 
 def holds_key(body: bytes, key: str) -> bool:

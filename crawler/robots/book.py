@@ -9,11 +9,11 @@ Pure: the time and the random generator are arguments.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from math import inf
 from random import Random
 
+from freshet.crawler.lru import LruCache
 from freshet.crawler.politeness import PolitenessRules, back_off_s
 from freshet.crawler.robots.parser import RobotsTxt, Verdict, after_fetch, in_force
 from freshet.storage.entries import Host, RobotsRecord
@@ -61,7 +61,7 @@ class RobotsBook:
         self._politeness = politeness
         self._rng = rng
         self._entries: dict[int, _Entry] = {}
-        self._files: OrderedDict[int, RobotsTxt] = OrderedDict()
+        self._files: LruCache[int, RobotsTxt] = LruCache(_PARSED_AT_ONCE)
         self._naming: dict[str, set[str]] = {}
         self._barred: dict[int, Bar] = {}
 
@@ -152,10 +152,9 @@ class RobotsBook:
 
     def _parsed(self, host_id: int) -> RobotsTxt:
         """The parsed file, from the least-recently-used cache."""
-        if host_id not in self._files:
+        parsed = self._files.use(host_id)
+        if parsed is None:
             entry = self._entries.get(host_id)
-            self._files[host_id] = in_force(entry.record) if entry else _NOTHING_FORBIDDEN
-            if len(self._files) > _PARSED_AT_ONCE:
-                self._files.popitem(last=False)
-        self._files.move_to_end(host_id)
-        return self._files[host_id]
+            parsed = in_force(entry.record) if entry else _NOTHING_FORBIDDEN
+            self._files[host_id] = parsed
+        return parsed

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 from freshet.crawler.admission.admit import Admission, sitemap_links
+from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.feeds import Feed
 from freshet.crawler.reduce.markup import is_feed
 from freshet.crawler.reduce.page import header_links
@@ -82,7 +82,7 @@ class Complaints:
     """Says once of each source why something of it was rejected."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, None] = OrderedDict()
+        self._known: LruCache[str, None] = LruCache(_REMEMBERED)
 
     def tell(self, source: str, found: Claimed) -> None:
         """Log what is wrong with a source, unless that was said before."""
@@ -95,8 +95,6 @@ class Complaints:
         if what in self._known:
             return False
         self._known[what] = None
-        if len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
         return True
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from html import escape
 from http import HTTPStatus
 from itertools import chain, groupby
 
+from freshet.crawler.lru import LruCache
 from freshet.crawler.synthetic_web.content import Content, Form, Link, Place, generator, version_at
 from freshet.crawler.synthetic_web.site import (
     UTF_8,
@@ -435,7 +436,7 @@ class Responder:
         self.addresses = addresses
         self._web = web
         self._asked: Counter[Place] = Counter()
-        self._templates: OrderedDict[_Key, Template] = OrderedDict()
+        self._templates: LruCache[_Key, Template] = LruCache(_TEMPLATES)
         self._faces: dict[str, _Face] = {}
         self._renderers = {name: Renderer(site, addresses) for name, site in web.sites.items()}
 
@@ -537,16 +538,13 @@ class Responder:
         return face
 
     def _template(self, document: Document, key: _Key, look: Look) -> Template:
-        template = self._templates.get(key)
+        template = self._templates.use(key)
         if template is None:
             place, version, _ = key
             content = document.history.content(version)
             renderer = self._renderers[place.host]
             template = renderer.page(document.head, document.encoding, content, look)
             self._templates[key] = template
-            if len(self._templates) > _TEMPLATES:
-                self._templates.popitem(last=False)
-        self._templates.move_to_end(key)
         return template
 
     def _validators(self, site: Site, key: _Key, changed_at: float, body: bytes) -> Validators:

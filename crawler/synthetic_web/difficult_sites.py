@@ -1,28 +1,23 @@
-"""A shop that gives each of its pages many URLs: orders, printer versions and sessions."""
+"""Builders of difficult sites: copies, redirects, faults, rules, charsets, noise, endless sets."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from freshet.crawler.synthetic_web.content import (
     DAY_S,
-    ENGLISH,
     GERMAN,
     JAPANESE,
     RUSSIAN,
-    Content,
     Form,
-    History,
     Language,
     Link,
-    Revision,
     poisson_times,
 )
 from freshet.crawler.synthetic_web.site import (
-    UTF_8,
     Clutter,
     Document,
     Encoding,
@@ -38,160 +33,56 @@ from freshet.crawler.synthetic_web.site import (
     Trap,
     Validation,
 )
-from freshet.crawler.synthetic_web.sites import OPEN_ROBOTS, SITEMAPS, Plot
+from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, OPEN_ROBOTS, SITEMAPS, Plot
 from freshet.crawler.synthetic_web.traps import ENTRANCES, WARE
 
-#: What is appended to the URL of a page of the shop: none of it makes a page of its own.
-ORDERS = ("&sort=name", "&sort=price", "&sort=new")
-PRINTED = ("&print=1",)
-_SESSIONS = 3
-
-_PER_CATEGORY = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _Reordered:
-    """The blocks of another history from the last to the first."""
-
-    of: History
-
-    @property
-    def revisions(self) -> Sequence[Revision]:
-        return self.of.revisions
-
-    def content(self, version: int) -> Content:
-        found = self.of.content(version)
-        return Content(found.title, found.blocks[::-1], found.links)
-
-
-def outlet(plot: Plot) -> Site:
-    """Categories and products, each under many URLs, and pages of news; without validators.
-
-    ``plot.pages`` are the pages that there are, under however many URLs.
-    """
-    news = max(2, plot.pages // 5)
-    categories = max(1, (plot.pages - news - 1) // (_PER_CATEGORY + 1))
-    resources: dict[str, Resource] = {}
-    links = []
-    for n in range(categories):
-        products = range(n * _PER_CATEGORY, (n + 1) * _PER_CATEGORY)
-        shelf = [plot.link(f"Product {i}", f"/product?id={i}") for i in products]
-        resources |= _variants(plot, f"/list?category={n}", (*ORDERS, *PRINTED), shelf)
-        for i in products:
-            resources |= _variants(plot, f"/product?id={i}", PRINTED, ())
-        links.append(plot.link(f"Category {n}", f"/list?category={n}"))
-    for n in range(1, news + 1):
-        older = [plot.link("Older news", f"/news?page={n + 1}")] if n < news else []
-        resources |= _variants(plot, f"/news?page={n}", (), older, sessions=0)
-    home = plot.story("home", title="Outlet", links=[*links, plot.link("News", "/news?page=1")])
-    resources["/"] = Document(history=home, born_at=plot.earlier("home"))
-    return Site(
-        name=plot.name,
-        title="Outlet",
-        resources=resources,
-        validation=Validation.NONE,
-        robots="User-agent: *\nDisallow:\n",
-    )
-
-
-def _variants(
-    plot: Plot,
-    target: str,
-    suffixes: Sequence[str],
-    links: Sequence[Link],
-    sessions: int = _SESSIONS,
-) -> Iterator[tuple[str, Resource]]:
-    """A page, and the same under other URLs, all of which it links to."""
-    tokens = (f"&sid={plot.rng(target, n).getrandbits(128):032x}" for n in range(sessions))
-    others = [target + suffix for suffix in (*suffixes, *tokens)]
-    story = plot.story(target, links=[*links, *(plot.link("See also", each) for each in others)])
-    for each in (target, *others):
-        history: History = _Reordered(story) if "sort=" in each else story
-        yield each, Document(history=history, born_at=plot.earlier(target), in_sitemap=False)
-
-
-def is_variant(target: str) -> bool:
-    """Whether a target of such a shop is another URL of a page, and no page of its own."""
-    return any(name in target for name in ("&sort=", "&print=", "&sid="))
-
-
-# -- statuses ----------------------------------------------------------------
-#
-# A site with every status that a crawler meets: redirects, refreshes, errors.
-
 #: Hops from the head of each chain to its end.
-CHAINS = {"short": 3, "longest": 10, "endless-looking": 12}
+CHAINS: Final = {"short": 3, "longest": 10, "endless-looking": 12}
+#: Redirects: the status, and the target, None for an answer without a Location.
+_REDIRECTS: Final = {
+    **{f"/moved-{status}": (status, "/found") for status in (301, 302, 303, 307, 308)},
+    "/loop-a": (302, "/loop-b"),
+    "/loop-b": (302, "/loop-a"),
+    "/self": (301, "/self"),
+    "/nowhere": (302, None),
+}
+#: Faults that stay, and those that pass, for which there is a page.
+_FAULTS: Final = {"/broken": Fault(500), "/forbidden": Fault(403)}
+_PASSING: Final = {
+    "/now-and-then": Fault(500, period=4),
+    "/busy": Fault(503, retry_after_s=1),
+    "/too-many": Fault(429, retry_after_s=1, as_date=True),
+}
+#: What is reached by a redirect only.
+_ENDS: Final = frozenset({"/found", "/refreshed", *(f"/{name}/end" for name in CHAINS)})
 
 
 def statuses(plot: Plot) -> Site:
-    """No robots.txt. 302, 303, 307 and 308, a loop, chains, faults that pass or stay."""
-    resources = {
-        **dict(_redirects(plot)),
-        **dict(_faults(plot)),
-        "/refresh": _status_page(plot, "/refresh", refresh="/refreshed"),
-        "/refreshed": _status_page(plot, "/refreshed"),
-        "/gone": Document(history=plot.story("/gone"), born_at=0.0, died_at=1.0),
-    }
+    """Build every status that a crawler meets: redirects, a refresh, faults; no robots.txt."""
+    resources: dict[str, Resource] = {"/found": plot.page("/found")}
+    for target, (status, to) in _REDIRECTS.items():
+        place = None if to is None else plot.place(to)
+        resources[target] = Redirect(status, place, relative=to == "/found" and status % 2 == 0)
+    resources |= _FAULTS
+    resources |= {t: replace(fault, then=plot.page(t)) for t, fault in _PASSING.items()}
+    refresh = plot.page("/refresh", in_sitemap=False)
+    resources["/refresh"] = replace(refresh, head=Head(refresh="/refreshed"))
+    resources["/refreshed"] = plot.page("/refreshed")
+    resources["/gone"] = Document(history=plot.story("/gone"), born_at=0.0, died_at=1.0)
     for name, hops in CHAINS.items():
-        resources |= _chain(plot, name, hops)
+        stations = [f"/{name}", *(f"/{name}/hop-{n}" for n in range(1, hops)), f"/{name}/end"]
+        for n, (here, there) in enumerate(pairwise(stations)):
+            status = (301, 302, 307, 308)[n % 4]
+            resources[here] = Redirect(status, plot.place(there), relative=n % 2 == 0)
+        resources[stations[-1]] = plot.page(stations[-1])
     linked = [*resources, "/missing"]
     links = [plot.link(t, t) for t in linked if t not in _ENDS and "/hop-" not in t]
-    home = plot.story("home", title="Every status", paragraphs=3, links=links)
-    resources["/"] = Document(history=home, born_at=plot.earlier("home"))
-    return Site(
-        name=plot.name,
-        title="Status board",
-        resources=resources,
-        frame=plot.frame(0.1, plot.link("Home", "/")),
-    )
+    resources["/"] = plot.page("home", title="Every status", paragraphs=3, links=links)
+    frame = plot.frame(0.1, plot.link("Home", "/"))
+    return Site(name=plot.name, title="Status board", resources=resources, frame=frame)
 
 
-#: What is reached by a redirect only.
-_ENDS = frozenset({"/found", "/refreshed", *(f"/{name}/end" for name in CHAINS)})
-
-
-def _redirects(plot: Plot) -> Iterator[tuple[str, Resource]]:
-    found = plot.place("/found")
-    yield "/found", _status_page(plot, "/found")
-    for status in (301, 302, 303, 307, 308):
-        yield f"/moved-{status}", Redirect(status, found, relative=status % 2 == 0)
-    yield "/loop-a", Redirect(302, plot.place("/loop-b"))
-    yield "/loop-b", Redirect(302, plot.place("/loop-a"))
-    yield "/self", Redirect(301, plot.place("/self"))
-    yield "/nowhere", Redirect(302, None)
-
-
-def _chain(plot: Plot, name: str, hops: int) -> dict[str, Resource]:
-    stations = [f"/{name}", *(f"/{name}/hop-{n}" for n in range(1, hops)), f"/{name}/end"]
-    chain: dict[str, Resource] = {
-        here: Redirect((301, 302, 307, 308)[n % 4], plot.place(there), relative=n % 2 == 0)
-        for n, (here, there) in enumerate(pairwise(stations))
-    }
-    return {**chain, stations[-1]: _status_page(plot, stations[-1])}
-
-
-def _faults(plot: Plot) -> Iterator[tuple[str, Resource]]:
-    yield "/broken", Fault(500)
-    yield "/forbidden", Fault(403)
-    yield "/now-and-then", Fault(500, _status_page(plot, "/now-and-then"), period=4)
-    yield "/busy", Fault(503, _status_page(plot, "/busy"), retry_after_s=1)
-    yield "/too-many", Fault(429, _status_page(plot, "/too-many"), retry_after_s=1, as_date=True)
-
-
-def _status_page(plot: Plot, target: str, refresh: str | None = None) -> Document:
-    return Document(
-        history=plot.story(target),
-        born_at=plot.earlier(target),
-        head=Head(refresh=refresh),
-        in_sitemap=refresh is None,
-    )
-
-
-# -- guarded -----------------------------------------------------------------
-#
-# A site whose robots.txt has rules of every kind.
-
-_ROBOTS = """\
+_ROBOTS: Final = """\
 # Rules of the house
 User-agent: OtherBot
 Disallow: /
@@ -207,29 +98,31 @@ Allow: /searching-tips
 
 Sitemap: {origin}/sitemap.xml
 """
-_ALLOWED = ("/members/open/1", "/members/open/2", "/notes.draft.html", "/searching-tips", "/guide")
-_FORBIDDEN = ("/members/1", "/members/", "/notes.draft", "/guide?print=1", "/search?q=river")
+_ALLOWED: Final = (
+    "/members/open/1", "/members/open/2", "/notes.draft.html", "/searching-tips", "/guide",
+)  # fmt: skip
+_FORBIDDEN: Final = (
+    "/members/1", "/members/", "/notes.draft", "/guide?print=1", "/search?q=river",
+)  # fmt: skip
 #: Linked from a forbidden page only.
-_BEHIND = "/behind-the-wall"
+_BEHIND: Final = "/behind-the-wall"
 
 
 def guarded(plot: Plot) -> Site:
-    """CJK-like text; a directory with an exception, wildcards, a Crawl-delay of 0.2 s."""
+    """Build a site whose robots.txt has rules of every kind, with text like Chinese or Japanese.
+
+    A directory with an exception, wildcards, a Crawl-delay of 0.2 s. What is behind a forbidden
+    page is not in the sitemap.
+    """
     targets = [*_ALLOWED, *_FORBIDDEN]
     targets += [f"/hall/{n}" for n in range(1, plot.pages - len(_ALLOWED))]
-    behind = plot.link("Secret", _BEHIND)
-    resources: dict[str, Resource] = {**SITEMAPS, _BEHIND: _guarded_page(plot, _BEHIND)}
+    behind = plot.page(_BEHIND, language=JAPANESE, in_sitemap=False)
+    resources: dict[str, Resource] = {**SITEMAPS, _BEHIND: behind}
     for target in targets:
-        story = plot.story(
-            target,
-            language=JAPANESE,
-            edits=plot.edits(target, 0.1),
-            links=(behind,) if target in _FORBIDDEN else (),
-        )
-        resources[target] = Document(history=story, born_at=plot.earlier(target))
+        links = [plot.link("Secret", _BEHIND)] if target in _FORBIDDEN else []
+        resources[target] = plot.page(target, 0.1, language=JAPANESE, links=links)
     links = [plot.link(target, target) for target in targets]
-    home = plot.story("home", language=JAPANESE, links=links)
-    resources["/"] = Document(history=home, born_at=plot.earlier("home"))
+    resources["/"] = plot.page("home", language=JAPANESE, links=links)
     return Site(
         name=plot.name,
         title="門",
@@ -242,21 +135,11 @@ def guarded(plot: Plot) -> Site:
     )
 
 
-def _guarded_page(plot: Plot, target: str) -> Document:
-    """Not in the sitemap: who never goes behind the wall never hears of it."""
-    story = plot.story(target, language=JAPANESE)
-    return Document(history=story, born_at=plot.earlier(target), in_sitemap=False)
-
-
-# -- notes -------------------------------------------------------------------
-#
-# A notebook whose pages speak to crawlers: robots directives, canonical, base.
-
 #: Pages that only nofollow links lead to.
-_HIDDEN = ("/hidden-by-link", "/hidden-by-meta", "/hidden-by-header")
+_HIDDEN: Final = ("/hidden-by-link", "/hidden-by-meta", "/hidden-by-header")
 #: Pages that only the page with a base element leads to.
-_BELOW = ("/deep/below/relative", "/deep/sideways")
-_HEADS = {
+_BELOW: Final = ("/deep/below/relative", "/deep/sideways")
+_HEADS: Final = {
     "/noindex": Head(robots="noindex"),
     "/noarchive": Head(robots="noarchive"),
     "/noindex-by-header": Head(robots_header="noindex, noarchive"),
@@ -268,19 +151,32 @@ _HEADS = {
     "/based": Head(base="/deep/below/"),
     **{target: Head() for target in (*_BELOW, *_HIDDEN)},
 }
+#: Links of single pages: text, target, and reference where it is not the plain one.
+_OUTGOING: Final[dict[str, list[tuple[str, str, str | None]]]] = {
+    "/nofollow": [("Hidden", "/hidden-by-meta", None)],
+    "/nofollow-by-header": [("Hidden", "/hidden-by-header", None)],
+    "/based": [("relative", _BELOW[0], "relative"), ("../sideways", _BELOW[1], "../sideways")],
+}
 
 
 def notes(plot: Plot) -> Site:
-    """robots.txt is a 404; noindex, nofollow and noarchive in meta elements and headers."""
+    """Build pages that speak to crawlers: robots directives, canonical, base.
+
+    robots.txt is a 404; noindex, nofollow and noarchive stand in meta elements and headers.
+    """
     extra = [f"/note-{n}" for n in range(1, plot.pages - len(_HEADS))]
     heads = {**_HEADS, **{target: Head() for target in extra}}
     links = [plot.link(t, t) for t in heads if t not in {*_HIDDEN, *_BELOW}]
     links.append(plot.link("Not for crawlers", "/hidden-by-link", rel="nofollow ugc"))
-    home = plot.story("home", title="Notes", links=links)
-    resources: dict[str, Resource] = {
-        "/": Document(history=home, born_at=plot.earlier("home")),
-        **{target: _note_page(plot, target, head) for target, head in heads.items()},
-    }
+    resources: dict[str, Resource] = {"/": plot.page("home", title="Notes", links=links)}
+    for target, head in heads.items():
+        # Duplicates show what the original shows.
+        key = head.canonical or target
+        outgoing = [
+            Link(text, plot.place(to), href=href) for text, to, href in _OUTGOING.get(target, ())
+        ]
+        page = plot.page(key, 0.1, links=outgoing)
+        resources[target] = replace(page, head=head, born_at=plot.earlier(target))
     return Site(
         name=plot.name,
         title="Notebook",
@@ -290,31 +186,7 @@ def notes(plot: Plot) -> Site:
     )
 
 
-def _note_page(plot: Plot, target: str, head: Head) -> Document:
-    # Duplicates show what the original shows.
-    key = head.canonical or target
-    story = plot.story(key, edits=plot.edits(key, 0.1), links=_outgoing(plot, target))
-    return Document(history=story, born_at=plot.earlier(target), head=head)
-
-
-def _outgoing(plot: Plot, target: str) -> tuple[Link, ...]:
-    match target:
-        case "/nofollow":
-            return (plot.link("Hidden", "/hidden-by-meta"),)
-        case "/nofollow-by-header":
-            return (plot.link("Hidden", "/hidden-by-header"),)
-        case "/based":
-            hrefs = ("relative", "../sideways")
-            places = map(plot.place, _BELOW)
-            return tuple(Link(h, p, href=h) for h, p in zip(hrefs, places, strict=True))
-    return ()
-
-
-# -- zoo ---------------------------------------------------------------------
-#
-# A zoo of charsets, awkward links, and bodies of strange size and type.
-
-_CHARSETS: dict[str, tuple[Encoding, Language]] = {
+_CHARSETS: Final[dict[str, tuple[Encoding, Language]]] = {
     "/charset/windows-1252": (Encoding("cp1252", "windows-1252"), GERMAN),
     "/charset/shift-jis": (
         Encoding("shift_jis", "Shift_JIS", in_header=False, in_meta=True),
@@ -328,7 +200,7 @@ _CHARSETS: dict[str, tuple[Encoding, Language]] = {
     "/charset/koi8-r": (Encoding("koi8_r", "koi8-r", in_header=False), RUSSIAN),
 }
 #: Spellings that lead to a page, and its target in the spelling of the URL standard.
-_SPELLINGS = {
+_SPELLINGS: Final = {
     "relative": "/links/relative",
     "./dotted": "/links/dotted",
     "../above": "/above",
@@ -349,7 +221,7 @@ _SPELLINGS = {
     "/" + "long-" * 300 + "path": "/" + "long-" * 300 + "path",
 }
 #: References that lead to no page.
-_DEAD_ENDS = (
+_DEAD_ENDS: Final = (
     "javascript:void(0)",
     "mailto:zoo@example.org",
     "tel:+4912345",
@@ -358,11 +230,11 @@ _DEAD_ENDS = (
     "http://",
     "http://[broken/",
 )
-_PIXEL = bytes.fromhex(
+_PIXEL: Final = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8"
     "cfc0000003010100c9fe92ef0000000049454e44ae426082"
 )
-_FILES = {
+_FILES: Final = {
     "/files/pixel.png": File("image/png", _PIXEL),
     "/files/paper.pdf": File("application/pdf", b"%PDF-1.4\n%%EOF\n"),
     "/files/readme.txt": File("text/plain; charset=utf-8", b"Nothing but text.\n"),
@@ -371,110 +243,68 @@ _FILES = {
 
 
 def zoo(plot: Plot) -> Site:
-    """robots.txt is a 404. The large page has some 400 kB."""
-    resources: dict[str, Resource] = {
-        **{
-            target: _zoo_page(plot, target, language, encoding=encoding, edits_per_day=0.3)
-            for target, (encoding, language) in _CHARSETS.items()
-        },
-        **{target: _zoo_page(plot, target) for target in _SPELLINGS.values()},
-        **_FILES,
-        "/large": _zoo_page(plot, "/large", paragraphs=1600),
-        "/untitled": _zoo_page(plot, "/untitled", titled=False),
-        "/links/": Document(
-            history=plot.story("links", title="Awkward links", links=tuple(_awkward(plot))),
-            born_at=plot.earlier("links"),
-        ),
-    }
+    """Build a zoo of charsets, awkward links, and bodies of strange size and type.
+
+    robots.txt is a 404. The large page has some 400 kB.
+    """
+    resources: dict[str, Resource] = {}
+    for target, (encoding, language) in _CHARSETS.items():
+        resources[target] = replace(plot.page(target, 0.3, language=language), encoding=encoding)
+    resources |= {target: plot.page(target) for target in _SPELLINGS.values()}
+    resources |= _FILES
+    resources["/large"] = plot.page("/large", paragraphs=1600)
+    resources["/untitled"] = replace(plot.page("/untitled"), head=Head(titled=False))
+    references = [(f"Animal {n}", each) for n, each in enumerate(_SPELLINGS.items())]
+    references += [("Top of this page", ("#top", "/links/")), ("This page", ("", "/links/"))]
+    awkward = [Link(text, plot.place(target), href=href) for text, (href, target) in references]
+    awkward += [Link("No animal", None, href=href) for href in _DEAD_ENDS]
+    resources["/links/"] = plot.page("links", title="Awkward links", links=awkward)
     listed = [*_CHARSETS, *_FILES, "/large", "/untitled", "/links/"]
-    home = plot.story("home", title="Zoo", links=[plot.link(target, target) for target in listed])
-    resources["/"] = Document(history=home, born_at=plot.earlier("home"))
-    return Site(
-        name=plot.name,
-        title="Zoo",
-        resources=resources,
-        frame=plot.frame(0.1, plot.link("Home", "/")),
-    )
+    links = [plot.link(target, target) for target in listed]
+    resources["/"] = plot.page("home", title="Zoo", links=links)
+    frame = plot.frame(0.1, plot.link("Home", "/"))
+    return Site(name=plot.name, title="Zoo", resources=resources, frame=frame)
 
 
-def _awkward(plot: Plot) -> Iterator[Link]:
-    for n, (href, target) in enumerate(_SPELLINGS.items()):
-        yield Link(f"Animal {n}", plot.place(target), href=href)
-    yield Link("Top of this page", plot.place("/links/"), href="#top")
-    yield Link("This page", plot.place("/links/"), href="")
-    for href in _DEAD_ENDS:
-        yield Link("No animal", None, href=href)
-
-
-def _zoo_page(
-    plot: Plot,
-    target: str,
-    language: Language = ENGLISH,
-    *,
-    edits_per_day: float = 0.0,
-    paragraphs: int = 5,
-    encoding: Encoding = UTF_8,
-    titled: bool = True,
-) -> Document:
-    edits = plot.edits(target, edits_per_day)
-    story = plot.story(target, language=language, paragraphs=paragraphs, edits=edits)
-    return Document(
-        history=story, born_at=plot.earlier(target), encoding=encoding, head=Head(titled=titled)
-    )
-
-
-# -- events ------------------------------------------------------------------
-#
-# A site with endless calendars and sessions beside a few honest pages.
-
-#: The traps of such a site.
+#: The traps of a site of events.
 EVENT_TRAPS: Final = (Trap.CALENDAR, Trap.SESSION)
 
 
 def events(plot: Plot, *, traps: tuple[Trap, ...] = EVENT_TRAPS) -> Site:
-    """The start page leads into both traps; event pages are honest."""
+    """Build honest event pages beside endless calendars and sessions, where home leads, too."""
     targets = [f"/event/{n}" for n in range(1, plot.pages)]
-    resources: dict[str, Resource] = {}
-    for target in targets:
-        story = plot.story(target, edits=plot.edits(target, 0.2))
-        resources[target] = Document(history=story, born_at=plot.earlier(target))
     links = [plot.link(target, target) for target in targets]
     links += [plot.link(trap.name.title(), ENTRANCES[trap]) for trap in traps]
-    home = plot.story("home", title="Events", links=links)
-    resources["/"] = Document(history=home, born_at=plot.earlier("home"))
+    resources: dict[str, Resource] = {target: plot.page(target, 0.2) for target in targets}
+    resources["/"] = plot.page("home", title="Events", links=links)
     return Site(
         name=plot.name,
         title="What is on",
         resources=resources,
         validation=Validation.CONTENT,
         frame=plot.frame(0.3, plot.link("Home", "/")),
-        robots="User-agent: *\nDisallow:\n",
+        robots=NOTHING_FORBIDDEN,
         traps=traps,
     )
 
 
-# -- board -------------------------------------------------------------------
-#
-# A notice board: prices, dates and prose, with frame and noise amid the content.
-
-#: Edits per day, in turn.
-_RATES_PER_DAY = (0.3, 0.05, 0.0, 0.15, 0.02)
-_FRAME_FORMS = (Form.FOOTER, Form.ADVERT, Form.BANNER, Form.REBUILD)
+#: Edits per day of the notices of a board, in turn.
+_RATES_PER_DAY: Final = (0.3, 0.05, 0.0, 0.15, 0.02)
+_FRAME_FORMS: Final = (Form.FOOTER, Form.ADVERT, Form.BANNER, Form.REBUILD)
 
 
 def board(plot: Plot, clutter: Collection[Clutter]) -> Site:
-    """A third of the pages states a price, a third a date; nothing names the frame."""
+    """Build notices with frame and noise amid the content, which nothing names.
+
+    A third of them states a price, a third a date.
+    """
     targets = [f"/notice/{n}" for n in range(1, plot.pages)]
     resources: dict[str, Resource] = dict(SITEMAPS)
     for n, target in enumerate(targets):
-        figure, dated = n % 3 == 0, n % 3 == 1
         rate = _RATES_PER_DAY[n % len(_RATES_PER_DAY)]
-        edits = plot.edits(target, rate, figure=figure, dated=dated)
-        story = plot.story(target, figure=figure, dated=dated, edits=edits)
-        resources[target] = Document(history=story, born_at=plot.earlier(target))
+        resources[target] = plot.page(target, rate, figure=n % 3 == 0, dated=n % 3 == 1)
     links = [plot.link(target.strip("/"), target) for target in targets]
-    home = plot.story("home", title="Notices", links=links)
-    resources["/"] = Document(history=home, born_at=plot.earlier("home"))
+    resources["/"] = plot.page("home", title="Notices", links=links)
     return Site(
         name=plot.name,
         title=f"Board of {plot.name}",
@@ -487,17 +317,16 @@ def board(plot: Plot, clutter: Collection[Clutter]) -> Site:
     )
 
 
-# -- bazaar ------------------------------------------------------------------
-#
-# A shop with wares that come, listed in ways that never end, beside calendars and sessions.
-
-_PER_PAGE = 20
-#: In so many days as many wares come as there were at the start.
-_RENEWED_DAYS = 60.0
+#: Wares on a page of the bazaar's list, and the days in which as many come as were at the start.
+_PER_PAGE: Final = 20
+_RENEWED_DAYS: Final = 60.0
 
 
 def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> Site:
-    """The start page shows the newest wares and leads into the traps; older pages follow."""
+    """Build a shop with wares that come, listed in ways that never end.
+
+    The start page shows the newest wares and leads into the traps; older pages follow.
+    """
     births = sorted(plot.earlier("ware", n) for n in range(max(1, plot.pages - 3)))
     rate = len(births) / _RENEWED_DAYS
     births += poisson_times(plot.rng("births"), rate, plot.start_at, plot.end_at)
@@ -505,11 +334,9 @@ def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> Site:
     resources: dict[str, Resource] = {}
     for n, born_at in enumerate(births):
         target = f"{WARE}{n}"
-        story = plot.story(target, edits=plot.edits(target, 0.05, since=born_at))
-        resources[target] = Document(history=story, born_at=born_at)
-        entries.append(
-            Entry(plot.link(story.title, target, note="in stock, sent at once"), born_at)
-        )
+        page = resources[target] = plot.page(target, 0.05, born_at=born_at)
+        title = page.history.content(0).title
+        entries.append(Entry(plot.link(title, target, note="in stock, sent at once"), born_at))
     resources |= _lists(plot, entries[::-1], traps)
     return Site(
         name=plot.name,
@@ -517,23 +344,22 @@ def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> Site:
         resources=resources,
         validation=Validation.CONTENT,
         frame=plot.frame(0.1, plot.link("Home", "/")),
-        robots="User-agent: *\nDisallow:\n",
+        robots=NOTHING_FORBIDDEN,
         traps=traps,
     )
 
 
-def _lists(plot: Plot, entries: list[Entry], traps: tuple[Trap, ...]) -> dict[str, Resource]:
-    """The start page, and the pages behind it to which older wares are pushed."""
-    tail = [Entry(plot.link(trap.name.title(), ENTRANCES[trap]), 0.0) for trap in traps]
-    lists: dict[str, Resource] = {}
+def _lists(
+    plot: Plot, entries: Sequence[Entry], traps: Sequence[Trap]
+) -> Iterator[tuple[str, Document]]:
+    """Yield the start page, and the pages behind it to which older wares are pushed."""
+    links = [Entry(plot.link(trap.name.title(), ENTRANCES[trap]), 0.0) for trap in traps]
     born_at = plot.start_at - 61 * DAY_S
     for n, first in enumerate(range(0, len(entries), _PER_PAGE)):
-        target, links = f"/all/{n + 1}" if n else "/", [] if n else tail
         following = first + _PER_PAGE
         behind_at = entries[-following - 1].born_at if following < len(entries) else None
         if behind_at is not None:
             links = [Entry(plot.link("Older wares", f"/all/{n + 2}"), behind_at), *links]
         listing = Listing(f"Wares, page {n + 1}", entries, first=first, count=_PER_PAGE, tail=links)
-        lists[target] = Document(history=listing, born_at=born_at)
-        born_at = behind_at or born_at
-    return lists
+        yield f"/all/{n + 1}" if n else "/", Document(history=listing, born_at=born_at)
+        links, born_at = [], behind_at or born_at

@@ -281,7 +281,7 @@ class Story:
     def __init__(
         self,
         key: tuple[object, ...],
-        language: Language,
+        language: Language = ENGLISH,
         revisions: tuple[Revision, ...] = (),
         *,
         title: str | None = None,

@@ -1,16 +1,16 @@
-"""Sites of different character; each module makes one from a plot."""
+"""Builders of ordinary sites: documentation, wiki, shop, news; each makes one from a plot."""
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import formatdate
 from itertools import groupby
 from math import cos, pi
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple, TypedDict, Unpack
 from xml.sax.saxutils import escape
 
 from freshet.crawler.synthetic_web.content import (
@@ -21,6 +21,7 @@ from freshet.crawler.synthetic_web.content import (
     GERMAN,
     PROSE_MIX,
     Form,
+    History,
     Language,
     Link,
     Place,
@@ -156,15 +157,22 @@ def _rss(site: Site, at: float, addresses: Addresses) -> bytes:
     return "\n".join((*lines, "</channel></rss>\n")).encode()
 
 
-# -- plot --------------------------------------------------------------------
-#
-# The ground on which a site is built, and what all builders build with.
-
-#: A robots.txt that forbids nothing and names the sitemap.
-OPEN_ROBOTS = "User-agent: *\nDisallow:\n\nSitemap: {origin}/sitemap.xml\n"
-
+#: A robots.txt that forbids nothing, and one that names the sitemap, too.
+NOTHING_FORBIDDEN: Final = "User-agent: *\nDisallow:\n"
+OPEN_ROBOTS: Final = f"{NOTHING_FORBIDDEN}\nSitemap: {{origin}}/sitemap.xml\n"
 #: What a rebuild of a whole site touches: nearly always the stamp in the footer alone.
 _FRAME_FORMS = (Form.FOOTER, Form.FOOTER, Form.FOOTER, Form.ADVERT, Form.NAVIGATION)
+
+
+class Prose(TypedDict, total=False):
+    """Arguments of a story; see :class:`Story`."""
+
+    language: Language
+    title: str | None
+    paragraphs: int
+    figure: bool
+    dated: bool
+    links: Sequence[Link]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,61 +189,46 @@ class Plot:
     end_at: float
 
     def rng(self, *key: object) -> Random:
-        """The generator for a part of the site."""
+        """Return the generator for a part of the site."""
         return generator(self.seed, self.name, *key)
 
     def place(self, target: str) -> Place:
-        """A place on the site."""
+        """Return a place on the site."""
         return Place(self.name, target)
 
     def link(self, text: str, target: str, *, rel: str = "", note: str = "") -> Link:
-        """A plain link within the site."""
+        """Return a plain link within the site."""
         return Link(text, self.place(target), rel=rel, note=note)
 
     def earlier(self, *key: object) -> float:
-        """A whole second in the two months before the start."""
+        """Draw a whole second in the two months before the start."""
         return self.start_at - 1 - self.rng(*key, "earlier").randrange(60 * int(DAY_S))
 
     def later(self, *key: object) -> float:
-        """A whole second in the first quarter of the time in which the site changes."""
+        """Draw a whole second in the first quarter of the time in which the site changes."""
         quarter = int(self.end_at - self.start_at) // 4
         return self.start_at + 1 + self.rng(*key, "later").randrange(quarter)
 
-    def story(
-        self,
-        key: str,
-        *,
-        language: Language = ENGLISH,
-        title: str | None = None,
-        paragraphs: int = 5,
-        figure: bool = False,
-        dated: bool = False,
-        links: Sequence[Link] = (),
-        edits: tuple[Revision, ...] = (),
-    ) -> Story:
-        """Prose that is drawn from the key."""
-        return Story(
-            (self.seed, self.name, key),
-            language,
-            edits,
-            title=title,
-            paragraphs=paragraphs,
-            figure=figure,
-            dated=dated,
-            links=links,
-        )
+    def story(self, key: str, edits: tuple[Revision, ...] = (), **prose: Unpack[Prose]) -> Story:
+        """Write prose that is drawn from the key."""
+        return Story((self.seed, self.name, key), revisions=edits, **prose)
+
+    def page(
+        self, key: str, per_day: float = 0.0, *, born_at: float | None = None,
+        in_sitemap: bool = True, **prose: Unpack[Prose],
+    ) -> Document:  # fmt: skip
+        """Make a page of prose that is edited so often; by itself it is there from the start."""
+        figure, dated = prose.get("figure", False), prose.get("dated", False)
+        edits = self.edits(key, per_day, since=born_at, figure=figure, dated=dated)
+        born_at = self.earlier(key) if born_at is None else born_at
+        story = self.story(key, edits, **prose)
+        return Document(history=story, born_at=born_at, in_sitemap=in_sitemap)
 
     def edits(
-        self,
-        key: str,
-        per_day: float,
-        *,
-        since: float | None = None,
-        until: float | None = None,
-        figure: bool = False,
-        dated: bool = False,
-    ) -> tuple[Revision, ...]:
-        """Edits at Poisson times, for a story of five paragraphs."""
+        self, key: str, per_day: float, *, since: float | None = None, until: float | None = None,
+        figure: bool = False, dated: bool = False,
+    ) -> tuple[Revision, ...]:  # fmt: skip
+        """Draw edits at Poisson times, for a story of five paragraphs."""
         rng = self.rng(key, "edits")
         start_at = self.start_at if since is None else max(since, self.start_at)
         end_at = self.end_at if until is None else min(until, self.end_at)
@@ -246,217 +239,59 @@ class Plot:
     def frame(
         self, rebuilds_per_day: float, *links: Link, forms: Sequence[Form] = _FRAME_FORMS
     ) -> Frame:
-        """A frame with these links that is rebuilt at Poisson times, in one of these ways."""
+        """Make a frame with these links that is rebuilt at Poisson times, in one of these ways."""
         rng = self.rng("frame")
         times = poisson_times(rng, rebuilds_per_day, self.start_at, self.end_at)
         return Frame(links, tuple(Revision(at, rng.choice(forms)) for at in times))
 
 
-# -- news --------------------------------------------------------------------
-#
-# A news site: articles appear all day, leave the front page, and stay in the archive.
-
-_PER_PAGE = 10
-#: Pages of the list of newest articles; older ones are in the archive only.
-_LIST_PAGES = 3
-#: Articles are corrected in their first days.
-_CORRECTED_FOR_S = 3 * DAY_S
+def moved(old: Document, moved_at: float, target: str) -> tuple[Document, Document]:
+    """Split a page into the one that redirects from a time on, and its successor at ``target``."""
+    before = replace(old, died_at=moved_at, moved_to=target)
+    return before, Document(history=old.history, born_at=moved_at)
 
 
-@dataclass(frozen=True, slots=True)
-class _Article:
-    target: str
-    page: Document
-    entry: Entry
-
-    @property
-    def month(self) -> str:
-        return _date(self.page.born_at).strftime("%Y-%m")
-
-
-def news(plot: Plot) -> Site:
-    """Listings shift with each article; strong ETags that match no second answer; Atom."""
-    articles = sorted(_articles(plot), key=lambda article: article.page.born_at)
-    resources: dict[str, Resource] = {article.target: article.page for article in articles}
-    months = dict(_months(articles))
-    resources |= months
-    resources |= _lists(plot, articles)
-    resources["/archive/"] = Document(
-        history=Listing("Archive", (_entry(plot, t, page) for t, page in months.items())),
-        born_at=min(page.born_at for page in months.values()),
-        in_sitemap=False,
-    )
-    resources["/about"] = Document(
-        history=plot.story("about", title="About us"), born_at=plot.start_at - DAY_S
-    )
+def plain(plot: Plot) -> Site:
+    """Build a tree of pages that never change; no noise, so its ETags are strong."""
+    targets = ["/", *(f"/page-{n}" for n in range(1, plot.pages))]
+    resources: dict[str, Resource] = {}
+    for n, target in enumerate(targets):
+        children = targets[n * 10 + 1 : n * 10 + 11]
+        links = [plot.link(child[1:], child) for child in children]
+        resources[target] = plot.page(target, paragraphs=2, links=links)
     return Site(
-        name=plot.name,
-        title="The Daily Freshet",
-        resources={**resources, **SITEMAPS, "/feed.atom": Manifest.ATOM},
-        validation=Validation.BYTES,
-        frame=plot.frame(
-            0.5,
-            plot.link("Home", "/"),
-            plot.link("Archive", "/archive/"),
-            plot.link("About", "/about"),
-        ),
-        robots=OPEN_ROBOTS,
-    )
+        name=plot.name, title=plot.name, resources=resources, skin=Skin.BARE,
+        robots=NOTHING_FORBIDDEN,
+    )  # fmt: skip
 
 
-def _articles(plot: Plot) -> Iterator[_Article]:
-    at_start = max(3, plot.pages - _LIST_PAGES - 4)
-    births = [plot.earlier("article", n) for n in range(at_start)]
-    births += poisson_times(plot.rng("births"), at_start / 8, plot.start_at, plot.end_at)
-    for n, born_at in enumerate(births):
-        target = f"/{_date(born_at):%Y/%m/%d}/article-{n}"
-        # One in twenty is withdrawn.
-        died_at = plot.later("withdrawn", n) if n % 20 == 7 else None
-        if died_at is not None and died_at <= born_at:
-            died_at = None
-        edits = plot.edits(target, 0.4, since=born_at, until=born_at + _CORRECTED_FOR_S)
-        story = plot.story(target, edits=edits, links=(plot.link("All articles", "/archive/"),))
-        page = Document(history=story, born_at=born_at, died_at=died_at)
-        teaser = ENGLISH.sentence(plot.rng(target, "teaser"))
-        link = plot.link(story.title, target, note=teaser)
-        yield _Article(target, page, Entry(link, born_at, died_at))
-
-
-def _months(articles: list[_Article]) -> Iterator[tuple[str, Document]]:
-    for month, run in groupby(articles, key=lambda article: article.month):
-        entries = [article.entry for article in run]
-        listing = Listing(f"Archive of {month}", reversed(entries))
-        page = Document(history=listing, born_at=entries[0].born_at, in_sitemap=False)
-        yield f"/archive/{month}", page
-
-
-def _lists(plot: Plot, articles: list[_Article]) -> Iterator[tuple[str, Document]]:
-    """The front page and the pages after it, each from when there is something to list."""
-    entries = [article.entry for article in reversed(articles)]
-    after: list[Entry] = []
-    for n in reversed(range(min(_LIST_PAGES, -(-len(entries) // _PER_PAGE)))):
-        first = n * _PER_PAGE
-        born_at = articles[first].page.born_at
-        title = f"News, page {n + 1}" if n else "News"
-        listing = Listing(title, entries, first=first, count=_PER_PAGE, tail=after)
-        target = f"/?page={n + 1}" if n else "/"
-        after = [Entry(plot.link("Older news", target), born_at)]
-        yield target, Document(history=listing, born_at=born_at, in_sitemap=False)
-
-
-def _entry(plot: Plot, target: str, page: Document) -> Entry:
-    return Entry(plot.link(target.removeprefix("/archive/"), target), page.born_at)
-
-
-def _date(at: float) -> datetime:
-    return datetime.fromtimestamp(at, UTC)
-
-
-# -- newsroom ----------------------------------------------------------------
-#
-# A busy news host: items come by day more than by night, and soon leave all lists.
-
-#: The sections, and the share of the items that each gets.
-_SECTIONS: Final = {"world": 8, "sport": 4, "culture": 2, "science": 1}
-#: Of the items, which stand on the front page as well as in their section.
-_LEADING = 0.6
-_ON_FRONT, _IN_SECTION = 15, 12
-#: The rate at midnight is this much below the mean, and at noon as much above, UTC.
-_SWING = 0.8
-#: The lists are as full at the start as if the host had been there for so long.
-_BEFORE_DAYS = 4.0
-#: Items are corrected in their first day.
-_NEWSROOM_CORRECTED_FOR_S = DAY_S
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    target: str
-    section: str
-    leads: bool
-    page: Document
-    entry: Entry
-
-
-def newsroom(plot: Plot, per_day: float) -> Site:
-    """A front page, sections and a feed list the newest items; no list and no sitemap the others.
-
-    An item stands in its section, and it may on the front page. It answers for ever, but from
-    when others have pushed it from the lists no link leads there. ``plot.pages`` does not count:
-    the pages are as many as the items of ``per_day`` and the days make them.
-    """
-    items = sorted(_items(plot, per_day), key=lambda item: item.page.born_at, reverse=True)
-    sections = [plot.link(name.title(), f"/{name}/") for name in _SECTIONS]
-    front = _list(plot, "Front page", [item for item in items if item.leads], _ON_FRONT)
-    resources: dict[str, Resource] = {"/": front}
-    for name in _SECTIONS:
-        of_section = [item for item in items if item.section == name]
-        resources[f"/{name}/"] = _list(plot, name.title(), of_section, _IN_SECTION)
-    resources |= {item.target: item.page for item in items}
-    return Site(
-        name=plot.name,
-        title="The Freshet Courier",
-        resources={**resources, "/feed.atom": Manifest.ATOM},
-        validation=Validation.BYTES,
-        frame=plot.frame(0.5, plot.link("Home", "/"), *sections),
-        robots="User-agent: *\nDisallow:\n",
-    )
-
-
-def _items(plot: Plot, per_day: float) -> Iterator[_Item]:
-    names, shares = list(_SECTIONS), list(_SECTIONS.values())
-    for n, born_at in enumerate(_births(plot, per_day)):
-        rng = plot.rng("item", n)
-        (section,) = rng.choices(names, shares)
-        target = f"/{section}/item-{n}"
-        edits = plot.edits(target, 0.4, since=born_at, until=born_at + _NEWSROOM_CORRECTED_FOR_S)
-        story = plot.story(target, edits=edits)
-        link = plot.link(story.title, target, note=ENGLISH.sentence(rng))
-        page = Document(history=story, born_at=born_at)
-        yield _Item(target, section, rng.random() < _LEADING, page, Entry(link, born_at))
-
-
-def _births(plot: Plot, per_day: float) -> list[float]:
-    """Poisson times whose rate swings with the hour; candidates at the highest rate are thinned."""
-    rng = plot.rng("births")
-    since = plot.start_at - _BEFORE_DAYS * DAY_S
-    candidates = poisson_times(rng, per_day * (1 + _SWING), since, plot.end_at)
-    return [at for at in candidates if rng.random() * (1 + _SWING) < 1 + _SWING * _by_day(at)]
-
-
-def _by_day(at: float) -> float:
-    """−1 at midnight, 1 at noon, UTC."""
-    return -cos(2 * pi * at / DAY_S)
-
-
-def _list(plot: Plot, title: str, items: list[_Item], count: int) -> Document:
-    history = Listing(title, [item.entry for item in items], count=count)
-    return Document(history=history, born_at=plot.start_at - _BEFORE_DAYS * DAY_S, in_sitemap=False)
-
-
-# -- documentation -----------------------------------------------------------
-#
-# A documentation site: a stable tree, rarely edited, often rebuilt.
-
-_CHAPTERS = ("guide", "reference", "howto")
+_CHAPTERS: Final = ("guide", "reference", "howto")
 #: A page that no link leads to: only the sitemap knows it.
-ORPHAN = "/reference/orphan.html"
+ORPHAN: Final = "/reference/orphan.html"
 
 
 def documentation(plot: Plot) -> Site:
-    """Rebuilds touch every frame at once; weak ETag and Last-Modified; one page moves."""
-    chapters = dict(_chapters(plot, max(1, (plot.pages - len(_CHAPTERS) - 2) // len(_CHAPTERS))))
+    """Build a stable tree, rarely edited, often rebuilt: each rebuild touches every frame.
+
+    Weak ETag and Last-Modified; one page moves.
+    """
+    pages = max(1, (plot.pages - len(_CHAPTERS) - 2) // len(_CHAPTERS))
     links = [plot.link(c.title(), f"/{c}/") for c in _CHAPTERS]
-    home = plot.story("home", title="Documentation", links=links)
-    moved, new = "/guide/page-1.html", "/guide/getting-started.html"
-    old = chapters[moved]
-    moved_at = plot.later("move")
+    chapters: dict[str, Document] = {}
+    for chapter in _CHAPTERS:
+        targets = [f"/{chapter}/page-{n}.html" for n in range(1, pages + 1)]
+        index = [plot.link(f"Page {n}", target) for n, target in enumerate(targets, start=1)]
+        chapters[f"/{chapter}/"] = plot.page(
+            chapter, title=chapter.title(), paragraphs=3, links=index
+        )
+        for n, target in enumerate(targets):
+            chapters[target] = plot.page(target, 0.02, links=index[n + 1 : n + 2])
+    old, new = "/guide/page-1.html", "/guide/getting-started.html"
+    chapters[old], chapters[new] = moved(chapters[old], plot.later("move"), new)
     resources: dict[str, Resource] = {
-        "/": Document(history=home, born_at=plot.earlier("home")),
+        "/": plot.page("home", title="Documentation", links=links),
         **chapters,
-        moved: Document(history=old.history, born_at=old.born_at, died_at=moved_at, moved_to=new),
-        new: Document(history=old.history, born_at=moved_at),
-        ORPHAN: _page(plot, ORPHAN, ()),
+        ORPHAN: plot.page(ORPHAN, 0.02),
         **SITEMAPS,
     }
     return Site(
@@ -469,45 +304,62 @@ def documentation(plot: Plot) -> Site:
     )
 
 
-def _chapters(plot: Plot, pages: int) -> Iterator[tuple[str, Document]]:
-    """Chapters whose index lists all pages, and whose pages lead to the next."""
-    for chapter in _CHAPTERS:
-        targets = [f"/{chapter}/page-{n}.html" for n in range(1, pages + 1)]
-        index = [plot.link(f"Page {n}", target) for n, target in enumerate(targets, start=1)]
-        title = chapter.title()
-        story = plot.story(chapter, title=title, paragraphs=3, links=index)
-        yield f"/{chapter}/", Document(history=story, born_at=plot.earlier(chapter))
-        for n, target in enumerate(targets):
-            yield target, _page(plot, target, index[n + 1 : n + 2])
+#: Edits per day of the pages of a wiki, in turn: a third of them makes nearly all of the edits.
+RATES_PER_DAY: Final = (6.0, 0.0, 0.5, 0.02, 0.1, 0.0, 1.5, 0.05, 0.0)
 
 
-def _page(plot: Plot, target: str, links: Sequence[Link]) -> Document:
-    story = plot.story(target, edits=plot.edits(target, 0.02), links=links)
-    return Document(history=story, born_at=plot.earlier(target))
+def wiki(plot: Plot) -> Site:
+    """Build pages linked from their parents in a tree, and from others; RSS; Last-Modified.
+
+    Some pages are renamed: the links to the old name stay, and are redirected.
+    """
+    targets = ["/"] + [f"/wiki/Topic_{n}" for n in range(1, max(2, plot.pages))]
+    resources: dict[str, Resource] = {**SITEMAPS, "/recent.rss": Manifest.RSS}
+    for n, target in enumerate(targets):
+        others = plot.rng("links", n).sample(targets, min(3, len(targets)))
+        names = dict.fromkeys((*targets[n * 5 + 1 : n * 5 + 6], *others))
+        links = [plot.link(name.rpartition("/")[2] or "Main page", name) for name in names]
+        title = None if n else "Main page"
+        page = plot.page(target, RATES_PER_DAY[n % len(RATES_PER_DAY)], title=title, links=links)
+        resources[target] = page
+        if n % 15 == 12:
+            name = f"{target}_renamed"
+            resources[target], resources[name] = moved(page, plot.later(target), name)
+    return Site(
+        name=plot.name,
+        title="Freshet Wiki",
+        resources=resources,
+        validation=Validation.DATE,
+        frame=plot.frame(0.2, plot.link("Main page", "/")),
+        robots=OPEN_ROBOTS,
+    )
 
 
-# -- shop --------------------------------------------------------------------
-#
-# A shop: prices change, products come to an end; parameters make the pages.
-
-_PER_CATEGORY = 8
+_PER_CATEGORY: Final = 8
 #: Every sixth product is sold out one day.
-_SOLD_OUT = 6
+_SOLD_OUT: Final = 6
 
 
 def shop(plot: Plot) -> Site:
-    """German ``div`` soup without validators; links carry ``utm_`` parameters."""
+    """Build German ``div`` soup without validators, whose links carry ``utm_`` parameters.
+
+    Prices change, from every other day to once in three weeks, and products come to an end.
+    """
     # A category has its products in two orders: two pages more.
     products = max(2, (plot.pages - 1) * _PER_CATEGORY // (_PER_CATEGORY + 2))
     resources: dict[str, Resource] = dict(SITEMAPS)
     categories = []
     for category, first in enumerate(range(0, products, _PER_CATEGORY), start=1):
-        shelf = dict(_shelf(plot, range(first, min(products, first + _PER_CATEGORY))))
+        shelf: dict[str, Document] = {}
+        for n in range(first, min(products, first + _PER_CATEGORY)):
+            target = f"/product?id={n}"
+            page = plot.page(target, 0.5 / (1 + n % 10), language=GERMAN, figure=True)
+            died_at = plot.later(target) if n % _SOLD_OUT == 1 else None
+            shelf[target] = replace(page, died_at=died_at)
         resources |= shelf
         resources |= _category(plot, category, shelf)
         categories.append(plot.link(f"Kategorie {category}", f"/list?category={category}"))
-    home = plot.story("home", language=GERMAN, title="Willkommen", links=categories)
-    resources["/"] = Document(history=home, born_at=plot.earlier("home"))
+    resources["/"] = plot.page("home", language=GERMAN, title="Willkommen", links=categories)
     return Site(
         name=plot.name,
         title="Kaufhaus am Bach",
@@ -520,104 +372,176 @@ def shop(plot: Plot) -> Site:
     )
 
 
-def _shelf(plot: Plot, numbers: range) -> Iterator[tuple[str, Document]]:
-    for n in numbers:
-        target = f"/product?id={n}"
-        # From a new price every other day to one in three weeks.
-        per_day = 0.5 / (1 + n % 10)
-        edits = plot.edits(target, per_day, figure=True)
-        story = plot.story(target, language=GERMAN, figure=True, edits=edits)
-        died_at = plot.later(target) if n % _SOLD_OUT == 1 else None
-        yield target, Document(history=story, born_at=plot.earlier(target), died_at=died_at)
-
-
 def _category(
     plot: Plot, category: int, shelf: dict[str, Document]
 ) -> Iterator[tuple[str, Document]]:
-    entries = [
-        Entry(_advertised(plot, target, page), page.born_at, page.died_at)
-        for target, page in shelf.items()
-    ]
+    entries = []
+    for target, page in shelf.items():
+        href = f"{target}&utm_source=list&utm_medium=web"
+        link = Link(page.history.content(0).title, plot.place(target), href=href)
+        entries.append(Entry(link, page.born_at, page.died_at))
     by_name = sorted(entries, key=lambda entry: entry.link.text)
-    plain, by = f"/list?category={category}", f"/list?category={category}&sort=name"
-    title = f"Kategorie {category}"
-    for target, other, shown in ((plain, by, entries), (by, plain, by_name)):
+    first, by = f"/list?category={category}", f"/list?category={category}&sort=name"
+    for target, other, shown in ((first, by, entries), (by, first, by_name)):
         switch = Entry(plot.link("Andere Reihenfolge", other), 0.0)
-        listing = Listing(title, shown, tail=(switch,))
-        yield target, Document(history=listing, born_at=plot.earlier(plain), in_sitemap=False)
+        listing = Listing(f"Kategorie {category}", shown, tail=(switch,))
+        yield target, Document(history=listing, born_at=plot.earlier(first), in_sitemap=False)
 
 
-def _advertised(plot: Plot, target: str, page: Document) -> Link:
-    text = page.history.content(0).title
-    return Link(text, plot.place(target), href=f"{target}&utm_source=list&utm_medium=web")
+#: Of the list of newest articles; older ones are in the archive only.
+_PER_PAGE: Final = 10
+_LIST_PAGES: Final = 3
 
 
-# -- wiki --------------------------------------------------------------------
-#
-# A wiki: pages edited at very different rates, some several times a day, some never.
+class _Article(NamedTuple):
+    target: str
+    page: Document
+    entry: Entry
 
-#: Edits per day, in turn: a third of the pages makes nearly all of the edits.
-RATES_PER_DAY = (6.0, 0.0, 0.5, 0.02, 0.1, 0.0, 1.5, 0.05, 0.0)
-_CHILDREN = 5
+    @property
+    def month(self) -> str:
+        return _date(self.page.born_at).strftime("%Y-%m")
 
 
-def wiki(plot: Plot) -> Site:
-    """Every page is linked from its parent in a tree, and from others; RSS; Last-Modified.
+def news(plot: Plot) -> Site:
+    """Build lists that shift with each article; strong ETags that match no second answer; Atom.
 
-    Some pages are renamed: the links to the old name stay, and are redirected.
+    Articles appear all day, leave the front page, and stay in the archive.
     """
-    targets = ["/"] + [f"/wiki/Topic_{n}" for n in range(1, max(2, plot.pages))]
-    resources: dict[str, Resource] = {**SITEMAPS, "/recent.rss": Manifest.RSS}
-    for n, target in enumerate(targets):
-        links = _links(plot, n, targets)
-        edits = plot.edits(target, RATES_PER_DAY[n % len(RATES_PER_DAY)])
-        story = plot.story(target, title=None if n else "Main page", edits=edits, links=links)
-        born_at = plot.earlier(target)
-        resources[target] = Document(history=story, born_at=born_at)
-        if n % 15 == 12:
-            moved_at, name = plot.later(target), f"{target}_renamed"
-            resources[target] = Document(
-                history=story, born_at=born_at, died_at=moved_at, moved_to=name
-            )
-            resources[name] = Document(history=story, born_at=moved_at)
+    articles = sorted(_articles(plot), key=lambda article: article.page.born_at)
+    months = dict(_months(articles))
+    archive = Listing(
+        "Archive",
+        [Entry(plot.link(t.removeprefix("/archive/"), t), page.born_at)
+         for t, page in months.items()],
+    )  # fmt: skip
+    born_at = min(page.born_at for page in months.values())
+    resources: dict[str, Resource] = {article.target: article.page for article in articles}
+    resources |= months
+    resources |= _lists(plot, articles)
+    resources["/archive/"] = Document(history=archive, born_at=born_at, in_sitemap=False)
+    resources["/about"] = plot.page("about", title="About us", born_at=plot.start_at - DAY_S)
+    links = {"Home": "/", "Archive": "/archive/", "About": "/about"}
     return Site(
         name=plot.name,
-        title="Freshet Wiki",
-        resources=resources,
-        validation=Validation.DATE,
-        frame=plot.frame(0.2, plot.link("Main page", "/")),
+        title="The Daily Freshet",
+        resources={**resources, **SITEMAPS, "/feed.atom": Manifest.ATOM},
+        validation=Validation.BYTES,
+        frame=plot.frame(0.5, *(plot.link(text, target) for text, target in links.items())),
         robots=OPEN_ROBOTS,
     )
 
 
-def _links(plot: Plot, n: int, targets: list[str]) -> tuple[Link, ...]:
-    """To the children of the n-th page, then to three of all pages."""
-    children = targets[n * _CHILDREN + 1 : (n + 1) * _CHILDREN + 1]
-    others = plot.rng("links", n).sample(targets, min(3, len(targets)))
-    names = dict.fromkeys((*children, *others))
-    return tuple(plot.link(target.rpartition("/")[2] or "Main page", target) for target in names)
+def _articles(plot: Plot) -> Iterator[_Article]:
+    """Yield articles, which are corrected in their first three days; one in twenty withdrawn."""
+    at_start = max(3, plot.pages - _LIST_PAGES - 4)
+    births = [plot.earlier("article", n) for n in range(at_start)]
+    births += poisson_times(plot.rng("births"), at_start / 8, plot.start_at, plot.end_at)
+    for n, born_at in enumerate(births):
+        target = f"/{_date(born_at):%Y/%m/%d}/article-{n}"
+        died_at = plot.later("withdrawn", n) if n % 20 == 7 else None
+        if died_at is not None and died_at <= born_at:
+            died_at = None
+        edits = plot.edits(target, 0.4, since=born_at, until=born_at + 3 * DAY_S)
+        story = plot.story(target, edits, links=(plot.link("All articles", "/archive/"),))
+        page = Document(history=story, born_at=born_at, died_at=died_at)
+        teaser = ENGLISH.sentence(plot.rng(target, "teaser"))
+        link = plot.link(story.title, target, note=teaser)
+        yield _Article(target, page, Entry(link, born_at, died_at))
 
 
-# -- plain -------------------------------------------------------------------
-#
-# A tiny well-behaved site without a frame, for load and for politeness.
+def _months(articles: Iterable[_Article]) -> Iterator[tuple[str, Document]]:
+    for month, run in groupby(articles, key=lambda article: article.month):
+        entries = [article.entry for article in run]
+        listing = Listing(f"Archive of {month}", reversed(entries))
+        page = Document(history=listing, born_at=entries[0].born_at, in_sitemap=False)
+        yield f"/archive/{month}", page
 
-_PLAIN_CHILDREN = 10
+
+def _lists(plot: Plot, articles: Sequence[_Article]) -> Iterator[tuple[str, Document]]:
+    """Yield the front page and those after it, each from when there is something to list."""
+    entries = [article.entry for article in reversed(articles)]
+    after: list[Entry] = []
+    for n in reversed(range(min(_LIST_PAGES, -(-len(entries) // _PER_PAGE)))):
+        first = n * _PER_PAGE
+        born_at = articles[first].page.born_at
+        title = f"News, page {n + 1}" if n else "News"
+        listing = Listing(title, entries, first=first, count=_PER_PAGE, tail=after)
+        target = f"/?page={n + 1}" if n else "/"
+        after = [Entry(plot.link("Older news", target), born_at)]
+        yield target, Document(history=listing, born_at=born_at, in_sitemap=False)
 
 
-def plain(plot: Plot) -> Site:
-    """A tree of pages that never change; no noise, so its ETags are strong."""
-    targets = ["/", *(f"/page-{n}" for n in range(1, plot.pages))]
+def _date(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+#: The sections of a newsroom, and the share of the items that each gets.
+_SECTIONS: Final = {"world": 8, "sport": 4, "culture": 2, "science": 1}
+#: Of the items, which stand on the front page as well as in their section.
+_LEADING: Final = 0.6
+_ON_FRONT, _IN_SECTION = 15, 12
+#: The rate at midnight is this much below the mean, and at noon as much above, UTC.
+_SWING: Final = 0.8
+#: The lists are as full at the start as if the host had been there for so long.
+_BEFORE_DAYS: Final = 4.0
+
+
+class _Item(NamedTuple):
+    target: str
+    section: str
+    leads: bool
+    page: Document
+    entry: Entry
+
+
+def newsroom(plot: Plot, per_day: float) -> Site:
+    """Build a front page, sections and a feed that list the newest items; nothing lists others.
+
+    An item stands in its section, and it may on the front page. It answers for ever, but from
+    when others have pushed it from the lists no link leads there. ``plot.pages`` does not count:
+    the pages are as many as the items of ``per_day`` and the days make them.
+    """
+    items = sorted(_items(plot, per_day), key=lambda item: item.page.born_at, reverse=True)
+    lists = {"/": ("Front page", [item.entry for item in items if item.leads], _ON_FRONT)}
+    for name in _SECTIONS:
+        entries = [item.entry for item in items if item.section == name]
+        lists[f"/{name}/"] = (name.title(), entries, _IN_SECTION)
+    since = plot.start_at - _BEFORE_DAYS * DAY_S
     resources: dict[str, Resource] = {}
-    for n, target in enumerate(targets):
-        children = targets[n * _PLAIN_CHILDREN + 1 : (n + 1) * _PLAIN_CHILDREN + 1]
-        links = [plot.link(child[1:], child) for child in children]
-        story = plot.story(target, paragraphs=2, links=links)
-        resources[target] = Document(history=story, born_at=plot.earlier(target))
+    for target, (title, entries, count) in lists.items():
+        history: History = Listing(title, entries, count=count)
+        resources[target] = Document(history=history, born_at=since, in_sitemap=False)
+    resources |= {item.target: item.page for item in items}
+    sections = [plot.link(name.title(), f"/{name}/") for name in _SECTIONS]
     return Site(
         name=plot.name,
-        title=plot.name,
-        resources=resources,
-        skin=Skin.BARE,
-        robots="User-agent: *\nDisallow:\n",
+        title="The Freshet Courier",
+        resources={**resources, "/feed.atom": Manifest.ATOM},
+        validation=Validation.BYTES,
+        frame=plot.frame(0.5, plot.link("Home", "/"), *sections),
+        robots=NOTHING_FORBIDDEN,
     )
+
+
+def _items(plot: Plot, per_day: float) -> Iterator[_Item]:
+    """Yield items, which are corrected in their first day."""
+    names, shares = list(_SECTIONS), list(_SECTIONS.values())
+    for n, born_at in enumerate(_births(plot, per_day)):
+        rng = plot.rng("item", n)
+        (section,) = rng.choices(names, shares)
+        target = f"/{section}/item-{n}"
+        story = plot.story(target, plot.edits(target, 0.4, since=born_at, until=born_at + DAY_S))
+        link = plot.link(story.title, target, note=ENGLISH.sentence(rng))
+        page = Document(history=story, born_at=born_at)
+        yield _Item(target, section, rng.random() < _LEADING, page, Entry(link, born_at))
+
+
+def _births(plot: Plot, per_day: float) -> list[float]:
+    """Draw Poisson times whose rate swings with the hour, by thinning those of the highest rate."""
+    rng = plot.rng("births")
+    since = plot.start_at - _BEFORE_DAYS * DAY_S
+    candidates = poisson_times(rng, per_day * (1 + _SWING), since, plot.end_at)
+    # −1 at midnight, 1 at noon, UTC.
+    hours = [(at, -cos(2 * pi * at / DAY_S)) for at in candidates]
+    return [at for at, hour in hours if rng.random() * (1 + _SWING) < 1 + _SWING * hour]

@@ -85,14 +85,6 @@ class Truth:
         page = self._documents[place]
         return page.content_at(first).text != page.content_at(second).text
 
-    def last_edit_at(self, place: Place, at: float) -> float:
-        """When the main content took the form that it has at a time: an edit, or its birth.
-
-        Raises:
-            KeyError: if there is no such document.
-        """
-        return self._documents[place].changed_at(at)
-
     def lives(self) -> Iterator[Life]:
         """Of all pages that ever are."""
         for place, page in self._documents.items():

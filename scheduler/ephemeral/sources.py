@@ -106,28 +106,13 @@ class EphemeralSources:
             period=self.period,
         )
 
-    def replicated(self, times: int) -> EphemeralSources:
-        """Each source so many times, the copies of the table one after the other."""
-        return EphemeralSources(
-            np.tile(self.arrival_rate, times),
-            np.tile(self.mean_utility, times),
-            np.tile(self.decay, times),
-            np.tile(self.cost, times),
-            self.period,
-        )
-
 
 # -- utility laws ------------------------------------------------------------
 #
-# Random utilities: what arrives at a source in a period, for a given law of ξ (section 7).
+# Laws of ξ, the random utility of an item when it appears (section 7).
 #
-# Items come as a Poisson process of rate Λ, each worth ξ when it appears; at the end of the period
-#
-#     U = Σ ξ_j e^{−μ(T − τ_j)},   E U = u
-#
-# The papers do not say what the law of ξ is. ``together`` lets all items of a period share one
-# draw of ξ: the attention that a source gets differs from period to period, not from item to item.
-# Then U varies as ξ does, however many items there are; else it varies by E ξ²/(ξ̄² Λ T).
+# The papers do not say what the law is. ``together`` lets all items of a period share one draw of
+# ξ: the attention that a source gets differs from period to period, not from item to item.
 
 Family: TypeAlias = Literal["constant", "exponential", "lognormal", "pareto"]
 FAMILIES: tuple[Family, ...] = ("constant", "exponential", "lognormal", "pareto")
@@ -165,24 +150,3 @@ class UtilityLaw:
                 return rng.lognormal(-(self.shape**2) / 2, self.shape, count)
             case "pareto":
                 return (rng.pareto(self.shape, count) + 1) * (self.shape - 1) / self.shape
-
-
-def arriving(
-    sources: EphemeralSources, law: UtilityLaw, periods: int, rng: np.random.Generator
-) -> Floats:
-    """(periods, n), U of each period and source."""
-    columns = [_of_one(sources, row, law, periods, rng) for row in range(len(sources))]
-    return np.stack(columns, axis=1)
-
-
-def _of_one(
-    sources: EphemeralSources, row: int, law: UtilityLaw, periods: int, rng: np.random.Generator
-) -> Floats:
-    counts = rng.poisson(sources.arrival_rate[row] * sources.period, periods)
-    total = int(counts.sum())
-    owner = np.repeat(np.arange(periods), counts)
-    ages = rng.random(total) * sources.period
-    worth = sources.mean_utility[row] * np.exp(-sources.decay[row] * ages)
-    worth *= law.draws(periods, rng)[owner] if law.together else law.draws(total, rng)
-    sums: Floats = np.bincount(owner, worth, minlength=periods).astype(np.float64)
-    return sums

@@ -19,13 +19,16 @@ from typing import Any
 import numpy as np
 
 from freshet.crawler.terminal import Cell, show_line, show_list
-from freshet.scheduler.ephemeral.bounds import descend, dual, relaxed
-from freshet.scheduler.ephemeral.policies import WhittleByAge, WhittleByState, run
-from freshet.scheduler.ephemeral.sources import arriving
+from freshet.scheduler.ephemeral.bounds import dual, relaxed
+from freshet.scheduler.ephemeral.policies import WhittleByAge
 from scripts.benchmarks.command import say
 from scripts.reproductions import whittle_drawing as drawing
 from scripts.reproductions import whittle_learners
 from scripts.reproductions import whittle_measures as measures
+from scripts.reproductions.whittle_bounds import descend
+from scripts.reproductions.whittle_items import arriving
+from scripts.reproductions.whittle_observed import WhittleByState
+from scripts.reproductions.whittle_periods import run
 
 PAPER = Path(__file__).with_name("whittle_paper.toml")
 #: The σ was chosen so that the random figures come near to those printed; figure 4 is drawn so.

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral.policies import Outcome
 from freshet.scheduler.ephemeral.sources import EphemeralSources
 from scripts.reproductions.drawing import BLUE, GREEN, GREY, ORANGE, STYLE, VERMILION, canvas
+from scripts.reproductions.whittle_periods import Outcome
 
 _COLOURS: Final = (BLUE, VERMILION, GREEN, ORANGE)
 _SHOWN: Final = 30

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from freshet.crawler.terminal import Cell, show_line, show_list
-from freshet.scheduler.ephemeral.lspe import Settings
 from freshet.scheduler.ephemeral.policies import RoundRobin, WhittleByAge
 from scripts.benchmarks.command import say
 from scripts.reproductions import whittle_drawing as drawing
 from scripts.reproductions import whittle_learning as learning
 from scripts.reproductions.whittle_learning import Earned, Lspe
+from scripts.reproductions.whittle_lspe import Settings
 from scripts.reproductions.whittle_measures import TABLE_1
 
 #: Without clicks there is less to learn: so many times fewer steps.

@@ -10,11 +10,13 @@ from itertools import product
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.ephemeral import lspe
-from freshet.scheduler.ephemeral.learning import Items, PlugIn, Told
-from freshet.scheduler.ephemeral.policies import Outcome, PeriodPolicy, WhittleByAge, run
+from freshet.scheduler.ephemeral.policies import PeriodPolicy, WhittleByAge
 from freshet.scheduler.ephemeral.sources import EphemeralSources
+from scripts.reproductions import whittle_lspe as lspe
+from scripts.reproductions.whittle_items import Items, Told
 from scripts.reproductions.whittle_measures import TABLE_1
+from scripts.reproductions.whittle_periods import Outcome, run
+from scripts.reproductions.whittle_plug_in import PlugIn
 
 #: What our learner is told: whether it sees clicks, and what is configured for it.
 CLICKS = "clicks seen, nothing configured"

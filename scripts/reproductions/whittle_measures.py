@@ -8,23 +8,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral.bounds import optimum, relaxed
-from freshet.scheduler.ephemeral.observed_index import IndexCurve, atoms, index_curve
+from freshet.scheduler.ephemeral.bounds import relaxed
 from freshet.scheduler.ephemeral.policies import (
     BestSources,
     GreedyExpected,
-    GreedyObserved,
-    Outcome,
     PeriodPolicy,
     RoundRobin,
     StaticFrequencies,
     WhittleByAge,
-    WhittleByCurve,
-    WhittleByState,
-    run,
     static_frequencies,
 )
-from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw, arriving
+from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
+from scripts.reproductions.whittle_bounds import optimum, replicated
+from scripts.reproductions.whittle_items import arriving
+from scripts.reproductions.whittle_observed import (
+    GreedyObserved,
+    IndexCurve,
+    WhittleByCurve,
+    WhittleByState,
+    atoms,
+    index_curve,
+)
+from scripts.reproductions.whittle_periods import Outcome, run
 
 TABLE_1 = EphemeralSources.of(250, [1.0, 0.7, 0.2, 0.08], [0.7, 0.35, 0.7, 0.21])
 #: Whole cycles of 1, 2, 4 and 7 periods.
@@ -170,7 +175,7 @@ def gaps_by_replicas(tables: int, seed: int) -> Floats:
     for row in range(tables):
         table = random_table(4, rng)
         for column, times in enumerate(REPLICAS):
-            many = table.replicated(times)
+            many = replicated(table, times)
             start = rng.integers(1, 9, len(many)).astype(float)
             found = run(many, WhittleByAge(many), times, 800, warm_up=WARM_UP, since_crawl=start)
             gaps[row, column] = 1 - found.mean / relaxed(many, times).bound

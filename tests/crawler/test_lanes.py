@@ -78,6 +78,11 @@ def test_back_off_is_exponential_with_jitter_between_1_and_1_25_up_to_a_cap(
     assert bare <= pause <= bare * 1.25
 
 
+def test_back_off_of_an_absurd_factor_ends_at_the_cap() -> None:
+    rules = PolitenessRules(back_off_factor=1e300, back_off_jitter=0.0)
+    assert back_off_s(rules, 2_000, Random(0)) == rules.back_off_max_s
+
+
 def test_back_off_differs_between_hosts_that_failed_together() -> None:
     rng = Random(0)
     assert len({back_off_s(RULES, 3, rng) for _ in range(50)}) == 50

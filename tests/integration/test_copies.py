@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from freshet.crawler.run.crawl import Mode, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.content import Content, History
-from freshet.crawler.synthetic_web.difficult_sites import is_variant, outlet
 from freshet.crawler.synthetic_web.server import WebServer, serve
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
+from tests.crawler.synthetic_web.outlet import is_variant, outlet
 from tests.integration.quick import answered, assert_consistent, order, quick, unwatched, urls
 
 SPEC = WebSpec(hosts=1, pages_per_host=200)

@@ -79,7 +79,6 @@ class PageSigns:
     controls: tuple[str, ...] = ()
     noscript: str = ""
     frame_words: int = 0
-    link_count: int = 0
     form_count: int = 0
     passwords: int = 0
     fields: int = 0
@@ -228,8 +227,6 @@ class _Reading:
             case "form" if not framed:
                 self._count("form_count")
                 self._note("addresses", attributes.get("action"))
-            case "a":
-                self._count("link_count")
             case "pre" | "code" | "time":
                 self._count("dates" if tag == "time" else "codes")
             case _:

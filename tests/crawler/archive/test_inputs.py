@@ -108,6 +108,10 @@ def test_a_wacz_must_hold_archives_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_damaged_archive_is_still_one_by_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "a.warc.gz"
-    path.write_bytes(b"\0\xff" * 50 + gzipped(page(1)))
-    assert Read(tmp_path, path).urls == ["http://a.test/1"]
+    whole, damaged = tmp_path / "a.warc.gz", tmp_path / "b.warc.gz"
+    whole.write_bytes(gzipped(page(1)))
+    damaged.write_bytes(b"\0\xff" * 50 + gzipped(page(2)))
+    read = Read(tmp_path, whole, damaged)
+    assert read.urls == ["http://a.test/1"]
+    (damage,) = read.damages
+    assert str(damage) == f"{damaged}: at byte 0: no WARC record begins here"

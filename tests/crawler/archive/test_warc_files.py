@@ -1,4 +1,4 @@
-"""Every record that can be read is, and every place that cannot is told of."""
+"""Every record up to the first damage is read, and the damage is told of."""
 
 import gzip
 from collections.abc import Callable
@@ -83,55 +83,79 @@ DAMAGED = {
     "a negative length": (page(3, length=-5), "impossible Content-Length, '-5'"),
     "a length that is no number": (page(3, length="many"), "impossible Content-Length, 'many'"),
     "a length beyond the end": (page(3, length=10**15), "should have 1000000000000"),
-    "a length that is too short": (page(3, length=20), "does not end where its Content-Length"),
-    "an endless head": (b"WARC/1.1\r\nA: " + b"x" * 200_000 + b"\r\n\r\n", "does not end"),
+    "an endless head": (b"WARC/1.1\r\nA: " + b"x" * 200_000 + b"\r\n\r\n", "header length"),
 }
 
 
 @pytest.mark.parametrize("coding", CODINGS)
 @pytest.mark.parametrize("what", DAMAGED)
-def test_a_record_with_a_wrong_head_costs_itself(tmp_path: Path, coding: str, what: str) -> None:
+def test_the_reading_ends_at_a_record_with_a_wrong_head(
+    tmp_path: Path, coding: str, what: str
+) -> None:
     replacement, reason = DAMAGED[what]
     records, damages = scanned(tmp_path, _with(3, replacement)(coding))
-    assert numbers(records) == [0, 1, 2, 4, 5]
     (damage,) = damages
-    assert damage.offset == len(CODINGS[coding](*PAGES[:3]))
+    # Whether fastwarc has begun the damaged record says whether the one before it is confirmed.
+    given = 2 if what == "an endless head" else 3
+    assert numbers(records) == list(range(given))
+    assert damage.offset == len(CODINGS[coding](*PAGES[:given]))
     assert reason in str(damage)
+    assert str(damage).endswith(f"at this record or behind it, {given} records were read")
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-def test_what_stands_between_records_is_skipped(tmp_path: Path, coding: str) -> None:
+def test_a_length_that_is_too_short_gives_no_record_that_is_cut(
+    tmp_path: Path, coding: str
+) -> None:
+    records, damages = scanned(tmp_path, _with(3, page(3, length=20))(coding))
+    assert numbers(records) == [0, 1, 2]
+    assert [each.offset for each in damages] == [len(CODINGS[coding](*PAGES[:3]))]
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("labelled", [False, True])
+def test_the_record_before_a_damage_is_given_out_if_its_digest_can_be_checked(
+    tmp_path: Path, coding: str, labelled: bool
+) -> None:
     encode = CODINGS[coding]
-    data = encode(*PAGES[:3]) + b"garbage\r\n\x1f\x8b\x08\0 WARC/" * 9 + encode(*PAGES[3:])
+    more = {"WARC-Block-Digest": digest(OK + b"last")} if labelled else {}
+    last = record("response", OK + b"last", url="http://a.test/3", more=more)
+    garbage = b"garbage\r\n\x1f\x8b\x08\0 WARC/" * 9
+    data = encode(*PAGES[:3], last) + garbage + encode(*PAGES[4:])
     records, damages = scanned(tmp_path, data)
-    assert numbers(records) == [0, 1, 2, 3, 4, 5]
+    assert numbers(records) == [0, 1, 2, 3][: 3 + labelled]
+    assert [each.wrong for each in records] == [None] * len(records)
     assert [each.offset for each in damages] == [len(encode(*PAGES[:3]))]
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-def test_what_stands_before_the_first_record_is_skipped(tmp_path: Path, coding: str) -> None:
+def test_a_file_that_begins_with_no_record_is_not_read(tmp_path: Path, coding: str) -> None:
     records, damages = scanned(tmp_path, b"oops" + CODINGS[coding](*PAGES))
-    assert numbers(records) == [0, 1, 2, 3, 4, 5]
+    assert records == []
     assert [(each.offset, each.flaw) for each in damages] == [(0, Flaw.UNREADABLE)]
 
 
 @pytest.mark.parametrize("coding", CODINGS)
 @pytest.mark.parametrize("missing", [5, 60, 100])
-def test_a_file_that_ends_early_gives_what_is_whole(
+def test_a_file_that_ends_early_gives_no_record_that_is_cut(
     tmp_path: Path, coding: str, missing: int
 ) -> None:
     data = CODINGS[coding](*PAGES)
     records, damages = scanned(tmp_path, data[:-missing])
-    assert numbers(records) == [0, 1, 2, 3, 4]
+    # fastwarc does not begin a frame of zstd that is cut, so the record before is not confirmed.
+    given = 4 if coding == "zstd" else 5
+    assert numbers(records) == list(range(given))
     (damage,) = damages
-    assert damage.offset == len(CODINGS[coding](*PAGES[:5]))
+    assert damage.offset == len(CODINGS[coding](*PAGES[:given]))
 
 
-def test_a_broken_stream_gives_way_to_the_next_one(tmp_path: Path) -> None:
-    whole = gzip.compress(b"".join(PAGES))
-    records, damages = scanned(tmp_path, whole[:-20] + whole)
-    assert numbers(records)[-6:] == [0, 1, 2, 3, 4, 5]
-    assert [each.offset for each in damages] == [0]
+def test_a_stream_that_is_cut_gives_its_records_but_the_last(tmp_path: Path) -> None:
+    many = [page(number, body=bytes(range(number, number + 90)) * 3) for number in range(9)]
+    whole = gzip.compress(b"".join(many))
+    records, damages = scanned(tmp_path, whole + whole[:-20])
+    assert numbers(records) == [*range(9), *range(len(records) - 9)]
+    assert len(records) < 18
+    assert len(damages) == 1
 
 
 def test_an_empty_file_and_a_text_are_told_of(tmp_path: Path) -> None:
@@ -168,7 +192,7 @@ def test_the_payload_digest_may_be_that_of_the_content_without_chunks(tmp_path: 
 
 @settings(max_examples=150)
 @given(st.data(), st.sampled_from(sorted(CODINGS)))
-def test_a_flipped_byte_costs_its_record_and_no_other(
+def test_a_flipped_byte_spoils_no_record_before_it_and_gives_no_wrong_one(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, coding: str
 ) -> None:
     labelled = [
@@ -185,11 +209,13 @@ def test_a_flipped_byte_costs_its_record_and_no_other(
     flipped = bytearray(stored[number])
     flipped[data.draw(st.integers(0, len(flipped) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     stored[number] = bytes(flipped)
-    records, _ = scanned(tmp_path_factory.mktemp("flip"), b"".join(stored))
+    records, damages = scanned(tmp_path_factory.mktemp("flip"), b"".join(stored))
     blocks = [each.start for each in records if each.wrong is None]
+    expected = [OK + b"page %d" % each for each in range(4)]
+    assert blocks[:number] == expected[:number]
     # A bit that says nothing (a name's case, a time of gzip's) may flip unseen.
-    others = [OK + b"page %d" % other for other in range(4) if other != number]
-    assert [each for each in blocks if each != OK + b"page %d" % number] == others
+    assert set(blocks) <= set(expected)
+    assert blocks == expected or damages or any(each.wrong for each in records)
 
 
 @settings(max_examples=150)

@@ -61,7 +61,7 @@ def test_a_feed_lists_the_latest_changes_first(name: str, version: str) -> None:
     assert not feed.bozo
     assert feed.version == version
     places = [ADDRESSES.place(entry.link) for entry in feed.entries]
-    changes = [WEB.truth.last_edit_at(place, AT) for place in places if place is not None]
+    changes = [WEB.truth._documents[place].changed_at(AT) for place in places if place is not None]
     assert len(changes) == 15
     assert changes == sorted(changes, reverse=True)
 

@@ -71,9 +71,9 @@ def test_alive_is_from_birth_to_just_before_death() -> None:
 
 
 def test_main_content_is_as_old_as_its_last_edit_or_its_birth() -> None:
-    assert truth().last_edit_at(PAGE, 9.0) == 5.0
-    assert truth().last_edit_at(PAGE, 19.0) == 10.0
-    assert truth().last_edit_at(MOVED, 26.0) == 25.0
+    assert truth()._documents[PAGE].changed_at(9.0) == 5.0
+    assert truth()._documents[PAGE].changed_at(19.0) == 10.0
+    assert truth()._documents[MOVED].changed_at(26.0) == 25.0
 
 
 def test_births_and_deaths_account_for_who_is_alive() -> None:

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from freshet.scheduler.ephemeral.policies import run
 from freshet.scheduler.ephemeral.sources import EphemeralSources
 from freshet.scheduler.evaluate.news import CONTENDERS, load
+from scripts.reproductions.whittle_periods import run
 from tests.scheduler.ephemeral.tables import TABLE_1, random_sources
 
 MANY = random_sources(300, np.random.default_rng(5))

@@ -3,9 +3,11 @@ import math
 import numpy as np
 import pytest
 
-from freshet.scheduler.ephemeral.learning import Items, PlugIn, Told, Watched
-from freshet.scheduler.ephemeral.policies import Seen, WhittleByAge, run
+from freshet.scheduler.ephemeral.policies import Seen, WhittleByAge
 from freshet.scheduler.ephemeral.sources import EphemeralSources
+from scripts.reproductions.whittle_items import Items, Told, Watched
+from scripts.reproductions.whittle_periods import run
+from scripts.reproductions.whittle_plug_in import PlugIn
 from tests.scheduler.ephemeral.tables import TABLE_1, random_sources
 
 

@@ -29,12 +29,15 @@ a numerical procedure without giving one. Value iteration for a given λ comes t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
+from freshet.scheduler.ephemeral.policies import Seen
+from freshet.scheduler.ephemeral.sources import EphemeralSources
 
 #: The last threshold is this near to the largest state that can be reached.
 _REACHABLE = 0.98
@@ -164,3 +167,49 @@ class _Moves:
         matrix[j + 1, :j], matrix[j + 1, j] = inner[0], -lost[0]
         known[j + 1] = -earned[0]
         return float(np.linalg.solve(matrix, known)[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class WhittleByState:
+    """The deterministic index at the state: the one observed, or the one expected.
+
+    With random utilities that are observed it is a heuristic; the papers use it.
+    """
+
+    sources: EphemeralSources
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), the index."""
+        return self.sources.index_at(seen.state)
+
+
+@dataclass(frozen=True, slots=True)
+class WhittleByCurve:
+    """The stochastic index where a source has a curve, the deterministic one where it has None.
+
+    The second is right for a source that is not observed: its expected state, which is all that
+    is known of it, moves as the deterministic model says.
+    """
+
+    sources: EphemeralSources
+    curves: Sequence[IndexCurve | None]
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), the index."""
+        index = self.sources.index_at(seen.state)
+        drawn = (
+            index[row] if curve is None else curve.at(seen.state[row])
+            for row, curve in enumerate(self.curves)
+        )
+        return np.fromiter(drawn, np.float64, len(self.curves))
+
+
+@dataclass(frozen=True, slots=True)
+class GreedyObserved:
+    """The largest utility that is there, per cost; that expected where it is not observed."""
+
+    sources: EphemeralSources
+
+    def priority(self, seen: Seen) -> Floats:
+        """(n,), utility per unit of cost."""
+        return seen.state / self.sources.cost

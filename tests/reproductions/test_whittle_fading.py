@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral import learning
-from freshet.scheduler.ephemeral.learning import PRIOR_CLICKS, Fading, Worth, exposure
+from scripts.reproductions import whittle_fading as fading
+from scripts.reproductions.whittle_fading import PRIOR_CLICKS, Fading, Worth, exposure
 
 
 def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(learning).failed == 0
+    assert doctest.testmod(fading).failed == 0
 
 
 def clicks(mu: float, windows: Floats, rng: np.random.Generator) -> Floats:

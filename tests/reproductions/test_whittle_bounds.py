@@ -3,9 +3,11 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from freshet.scheduler.ephemeral.bounds import optimum, relaxed
-from freshet.scheduler.ephemeral.policies import WhittleByAge, run
+from freshet.scheduler.ephemeral.bounds import dual, relaxed
+from freshet.scheduler.ephemeral.policies import WhittleByAge
 from freshet.scheduler.ephemeral.sources import EphemeralSources
+from scripts.reproductions.whittle_bounds import descend, optimum, replicated
+from scripts.reproductions.whittle_periods import run
 from tests.scheduler.ephemeral.tables import TABLE_1, random_sources
 
 
@@ -68,3 +70,28 @@ def test_bad_values_are_refused_in_a_line() -> None:
         optimum(TABLE_1, 5, 4)
     with pytest.raises(ValueError, match="oldest: is 1"):
         optimum(TABLE_1, 1, 1)
+
+
+@pytest.mark.parametrize(("budget", "within"), [(1, 0.1), (2, 0.02)])
+def test_online_descent_comes_to_a_price_of_the_exact_dual(budget: int, within: float) -> None:
+    prices = descend(TABLE_1, budget, 6000)
+    bound = relaxed(TABLE_1, budget).bound
+    late = float(prices[-3000:].mean())
+    assert dual(TABLE_1, budget, late) == pytest.approx(bound, rel=within / 10)
+    assert late == pytest.approx(relaxed(TABLE_1, budget).price, rel=within)
+
+
+def test_the_gap_to_the_bound_falls_as_sources_are_replicated() -> None:
+    # Copies that begin together stay together, and gain nothing: they begin at random.
+    rng, beginnings, replicas = *map(np.random.default_rng, (7, 8)), (1, 10, 50)
+    gaps = []
+    for _ in range(6):
+        table = random_sources(4, rng, slowest=0.3)
+        for times in replicas:
+            many = replicated(table, times)
+            start = beginnings.integers(1, 9, len(many)).astype(float)
+            found = run(many, WhittleByAge(many), times, 300, warm_up=200, since_crawl=start)
+            gaps.append(1 - found.mean / relaxed(many, times).bound)
+    once, ten, fifty = np.reshape(gaps, (6, 3)).mean(axis=0)
+    assert once > 1.2 * ten > 1.2 * fifty
+    assert fifty < 1e-3

@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral import observed_index
-from freshet.scheduler.ephemeral.observed_index import atoms, index_curve
-from freshet.scheduler.ephemeral.policies import WhittleByCurve, WhittleByState, run
-from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw, arriving
+from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
+from scripts.reproductions import whittle_observed as observed_index
+from scripts.reproductions.whittle_items import arriving
+from scripts.reproductions.whittle_observed import (
+    WhittleByCurve,
+    WhittleByState,
+    atoms,
+    index_curve,
+)
+from scripts.reproductions.whittle_periods import run
 from tests.scheduler.ephemeral.tables import TABLE_1
 
 HEAVY = UtilityLaw("lognormal", 1.5, together=True)

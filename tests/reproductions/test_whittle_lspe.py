@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral import lspe
-from freshet.scheduler.ephemeral.lspe import Settings, learn
 from freshet.scheduler.ephemeral.sources import EphemeralSources
+from scripts.reproductions import whittle_lspe as lspe
+from scripts.reproductions.whittle_lspe import Settings, learn
 from tests.scheduler.ephemeral.tables import TABLE_1
 
 

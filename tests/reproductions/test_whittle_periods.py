@@ -7,16 +7,15 @@ from freshet.scheduler.ephemeral.bounds import relaxed
 from freshet.scheduler.ephemeral.policies import (
     BestSources,
     GreedyExpected,
-    GreedyObserved,
     PeriodPolicy,
     RoundRobin,
     StaticFrequencies,
     WhittleByAge,
-    WhittleByState,
-    run,
     static_frequencies,
 )
 from freshet.scheduler.ephemeral.sources import EphemeralSources
+from scripts.reproductions.whittle_observed import GreedyObserved, WhittleByState
+from scripts.reproductions.whittle_periods import run
 from tests.scheduler.ephemeral.tables import TABLE_1, sources
 
 

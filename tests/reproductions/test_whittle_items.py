@@ -2,10 +2,18 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral.learning import Items, Told, Watched
-from freshet.scheduler.ephemeral.policies import Seen, run
-from freshet.scheduler.ephemeral.sources import EphemeralSources
+from freshet.scheduler.ephemeral.policies import Seen
+from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
+from scripts.reproductions.whittle_items import Items, Told, Watched, arriving
+from scripts.reproductions.whittle_periods import run
 from tests.scheduler.ephemeral.tables import TABLE_1
+
+LAWS = [
+    UtilityLaw(),
+    UtilityLaw("exponential"),
+    UtilityLaw("lognormal", 0.8),
+    UtilityLaw("pareto", 3.0),
+]
 
 
 class Notes:
@@ -69,3 +77,28 @@ def test_clicks_are_those_expected_of_items_of_their_ages() -> None:
         mean = 1 / mu - 2 / np.expm1(2 * mu)
         assert (ages - begin).mean() == pytest.approx(mean, abs=4 * 0.6 / len(ages) ** 0.5)
         assert (ages - begin).max() <= 2
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.family)
+@pytest.mark.parametrize("together", [False, True])
+def test_every_law_has_the_mean_u(law: UtilityLaw, together: bool) -> None:
+    law = UtilityLaw(law.family, law.shape, together)
+    drawn = arriving(TABLE_1, law, 4000, np.random.default_rng(1))
+    error = drawn.std(axis=0) / 4000**0.5
+    assert (np.abs(drawn.mean(axis=0) - TABLE_1.fresh) < 4 * error).all()
+
+
+def test_items_that_share_a_draw_vary_as_it_does_and_others_hardly() -> None:
+    apart, together = (
+        arriving(TABLE_1, UtilityLaw("exponential", together=each), 4000, np.random.default_rng(1))
+        for each in (False, True)
+    )
+    assert apart.std(axis=0) == pytest.approx(TABLE_1.fresh * (2 / 250) ** 0.5, rel=0.1)
+    assert together.std(axis=0) == pytest.approx(TABLE_1.fresh, rel=0.1)
+
+
+def test_the_same_seed_gives_the_same_periods() -> None:
+    first, second = (
+        arriving(TABLE_1, UtilityLaw("pareto", 2.0), 50, np.random.default_rng(8)) for _ in range(2)
+    )
+    assert (first == second).all()
