@@ -1,11 +1,11 @@
-"""The frontier: which exchange may start now, over all hosts (BUbiNG's visit states).
+"""The frontier: chooses the next request over all hosts (BUbiNG's visit states).
 
-Invariant: an errand leaves the frontier only on a lane that may start, for a host whose
+Invariant: a request leaves the frontier only on a lane that may start, for a host whose
 robots.txt is known and fresh and allows it. Consequence: politeness and robots hold for
 every page, however it was found.
 
 Pure state machine: no clock, no I/O. The shell calls :meth:`Frontier.next` until it gets
-None, performs each errand, and reports its end.
+None, performs each request, and reports its end.
 """
 
 from __future__ import annotations
@@ -19,71 +19,26 @@ from math import inf
 from random import Random
 
 from freshet.crawler.politeness import Answer, Lane, PolitenessRules
+from freshet.crawler.requests import (
+    ApiRequest,
+    FrontierRequest,
+    PageRequest,
+    ProbeRequest,
+    Refusal,
+    RobotsRequest,
+)
 from freshet.crawler.robots.book import RobotsBook
 from freshet.storage.entries import Host, HostState
 from freshet.storage.records import Agenda, DueUrl
 
-# -- errands -----------------------------------------------------------------
-#
-# What the frontier sends out: one exchange each, or the refusal of one. Pure values.
-
-
-@dataclass(frozen=True, slots=True)
-class PageErrand:
-    """Fetch a due URL."""
-
-    due: DueUrl
-    lane: str
-
-
-@dataclass(frozen=True, slots=True)
-class RobotsErrand:
-    """Fetch a host's robots.txt; ``url`` is a redirect's target after the first hop."""
-
-    host_id: int
-    origin: str
-    url: str
-    lane: str
-    redirects: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A due URL that robots.txt forbids: nothing is sent."""
-
-    due: DueUrl
-    rule: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeErrand:
-    """Ask a host for a page that cannot exist."""
-
-    host_id: int
-    url: str
-    lane: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallErrand:
-    """Ask for what is no page; with a ``form``, post it. ``number`` is the asker's own."""
-
-    number: int
-    url: str
-    lane: str
-    form: str | None = None
-
-
-Errand = PageErrand | RobotsErrand | ProbeErrand | CallErrand | Refusal
-
 
 @dataclass(slots=True, eq=False)
 class _LaneEntry:
-    """``hosts`` in the order of their turns; ``errands`` go before any page."""
+    """``hosts`` in the order of their turns; ``requests`` go before any page."""
 
     state: Lane
     hosts: OrderedDict[int, _HostEntry] = field(default_factory=OrderedDict)
-    errands: list[RobotsErrand | ProbeErrand | CallErrand] = field(default_factory=list)
+    requests: list[RobotsRequest | ProbeRequest | ApiRequest] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -127,7 +82,7 @@ class Frontier:
         self._by_origin: dict[str, int] = {}
         self._lanes: dict[str, _LaneEntry] = {}
         self._ready: OrderedDict[str, _LaneEntry] = OrderedDict()
-        self._errands_ready: OrderedDict[str, _LaneEntry] = OrderedDict()
+        self._requests_ready: OrderedDict[str, _LaneEntry] = OrderedDict()
         # A heap; an entry counts while ``_wake_at`` has its time.
         self._waiting: list[tuple[float, int, str]] = []
         self._wake_at: dict[str, float] = {}
@@ -139,11 +94,11 @@ class Frontier:
 
     @property
     def host_count(self) -> int:
-        """How many hosts are known."""
+        """Number of hosts that are known."""
         return len(self._hosts)
 
     def knows(self, host_id: int) -> bool:
-        """Whether :meth:`add_host` was called for it."""
+        """Return whether :meth:`add_host` was called for a host."""
         return host_id in self._hosts
 
     def add_host(self, host: Host, lane_key: str) -> None:
@@ -166,10 +121,10 @@ class Frontier:
             self._schedule(lane)
 
     def wake(self, host_id: int) -> None:
-        """The agenda has URLs of this host."""
+        """Note that the agenda has URLs of this host."""
         lane = self._hosts[host_id].lane
         # A lane that is ready keeps its place.
-        if lane.state.key not in self._ready and lane.state.key not in self._errands_ready:
+        if lane.state.key not in self._ready and lane.state.key not in self._requests_ready:
             self._schedule(lane)
 
     def ask_robots(self, host_id: int) -> None:
@@ -179,11 +134,11 @@ class Frontier:
             self._ask(entry)
             self._schedule(entry.lane)
 
-    def follow(self, errand: RobotsErrand) -> None:
+    def follow(self, request: RobotsRequest) -> None:
         """Queue a redirect hop of a robots.txt on the lane of its target."""
-        lane = self._lane(errand.lane)
-        self._hosts[errand.host_id].asked_on = lane
-        lane.errands.append(errand)
+        lane = self._lane(request.lane)
+        self._hosts[request.host_id].asked_on = lane
+        lane.requests.append(request)
         self._schedule(lane)
 
     def probe(self, host_id: int, url: str) -> bool:
@@ -191,23 +146,23 @@ class Frontier:
         lane = self._hosts[host_id].lane
         if not self._book.verdict(host_id, url).allowed:
             return False
-        lane.errands.append(ProbeErrand(host_id, url, lane.state.key))
+        lane.requests.append(ProbeRequest(host_id, url, lane.state.key))
         self._schedule(lane)
         return True
 
-    def call(self, errand: CallErrand) -> None:
+    def queue(self, request: ApiRequest) -> None:
         """Queue a request that is for no page, on its lane."""
-        lane = self._lane(errand.lane)
-        lane.errands.append(errand)
+        lane = self._lane(request.lane)
+        lane.requests.append(request)
         self._schedule(lane)
 
     def host_of(self, origin: str) -> tuple[int, str] | None:
-        """The id and the lane of a host that is known, by its origin."""
+        """Return the id and the lane of the host of an origin, None if it is not known."""
         host_id = self._by_origin.get(origin)
         return None if host_id is None else (host_id, self._hosts[host_id].lane.state.key)
 
     def permits(self, host_id: int, url: str, now: float) -> bool | None:
-        """Whether a host's robots.txt allows a URL; None: unknown, and being asked for."""
+        """Return whether a host's robots.txt allows a URL; None: unknown, and being asked for."""
         entry = self._hosts[host_id]
         if entry.closed_until > now:
             return False
@@ -216,24 +171,24 @@ class Frontier:
             return None
         return self._book.verdict(host_id, url).allowed
 
-    # -- the cycle of an errand --------------------------------------------------
+    # -- the cycle of a request --------------------------------------------------
 
-    def next(self, now: float, *, pages: bool = True) -> Errand | None:
-        """The next errand that may start now, or None; see :meth:`wakes_at`.
+    def next(self, now: float, *, pages: bool = True) -> FrontierRequest | None:
+        """Take the next request that may start now, or None; see :meth:`wakes_at`.
 
-        Without ``pages`` it is none that takes a due URL.
+        Without ``pages`` no due URL is taken.
         """
         self._promote(now)
-        if self._errands_ready:
-            _, lane = self._errands_ready.popitem(last=False)
-            errand = lane.errands.pop(0)
+        if self._requests_ready:
+            _, lane = self._requests_ready.popitem(last=False)
+            request = lane.requests.pop(0)
             self._start(lane)
-            return errand
+            return request
         if not pages:
             return None
         ready = _ReadyHosts(self._ready, self._hosts, lambda host: self._is_open(host, now))
         due = self._agenda.next(ready, now)
-        return None if due is None else self._page_errand(due)
+        return None if due is None else self._page_request(due)
 
     def ended(
         self,
@@ -244,19 +199,19 @@ class Frontier:
         retry_after_s: float | None,
         why: str,
     ) -> None:
-        """An exchange on this lane has ended."""
+        """Note that a request on this lane has ended."""
         lane = self._lanes[lane_key]
         lane.state.end(now, response_s, answer, retry_after_s, why)
         self._schedule(lane)
 
     def turned_away(self, host_id: int, now: float, retry_after_s: float | None, why: str) -> None:
-        """A page of this host says what a status should have: too many requests."""
+        """Note that a page of this host says what a status should have: too many requests."""
         lane = self._hosts[host_id].lane
         lane.state.refused(now, retry_after_s, why)
         self._schedule(lane)
 
     def robots_known(self, host_id: int, now: float) -> None:
-        """The book has this host's robots.txt: open the host, or close it for a while."""
+        """Open a host whose robots.txt the book has by now, or close it for a while."""
         entry = self._hosts[host_id]
         entry.asked_on = None
         entry.crawl_delay_s = self._book.crawl_delay_s(host_id)
@@ -265,12 +220,12 @@ class Frontier:
         lane.state.obey_crawl_delay(max(h.crawl_delay_s for h in lane.hosts.values()))
         self._schedule(lane)
 
-    # -- what people and the store want to know ----------------------------------
+    # -- reports -----------------------------------------------------------------
 
     def wakes_at(self) -> float | None:
-        """When the next lane with work becomes ready; None when no lane has work.
+        """Return the time at which the next lane with work becomes ready; None: no lane has work.
 
-        Lanes that are ready already are not meant: it counts from :meth:`next` being None.
+        Call only after :meth:`next` returned None: lanes that are ready now are not considered.
         """
         while self._waiting:
             at, _, key = self._waiting[0]
@@ -280,11 +235,11 @@ class Frontier:
         return None
 
     def host_state(self, host_id: int) -> HostState:
-        """What politeness must remember of a host."""
+        """Return what politeness must remember of a host."""
         return self._hosts[host_id].lane.state.state(host_id)
 
     def waits(self, now: float) -> dict[int, str]:
-        """The hosts that have work and are kept from it, with the reason."""
+        """Return the hosts that have work and are kept from it, with the reason."""
         reasons = {}
         for entry in self._hosts.values():
             if reason := self._wait_reason(entry, now):
@@ -292,11 +247,11 @@ class Frontier:
         return reasons
 
     def parked(self, now: float) -> int:
-        """How many lanes are left alone for their trouble."""
+        """Count the lanes that are left alone for their trouble."""
         return sum(lane.state.parked_until > now for lane in self._lanes.values())
 
     def active(self, now: float) -> int:
-        """How many hosts are being asked, or will be as soon as their delay is over."""
+        """Count the hosts that are being asked, or will be as soon as their delay is over."""
         return sum(
             (entry.lane.state.in_flight > 0 or self._agenda.waiting(entry.host_id))
             and self._wait_reason(entry, now) is None
@@ -322,7 +277,7 @@ class Frontier:
         """Put a lane where it belongs: asleep until its time, or out of the way."""
         key = lane.state.key
         self._ready.pop(key, None)
-        self._errands_ready.pop(key, None)
+        self._requests_ready.pop(key, None)
         at = None if lane.state.is_full else self._work_at(lane)
         if at is None:
             self._wake_at.pop(key, None)
@@ -333,8 +288,8 @@ class Frontier:
             heappush(self._waiting, (at, next(self._sequence), key))
 
     def _work_at(self, lane: _LaneEntry) -> float | None:
-        """When the lane has something to do, politeness aside; None: nothing."""
-        if lane.errands:
+        """Return the time of the lane's next work, politeness aside; None: it has none."""
+        if lane.requests:
             return 0.0
         times = [
             host.closed_until
@@ -356,13 +311,13 @@ class Frontier:
                 self._make_ready(self._lanes[key], now)
 
     def _make_ready(self, lane: _LaneEntry, now: float) -> None:
-        """A lane does what the first of its hosts with work needs: robots.txt, or a page."""
-        if not lane.errands:
+        """Make a lane ready for what its first host with work needs: robots.txt, or a page."""
+        if not lane.requests:
             turn = next((h for h in lane.hosts.values() if self._has_work(h, now)), None)
             if turn is not None and not self._book.is_fresh(turn.host_id, now):
                 self._ask(turn)
-        if lane.errands:
-            self._errands_ready[lane.state.key] = lane
+        if lane.requests:
+            self._requests_ready[lane.state.key] = lane
         else:
             self._ready[lane.state.key] = lane
             fresh = [
@@ -375,22 +330,22 @@ class Frontier:
     def _ask(self, host: _HostEntry) -> None:
         """Queue the request for a host's robots.txt on the host's own lane."""
         host.asked_on = host.lane
-        url = self._robots_url_of(host.origin)
-        host.lane.errands.append(RobotsErrand(host.host_id, host.origin, url, host.lane.state.key))
+        url, key = self._robots_url_of(host.origin), host.lane.state.key
+        host.lane.requests.append(RobotsRequest(host.host_id, host.origin, url, key))
 
-    def _page_errand(self, due: DueUrl) -> Errand:
+    def _page_request(self, due: DueUrl) -> FrontierRequest:
         """Ask for the URL as found; where only that spelling is forbidden, for the canonical."""
         lane = self._hosts[due.host_id].lane
         for fetch_url in (due.fetch_url, due.url):
             if self._book.verdict(due.host_id, fetch_url).allowed:
                 lane.hosts.move_to_end(due.host_id)
                 self._start(lane)
-                return PageErrand(replace(due, fetch_url=fetch_url), lane.state.key)
+                return PageRequest(replace(due, fetch_url=fetch_url), lane.state.key)
         self._schedule(lane)
         return Refusal(due, self._book.verdict(due.host_id, due.url).rule or "")
 
     def _start(self, lane: _LaneEntry) -> None:
-        """An exchange starts; the lane stays ready only for further connections."""
+        """Start a request; the lane stays ready only for further connections."""
         lane.state.start()
         self._schedule(lane)
 

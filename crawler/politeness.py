@@ -16,12 +16,11 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from math import exp2, inf, log2
 from random import Random
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from freshet.crawler.urls import origin, registrable_domain
 from freshet.storage.entries import HostState
-from freshet.storage.records import DueUrl, FetchResult, Observation, Visit
-from freshet.storage.words import Kind
+from freshet.storage.records import DueUrl
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +295,15 @@ _FINAL = frozenset(
 )  # fmt: skip
 
 
-class FailureRetries:
-    """Turns failures into visits; ``attempts`` is how often a URL is tried in one run.
+class Retry(NamedTuple):
+    """The time of the next try, None for none, and whether it is charged to the URL."""
+
+    at: float | None
+    charged: bool
+
+
+class Retries:
+    """Decides on retries; ``attempts`` is how often a URL is tried in one run.
 
     In a ``lasting`` run URLs of a name without an address wait with their host.
     """
@@ -314,24 +320,15 @@ class FailureRetries:
         """Wait by these rules from now on."""
         self._rules = rules
 
-    def visit(self, due: DueUrl, result: FetchResult, now: float) -> Visit:
-        """The visit of a URL that failed."""
-        observation = Observation(
-            due.page_id, now, Kind.FAILED, status=result.status, reason=result.reason,
-            detail=result.detail, duration_s=result.duration_s,
-        )  # fmt: skip
-        answer = answer_of(result.status, result.reason, lasting=self._lasting)
-        retry_at = self._retry_at(due, result, answer, now)
-        return Visit(
-            due, observation, role=due.role, retry_at=retry_at, charged=answer is not Answer.DOWN
-        )
+    def after(self, due: DueUrl, status: int | None, reason: str | None, now: float) -> Retry:
+        """Decide on a URL that failed at ``now`` with this status and reason."""
+        answer = answer_of(status, reason, lasting=self._lasting)
+        return Retry(self._at(due, reason, answer, now), answer is not Answer.DOWN)
 
-    def _retry_at(
-        self, due: DueUrl, result: FetchResult, answer: Answer, now: float
-    ) -> float | None:
-        if self._lasting and result.reason in NO_ADDRESS:
+    def _at(self, due: DueUrl, reason: str | None, answer: Answer, now: float) -> float | None:
+        if self._lasting and reason in NO_ADDRESS:
             return now
-        if result.reason in _FINAL or answer in (Answer.FINE, Answer.FORBIDDEN):
+        if reason in _FINAL or answer in (Answer.FINE, Answer.FORBIDDEN):
             return None
         if answer is Answer.DOWN:
             return now

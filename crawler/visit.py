@@ -1,216 +1,545 @@
-"""A visit: one errand performed, from the exchange to the entry for the store.
+"""The visit pipeline: a due URL is fetched, reduced, compared and recorded.
 
-This is the data flow's shell: fetch politely, then reduce and compare (``reduction``).
+    fetch     DueUrl      → FetchResult
+    reduce    FetchResult → ReducedPage | ReducedFeed | ReducedSitemap | Opaque | Unmodified
+                            | RedirectTarget | Failure
+    compare   those       → Verdict: new, changed, unchanged, gone, not content, …
+    record    all of them → Visit
+
+The ladder of change detection stops at the first rung that decides: a 304 before the digest of
+the bytes, this digest before the parse, the text's digest before the last sketch is read.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeVar
 
-from freshet.crawler.admission.admit import Admission, Seeding
+import zstandard
+
+from freshet.crawler.admission.admit import Admission, FoundUrls, Redirects, RedirectTarget
+from freshet.crawler.admission.copies import Copies
 from freshet.crawler.clock import Clock
+from freshet.crawler.compare.ladder import Detector, Verdict
+from freshet.crawler.compare.not_content.check import NotContentCheck
+from freshet.crawler.compare.not_content.page import WallKind
 from freshet.crawler.fetch.client import Accept, Fetcher, Request
-from freshet.crawler.frontier import (
-    CallErrand,
-    Frontier,
-    PageErrand,
-    ProbeErrand,
-    Refusal,
-    RobotsErrand,
-)
-from freshet.crawler.politeness import answer_of
-from freshet.crawler.reduction import TURNED_AWAY, Reduction
-from freshet.crawler.requests import Calls, Probing
-from freshet.crawler.robots.book import Bar, RobotsBook, RobotsRules
-from freshet.crawler.robots.parser import cut_at_line_end, standing
-from freshet.crawler.signals.listings import Discovery
-from freshet.crawler.urls import canonical, is_http, resolve
-from freshet.storage.entries import Called, RobotsRecord
+from freshet.crawler.frontier import Frontier
+from freshet.crawler.politeness import Retries, Retry, answer_of
+from freshet.crawler.reduce.feeds import Feed
+from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.page import MetaRefresh, ParsedPage
+from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.sitemaps import looks_like_feed, looks_like_sitemap
+from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
+from freshet.crawler.requests import PageRequest
+from freshet.crawler.robots.directives import Directives, parse_directives
+from freshet.crawler.signals.headers import HostHeaders, advertised
+from freshet.crawler.signals.listings import Claimed, Discovery, Listings, SitemapEntries
+from freshet.crawler.urls import canonical, is_http
+from freshet.storage.entries import Advertised
 from freshet.storage.records import (
+    Capture,
+    Digests,
     DueUrl,
-    Entry,
     FetchResult,
     Observation,
-    Probed,
-    RobotsVisit,
-    Targets,
+    PageHistory,
+    Validators,
     Visit,
 )
-from freshet.storage.words import Kind, Outcome, RobotsStanding, Role
+from freshet.storage.words import AliasKind, Kind, Outcome, Role, Rung
 
 log = logging.getLogger(__name__)
 
-#: Failures that no later try in the same run can mend: the name, address or certificate.
-_HOPELESS = frozenset({"no_such_host", "address", "tls", "url"})
-_REDIRECTS = 300
+T = TypeVar("T")
+
+#: A page that asks the browser to go on after at most this many seconds is a redirect.
+_REFRESH_IS_REDIRECT_S: Final = 10.0
+_PREFIX_BYTES: Final = 2_048
+#: Redirects that are not temporary; one with 200 asked the browser to go on, and is replayed.
+_ALIASES: Final[dict[int | None, AliasKind]] = {
+    301: AliasKind.PERMANENT,
+    308: AliasKind.PERMANENT,
+    200: AliasKind.REFRESH,
+}
+_TOO_MANY_REQUESTS: Final = 429
+_IN_A_THREAD_BYTES: Final = 256 * 1024
+_ANSWERED: Final = frozenset({Outcome.FETCHED, Outcome.NOT_MODIFIED})
+_WITHOUT_CONTENT: Final = frozenset({Kind.FAILED, Kind.REDIRECTED})
+#: Block pages by which a host says that it is asked too much: it is left alone, and asked again.
+_TURNED_AWAY: Final = frozenset({str(WallKind.RATE_LIMITED_PAGE), str(WallKind.CAPTCHA)})
+_NO_PAGE: Final = ParsedPage("", None)
+
+
+# -- what a fetch result is reduced to ---------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Visiting:
-    """Performs errands; owns no state of its own.
+class ReducedPage:
+    """A page with its main text."""
 
-    ``offsite_at`` reads which URLs of an origin a known page leads to out of its scope, and
-    that page's depth. ``unasked`` is told of what is due and not asked for. A ``lasting`` run has
-    no end in which hosts could be tried again: none is hopeless.
+    capture: Capture
+    parsed: ParsedPage
+    text: Sketch
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedFeed:
+    """An RSS or Atom feed with the text of its entries, and what it claims of its pages."""
+
+    capture: Capture
+    feed: Feed
+    text: Sketch
+    said: Claimed
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedSitemap:
+    """A sitemap, or the index of several."""
+
+    capture: Capture
+    entries: SitemapEntries
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Content that cannot be parsed: it is known by its bytes alone, and leads nowhere."""
+
+    capture: Capture
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unmodified:
+    """The content of the last visit, by a 304 or by the digest of its bytes."""
+
+    rung: Rung
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No content: a failed request, a page that has gone, or no listing where one was tried."""
+
+    kind: Kind
+    reason: str | None
+    detail: str | None
+
+
+Captured = ReducedPage | ReducedFeed | ReducedSitemap | Opaque
+Reduced = Captured | Unmodified | RedirectTarget | Failure
+#: What a URL turned out to be, if it is not what it was due as.
+_ROLES: Final = {ReducedFeed: Role.FEED, ReducedSitemap: Role.SITEMAP, Opaque: Role.PAGE}
+
+
+# -- the stages --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoliteFetcher:
+    """The fetch stage: makes requests on lanes that the frontier has started.
+
+    In a ``lasting`` run a host without an address is down, as it may have one again.
     """
 
     fetcher: Fetcher
     frontier: Frontier
-    probing: Probing
-    calls: Calls
-    book: RobotsBook
-    reduction: Reduction
-    admission: Admission
-    discovery: Discovery
-    seeding: Seeding
-    lane_key: Callable[[str], Awaitable[str]]
     clock: Clock
-    rules: RobotsRules
-    sitemap_max_bytes: int
-    offsite_at: Callable[[str, str], Awaitable[list[tuple[str, int]]]]
-    unasked: Callable[[DueUrl, Observation], None]
     lasting: bool = False
 
-    async def page(self, errand: PageErrand) -> Visit:
-        """Fetch a due URL and reduce what came."""
-        due = errand.due
-        validators = due.validators if due.digests is not None else None
-        request = Request(due.fetch_url, validators=validators)
-        if due.role is Role.SITEMAP:
-            request = replace(request, accept=Accept.SITEMAP, max_body_bytes=self.sitemap_max_bytes)
-        return await self.page_answered(due, await self._exchange(errand.lane, request))
-
-    async def page_answered(self, due: DueUrl, result: FetchResult) -> Visit:
-        """Reduce what came for a due URL."""
-        visit = await self._reduce(due, result)
-        reason = visit.observation.reason
-        if reason in TURNED_AWAY and result.outcome is Outcome.FETCHED:
-            now = self.clock.now()
-            self.frontier.turned_away(due.host_id, now, result.retry_after_s, reason or "")
-        return replace(visit, host=self.frontier.host_state(due.host_id))
-
-    def refusal(self, refusal: Refusal) -> Visit:
-        """Record a URL that is not asked for, with the reason."""
-        due, now = refusal.due, self.clock.now()
-        barred = self.book.barred(due.host_id)
-        if barred is None:
-            observation = Observation(
-                due.page_id, now, Kind.REFUSED, reason="robots", detail=refusal.rule
-            )
-        else:
-            observation = Observation(
-                due.page_id, now, Kind.FAILED, reason=barred.reason, detail=barred.detail
-            )
-        self.unasked(due, observation)
-        return Visit(due, observation, role=due.role, fetches=0)
-
-    async def probe(self, errand: ProbeErrand) -> Probed:
-        """Ask for what cannot exist, and pass the answer on to the visits that wait for it."""
-        result = await self._exchange(errand.lane, Request(errand.url, Accept.PROBE))
-        self.probing.answered(errand.host_id, result)
-        host = self.frontier.host_state(errand.host_id)
-        return Probed(errand.host_id, self.clock.now(), host=host)
-
-    async def call(self, errand: CallErrand) -> list[Entry]:
-        """Ask for what is no page, and let the asker hear the answer."""
-        request = Request(errand.url, Accept.ANSWER, form=errand.form)
-        result = await self._exchange(errand.lane, request)
-        now = self.clock.now()
-        return [Called(now), *self.calls.answered(errand, result, now)]
-
-    async def robots(self, errand: RobotsErrand) -> list[Entry]:
-        """Fetch a robots.txt, or one hop of it; what is known when the last hop is done."""
-        result = await self._exchange(
-            errand.lane, Request(errand.url, Accept.ROBOTS, max_body_bytes=self.rules.max_bytes + 1)
-        )
-        hop = await self.next_hop(errand, result)
-        if hop is not None:
-            self.frontier.follow(hop)
-            return []
-        return await self.robots_answered(errand, result)
-
-    async def robots_answered(self, errand: RobotsErrand, result: FetchResult) -> list[Entry]:
-        """What is known of a host's robots.txt now that its last hop is done."""
-        now = self.clock.now()
-        self._bar_if_hopeless(errand.host_id, result)
-        fetched = self._record(result, now)
-        record = self.book.settle(errand.host_id, errand.origin, fetched, now)
-        self.frontier.robots_known(errand.host_id, now)
-        visit = RobotsVisit(
-            errand.host_id,
-            record,
-            now,
-            fetches=errand.redirects + 1,
-            targets=await self._sitemaps(errand, record),
-            host=self.frontier.host_state(errand.host_id),
-        )
-        return [visit, *self.seeding.settle(errand.origin, result, now)]
-
-    async def _exchange(self, lane: str, request: Request) -> FetchResult:
-        """One exchange on a lane that the frontier has started."""
+    async def fetch(self, lane: str, request: Request) -> FetchResult:
+        """Make one request, and tell the frontier how it ended."""
         result = await self.fetcher.fetch(request)
         answer = answer_of(result.status, result.reason, lasting=self.lasting)
-        why = f"{result.reason or result.status}"
         self.frontier.ended(
-            lane, self.clock.now(), result.duration_s, answer, result.retry_after_s, why
+            lane,
+            self.clock.now(),
+            response_s=result.duration_s,
+            answer=answer,
+            retry_after_s=result.retry_after_s,
+            why=f"{result.reason or result.status}",
         )
         return result
 
-    async def _reduce(self, due: DueUrl, result: FetchResult) -> Visit:
-        """Contain what a hostile page may do to us: its visit fails, the crawl goes on."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reducer:
+    """The reduce stage: says what came, and sketches its text.
+
+    ``agent_token`` is the robots token; ``zstd_level`` packs the bodies that are kept.
+    """
+
+    parser: Parser
+    listings: Listings
+    headers: HostHeaders
+    agent_token: str
+    zstd_level: int = 3
+
+    async def reduce(self, due: DueUrl, result: FetchResult) -> Reduced:
+        """Reduce a fetch result to its content, or to the reason why there is none."""
+        match result.outcome:
+            case Outcome.FETCHED:
+                return await self._body(due, result)
+            case Outcome.NOT_MODIFIED:
+                return Unmodified(Rung.NOT_MODIFIED)
+            case Outcome.REDIRECTED if result.location is not None:
+                kind = _ALIASES.get(result.status, AliasKind.TEMPORARY)
+                return RedirectTarget(result.location, kind)
+            case Outcome.GONE if due.role is not Role.PAGE and due.digests is None:
+                return _no_listing(due, result.detail)
+            case outcome:
+                return Failure(Kind(outcome), result.reason, result.detail)
+
+    async def _body(self, due: DueUrl, result: FetchResult) -> Reduced:
+        if due.digests is not None and due.digests.body == body_digest(result.body):
+            return Unmodified(Rung.BODY)
+        prefix = result.body[:_PREFIX_BYTES]
+        if due.role is Role.SITEMAP or looks_like_sitemap(prefix):
+            return await self._sitemap(due, result)
+        if looks_like_feed(prefix):
+            return await self._feed(due, result)
+        if due.role is Role.FEED and due.digests is None:
+            return _no_listing(due, "what came is no feed")
+        return await self._page(due, result)
+
+    async def _page(self, due: DueUrl, result: FetchResult) -> Reduced:
+        content_type = result.header("Content-Type")
+        parsed = await self.parser.parse(result.body, due.fetch_url, content_type)
+        if isinstance(parsed, Unparsable):
+            return Opaque(await self._captured(due, result), parsed.reason)
+        refresh = parsed.meta_refresh
+        if refresh is not None and _leads_away(due, refresh):
+            return RedirectTarget(refresh.url, AliasKind.REFRESH)
+        text = await _sketch(parsed.blocks)
+        return ReducedPage(await self._captured(due, result, text, parsed), parsed, text)
+
+    async def _sitemap(self, due: DueUrl, result: FetchResult) -> Reduced:
+        skew_s = self.headers.skew_s(due.host_id)
+        entries = await self.listings.read(due, result.body, result.ended_at, skew_s)
+        if not entries.is_one and due.digests is None:
+            return _no_listing(due, entries.problem)
+        return ReducedSitemap(await self._captured(due, result), entries)
+
+    async def _feed(self, due: DueUrl, result: FetchResult) -> Reduced:
+        feed = await self.parser.parse_feed(result.body, due.fetch_url)
+        if isinstance(feed, Unparsable):
+            return Opaque(await self._captured(due, result), feed.reason)
+        skew_s = self.headers.skew_s(due.host_id)
+        said = self.listings.claims(due, feed, result.ended_at, skew_s)
+        text = await _sketch(feed.blocks)
+        return ReducedFeed(await self._captured(due, result, text), feed, text, said)
+
+    async def _captured(
+        self,
+        due: DueUrl,
+        result: FetchResult,
+        text: Sketch | None = None,
+        parsed: ParsedPage = _NO_PAGE,
+    ) -> Capture:
+        digests = Digests(body_digest(result.body), None)
+        if text is not None:
+            version = self.parser.text_version(due.fetch_url)
+            digests = replace(digests, text=text.text_digest, text_version=version)
+        asked = Directives() if parsed is _NO_PAGE else self._directives(result, parsed)
+        return Capture(
+            digests=digests,
+            size_bytes=len(result.body),
+            content_type=result.header("Content-Type"),
+            encoding=parsed.encoding,
+            sketch=None if text is None else text.to_bytes(),
+            body=None if asked.noarchive else await self._packed(result.body),
+            title=parsed.title,
+            language=parsed.language,
+            canonical_url=parsed.canonical,
+            noindex=asked.noindex,
+            noarchive=asked.noarchive,
+            nofollow=asked.nofollow,
+        )
+
+    def _directives(self, result: FetchResult, parsed: ParsedPage) -> Directives:
+        token = self.agent_token
+        header = parse_directives(result.header_values("X-Robots-Tag"), token, is_header=True)
+        meta = parse_directives(parsed.robots_meta, token, is_header=False)
+        return Directives(
+            header.nofollow or meta.nofollow,
+            header.noindex or meta.noindex,
+            header.noarchive or meta.noarchive,
+        )
+
+    async def _packed(self, body: bytes) -> bytes:
+        return await _done(len(body), partial(zstandard.compress, body, self.zstd_level))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparer:
+    """The compare stage: is it content, and has it changed since the last visit?"""
+
+    detector: Detector
+    check: NotContentCheck
+    redirects: Redirects
+
+    async def compare(self, due: DueUrl, result: FetchResult, content: Reduced) -> Verdict:
+        """Compare a content with what the store has of its page."""
+        if due.role is Role.PAGE and result.outcome in _ANSWERED:
+            self.detector.visited(due.host_id)
+        match content:
+            case ReducedPage():
+                return await self._page(due, result, content)
+            case ReducedFeed():
+                return await self._judged(due, result, content)
+            case ReducedSitemap():
+                return replace(_by_digest(due), detail=content.entries.problem)
+            case Opaque():
+                return replace(_by_digest(due), reason="unparsable", detail=content.why)
+            case Unmodified():
+                return Verdict(Kind.UNCHANGED, content.rung)
+            case RedirectTarget():
+                return await self.redirects.judge(due, content, result.ended_at)
+            case Failure():
+                return Verdict(content.kind, reason=content.reason, detail=content.detail)
+
+    async def _page(self, due: DueUrl, result: FetchResult, page: ReducedPage) -> Verdict:
+        """Judge a page; one that is not content is a failure, of which nothing is kept."""
+        known = due
+        if due.digests is not None and not due.digests.is_comparable(_text_version(page)):
+            # The last text was extracted in another way: it says nothing of this one.
+            known = replace(due, digests=None)
+        checked = await self.check.check(known, result, page.parsed, page.text)
+        if checked.wall is not None:
+            found = Verdict(Kind.FAILED, reason=str(checked.wall.kind), detail=checked.wall.why)
+        else:
+            found = await self._judged(due, result, page, checked.history)
+            if page.parsed.links_truncated:
+                taken = f"{len(page.parsed.links):,}"
+                detail = f"only its first {taken} links were taken (parse.max_links)"
+                found = replace(found, detail=detail)
+        return replace(found, walls=checked.walls, retractions=checked.retractions)
+
+    async def _judged(
+        self,
+        due: DueUrl,
+        result: FetchResult,
+        content: ReducedPage | ReducedFeed,
+        history: PageHistory | None = None,
+    ) -> Verdict:
+        return await self.detector.detect(
+            due, content.text, result.ended_at, history, text_version=_text_version(content)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorder:
+    """The record stage: gathers all that a visit changes in the store."""
+
+    admission: Admission
+    discovery: Discovery
+    listings: Listings
+    redirects: Redirects
+    copies: Copies
+    headers: HostHeaders
+    retries: Retries
+    frontier: Frontier
+    clock: Clock
+
+    async def record(
+        self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
+    ) -> Visit:
+        """Return the visit; the frontier leaves a host alone that turned us away."""
+        if verdict.kind is Kind.FAILED:
+            # Nothing of it is kept or followed.
+            content = Failure(verdict.kind, verdict.reason, verdict.detail)
+        seen = _observation(due, result, verdict)
+        role = _ROLES.get(type(content), due.role)
+        found = await self._found(due, result, content, verdict)
+        # After the links were admitted: they show in which combinations values recur.
+        text = content.text if isinstance(content, ReducedPage) else None
+        copies = () if text is None else await self.copies.find(due, text)
+        heard = self.headers.hear(due, role, seen, result, _said(content))
+        retry = self._retry(due, seen, found)
+        if seen.reason in _TURNED_AWAY and result.outcome is Outcome.FETCHED:
+            now = self.clock.now()
+            self.frontier.turned_away(due.host_id, now, result.retry_after_s, seen.reason or "")
+        return Visit(
+            due=due,
+            observation=seen,
+            role=role,
+            validators=_validators(result),
+            capture=_kept(content, verdict),
+            links=found.links,
+            offsite=found.offsite,
+            targets=found.targets,
+            alias=found.alias,
+            new_root=found.new_root,
+            fetch_url=found.fetch_url,
+            retry_at=retry.at,
+            charged=retry.charged,
+            host=self.frontier.host_state(due.host_id),
+            memory=verdict.memory,
+            amendments=verdict.amendments,
+            walls=verdict.walls,
+            retractions=verdict.retractions,
+            copies=copies,
+            claim_kind=heard.claim_kind,
+            claims=heard.said.claims,
+            claims_rejected=heard.said.rejected,
+            signs=heard.signs,
+            wish_s=heard.wish_s,
+            advertised=_advertised(due, result, content),
+        )
+
+    async def _found(
+        self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
+    ) -> FoundUrls:
+        match content:
+            case ReducedPage(capture=capture, parsed=parsed):
+                found = self.admission.links(parsed.links, due.depth, nofollow=capture.nofollow)
+                if found.targets is not None and not capture.nofollow:
+                    headers = result.header_values("Link")
+                    self.discovery.feeds(found.targets, due, parsed.feeds, headers)
+                return found
+            case ReducedFeed(feed=feed):
+                return self.admission.links(feed.links, due.depth, nofollow=False)
+            case ReducedSitemap(entries=entries):
+                return await self.listings.admit(entries, due.depth)
+            case RedirectTarget():
+                return self.redirects.found(due, content, verdict)
+            case _:
+                return FoundUrls()
+
+    def _retry(self, due: DueUrl, seen: Observation, found: FoundUrls) -> Retry:
+        if seen.kind is not Kind.FAILED:
+            return Retry(None if found.fetch_url is None else seen.at, charged=True)
+        status = _TOO_MANY_REQUESTS if seen.reason in _TURNED_AWAY else seen.status
+        return self.retries.after(due, status, seen.reason, seen.at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """The stages of a visit, in order."""
+
+    fetcher: PoliteFetcher
+    reducer: Reducer
+    comparer: Comparer
+    recorder: Recorder
+    sitemap_max_bytes: int | None = None
+
+    async def visit(self, request: PageRequest) -> Visit:
+        """Visit a due URL."""
+        due = request.due
+        validators = due.validators if due.digests is not None else None
+        asked = Request(due.fetch_url, validators=validators)
+        if due.role is Role.SITEMAP:
+            asked = replace(asked, accept=Accept.SITEMAP, max_body_bytes=self.sitemap_max_bytes)
+        return await self.take(due, await self.fetcher.fetch(request.lane, asked))
+
+    async def take(self, due: DueUrl, result: FetchResult) -> Visit:
+        """Take in what was fetched, by this crawl or by that of an archive.
+
+        A hostile page that makes a stage raise fails by itself: the crawl goes on. A parser
+        that was lost is our failure: nothing of the response is kept, it is requested again.
+        """
         try:
-            return await self.reduction.visit(due, result, result.ended_at)
+            content = await self.reducer.reduce(due, result)
+            verdict = await self.comparer.compare(due, result, content)
+            return await self.recorder.record(due, result, content, verdict)
+        except ParserLost as error:
+            why = str(error)
+            lost = replace(result, outcome=Outcome.FAILED, status=None, reason="parser", detail=why)
+            failure = Failure(Kind.FAILED, "parser", why)
+            verdict = Verdict(Kind.FAILED, reason="parser", detail=why)
+            return await self.recorder.record(due, lost, failure, verdict)
         except Exception as error:
             log.exception("%s could not be processed", due.url)
-            observation = Observation(
-                due.page_id, result.ended_at, Kind.FAILED, status=result.status,
-                reason="internal", detail=repr(error), duration_s=result.duration_s,
-            )  # fmt: skip
-            return Visit(due, observation, role=due.role)
+            failed = Verdict(Kind.FAILED, reason="internal", detail=repr(error))
+            seen = _observation(due, result, failed)
+            host = self.recorder.frontier.host_state(due.host_id)
+            return Visit(due=due, observation=seen, role=due.role, host=host)
 
-    async def next_hop(self, errand: RobotsErrand, result: FetchResult) -> RobotsErrand | None:
-        """Where a redirected robots.txt leads, if it is followed (RFC 9309, section 2.3.1.2)."""
-        if result.outcome is not Outcome.REDIRECTED or result.location is None:
+
+def unasked(due: DueUrl, observation: Observation) -> Visit:
+    """Return the visit of a URL for which no request was made."""
+    return Visit(due=due, observation=observation, role=due.role, fetches=0)
+
+
+def _text_version(content: ReducedPage | ReducedFeed) -> str | None:
+    return content.capture.digests.text_version
+
+
+def _no_listing(due: DueUrl, detail: str | None) -> Failure:
+    """Return the failure of a sitemap or feed that was tried unseen, and is not there.
+
+    It is no page that has gone: what is looked for at the usual places was never promised.
+    """
+    return Failure(Kind.SKIPPED, f"no_{due.role}", detail)
+
+
+def _leads_away(due: DueUrl, refresh: MetaRefresh) -> bool:
+    is_redirect = is_http(refresh.url) and refresh.delay_s <= _REFRESH_IS_REDIRECT_S
+    return is_redirect and canonical(refresh.url) != due.url
+
+
+async def _sketch(blocks: Blocks) -> Sketch:
+    work = partial(sketch, blocks.texts, blocks.places)
+    return await _done(sum(map(len, blocks.texts)), work)
+
+
+async def _done(size: int, work: Callable[[], T]) -> T:
+    """Do work on so many bytes: much of it in a thread."""
+    return work() if size <= _IN_A_THREAD_BYTES else await asyncio.to_thread(work)
+
+
+def _by_digest(due: DueUrl) -> Verdict:
+    return Verdict(Kind.NEW) if due.digests is None else Verdict(Kind.CHANGED, Rung.BODY)
+
+
+def _kept(content: Reduced, verdict: Verdict) -> Capture | None:
+    if not isinstance(content, Captured):
+        return None
+    return content.capture if verdict.keeps_sketch else replace(content.capture, sketch=None)
+
+
+def _said(content: Reduced) -> Claimed | None:
+    match content:
+        case ReducedFeed(said=said) | ReducedSitemap(entries=SitemapEntries(said=said)):
+            return said
+        case _:
             return None
-        if errand.redirects >= self.rules.max_redirects:
+
+
+def _validators(result: FetchResult) -> Validators | None:
+    if result.outcome is not Outcome.FETCHED:
+        return None
+    return Validators(result.header("ETag"), result.header("Last-Modified"))
+
+
+def _advertised(due: DueUrl, result: FetchResult, content: Reduced) -> Advertised | None:
+    match content:
+        case (
+            ReducedPage(parsed=ParsedPage(hub_links=hubs)) | ReducedFeed(feed=Feed(hub_links=hubs))
+        ):
+            return advertised(result.header_values("Link"), hubs, due.fetch_url)
+        case _:
             return None
-        lane = await self.lane_key(result.location)
-        return replace(errand, url=result.location, lane=lane, redirects=errand.redirects + 1)
 
-    async def _sitemaps(self, errand: RobotsErrand, record: RobotsRecord) -> Targets:
-        """The sitemaps that a robots.txt names, where its origin is in scope.
 
-        A sitemap on another host may have been read before it was known that it may speak
-        for this one: what it lists here was kept, and is admitted now.
-        """
-        targets = Targets()
-        if not self.rules.sitemaps or not self.admission.scope.contains(errand.origin):
-            return targets
-        for named in self.book.sitemaps(errand.host_id):
-            url = resolve(named, errand.url)
-            if url is None or not is_http(url):
-                continue
-            sitemap_url = canonical(url)
-            self.admission.add(targets, sitemap_url, url, depth=0, role=Role.SITEMAP)
-            for listed, depth in await self.offsite_at(sitemap_url, errand.origin):
-                self.admission.add(targets, listed, listed, depth=depth + 1)
-        if not targets and record.standing is not RobotsStanding.UNREACHABLE:
-            self.discovery.sitemap(targets, errand.origin)
-        return targets
-
-    def _bar_if_hopeless(self, host_id: int, result: FetchResult) -> None:
-        if result.reason in _HOPELESS and not self.lasting:
-            self.book.bar(host_id, Bar(result.reason or "", result.detail or ""))
-
-    def _record(self, result: FetchResult, now: float) -> RobotsRecord:
-        # A body that broke off comes with the status 200, which says nothing of the file.
-        broken = result.outcome is not Outcome.FETCHED and (result.status or 0) < _REDIRECTS
-        state = standing(result.status, result.reason if broken else None)
-        parsed = state is RobotsStanding.PARSED
-        body = cut_at_line_end(result.body, self.rules.max_bytes) if parsed else b""
-        unreachable = state is RobotsStanding.UNREACHABLE
-        return RobotsRecord(
-            state, now, body, (result.detail or result.reason) if unreachable else None
-        )
+def _observation(due: DueUrl, result: FetchResult, verdict: Verdict) -> Observation:
+    has_content = verdict.kind not in _WITHOUT_CONTENT
+    return Observation(
+        page_id=due.page_id,
+        at=result.ended_at,
+        kind=verdict.kind,
+        rung=verdict.rung,
+        status=result.status,
+        reason=verdict.reason or result.reason,
+        detail=verdict.detail or result.detail,
+        resemblance=verdict.resemblance,
+        resemblance_se=verdict.resemblance_se,
+        blocks_added=verdict.blocks_added,
+        blocks_removed=verdict.blocks_removed,
+        duration_s=result.duration_s,
+        size_bytes=(len(result.body) or None) if has_content else None,
+    )

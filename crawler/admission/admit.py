@@ -23,17 +23,16 @@ from freshet.crawler.admission.traps import (
     classify,
     pattern_of,
 )
+from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.urls import canonical, origin, registrable_domain, site_key, without_fragment
 from freshet.storage.records import (
     Alias,
     DueUrl,
     FetchResult,
     Links,
-    Observation,
     SeedsSettled,
     StoredSeed,
     Targets,
-    Visit,
 )
 from freshet.storage.words import AliasKind, Kind, Role
 
@@ -157,6 +156,21 @@ class AdmissionRules:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundUrls:
+    """The URLs to which a page, a listing or a redirect leads; see :class:`~storage.records.Visit`.
+
+    ``fetch_url`` is another spelling of the page's own URL, to be asked for at once.
+    """
+
+    links: Links | None = None
+    offsite: frozenset[int] = frozenset()
+    targets: Targets | None = None
+    alias: Alias | None = None
+    new_root: str | None = None
+    fetch_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Judgement:
     """What a URL by itself says: its origin, and which rule or pattern it falls under.
 
@@ -180,8 +194,8 @@ class Admission:
         self._combinations = Combinations(traps.min_combined)
         self._judged = lru_cache(_REMEMBERED)(self._judge)
 
-    def links(self, links: Links, depth: int, *, nofollow: bool) -> tuple[Targets, frozenset[int]]:
-        """The targets among a page's links, and the columns that lead out of scope.
+    def links(self, links: Links, depth: int, *, nofollow: bool) -> FoundUrls:
+        """Admit the links of a page or feed.
 
         ``depth`` is that of the page; ``nofollow`` holds for the page as a whole.
         """
@@ -193,7 +207,7 @@ class Admission:
                 continue
             held = "nofollow" if nofollow or "nofollow" in links.rels[i].split() else None
             self.add(targets, url, links.fetch_urls[i], depth=depth + 1, held_back=held)
-        return targets, frozenset(offsite)
+        return FoundUrls(links=links, offsite=frozenset(offsite), targets=targets)
 
     def sitemap(
         self, targets: Targets, urls: Iterable[tuple[str, str]], depth: int, *, index: bool
@@ -299,12 +313,22 @@ def sitemap_links(urls: Collection[tuple[str, str]]) -> Links:
 #: A visit commits long before that.
 _RECENT_S: Final = 60.0
 _RECENT: Final = 1_024
+_RESPELLED: Final = "respelled"
+_OUT_OF_SCOPE: Final = "out_of_scope"
 
 
-class Redirection:
-    """Judges the target of a redirect or of a meta refresh.
+@dataclass(frozen=True, slots=True)
+class RedirectTarget:
+    """An answer that sends its visitor on: a status, or a page with a meta refresh."""
 
-    ``alias_target`` reads which page a URL is another name of (its id, or None).
+    location: str
+    kind: AliasKind
+
+
+class Redirects:
+    """Judges redirects, and finds where they lead.
+
+    ``alias_target`` reads the id of the page of which a URL is another name, or None.
     """
 
     def __init__(
@@ -320,26 +344,47 @@ class Redirection:
         # Of visits that may not have committed: where each URL led, and when.
         self._recent: OrderedDict[str, tuple[str, float]] = OrderedDict()
 
-    async def visit(
-        self, due: DueUrl, result: FetchResult, location: str, kind: AliasKind, now: float
-    ) -> Visit:
-        """The visit of a URL that sends its visitor to ``location`` (resolved)."""
+    async def judge(self, due: DueUrl, redirect: RedirectTarget, now: float) -> Verdict:
+        """Return REDIRECTED with the target as detail, or FAILED."""
         try:
-            target = canonical(location)
+            target = canonical(redirect.location)
         except ValueError as error:
-            return _failed(due, result, now, "bad_redirect", str(error))
+            return _failed("bad_redirect", str(error))
         if due.redirects >= self._max_redirects:
             why = f"more than {self._max_redirects} redirects in a row, the next to {target}"
-            return _failed(due, result, now, "too_many_redirects", why)
+            return _failed("too_many_redirects", why)
         if target == due.url:
-            return self._same_page(due, result, location, now)
+            return _same_page(due, redirect.location)
         # Noted before anything is waited for: of two that lead to one another, the second to
         # answer closes the circle, however their visits interleave.
         self._note(due.url, target, now)
         if await self._leads_back(target, due, now):
             self._recent.pop(due.url, None)
-            return _failed(due, result, now, "redirect_loop", f"{target} leads back here")
-        return self._other_page(due, result, location, target, kind, now)
+            return _failed("redirect_loop", f"{target} leads back here")
+        moves = due.role is not Role.PAGE or due.seed_id is not None
+        within = moves or self._admission.scope.contains(target)
+        reason = redirect.kind if within else _OUT_OF_SCOPE
+        return Verdict(Kind.REDIRECTED, reason=reason, detail=target)
+
+    def found(self, due: DueUrl, redirect: RedirectTarget, verdict: Verdict) -> FoundUrls:
+        """Return where a redirect with this verdict leads; a seed's moves the scope."""
+        target = verdict.detail
+        if verdict.kind is not Kind.REDIRECTED or target is None:
+            return FoundUrls()
+        if verdict.reason == _RESPELLED:
+            return FoundUrls(fetch_url=target)
+        if verdict.reason == _OUT_OF_SCOPE:
+            links = Links((target,), (redirect.location,), ("redirect",), ("",))
+            return FoundUrls(links=links, offsite=frozenset({0}))
+        if due.seed_id is not None:
+            self._admission.scope.move_seed(due.url, target)
+        targets = Targets()
+        self._admission.add(
+            targets, target, redirect.location, depth=due.depth, role=due.role,
+            redirects=due.redirects + 1,
+        )  # fmt: skip
+        new_root = target if due.seed_id is not None else None
+        return FoundUrls(targets=targets, alias=Alias(target, redirect.kind), new_root=new_root)
 
     def _note(self, url: str, target: str, now: float) -> None:
         self._recent[url] = target, now
@@ -352,56 +397,21 @@ class Redirection:
             return True
         return await self._alias_target(target) == due.page_id
 
-    def _same_page(self, due: DueUrl, result: FetchResult, location: str, now: float) -> Visit:
-        """Another spelling of the same page: ask for that one instead.
 
-        Once, or twice where the second is the canonical one.
-        """
-        spelling = without_fragment(location)
-        is_news = spelling != due.fetch_url and (spelling == due.url or not due.attempt)
-        if not is_news:
-            return _failed(due, result, now, "redirect_loop", "it redirects to itself")
-        observation = _observation(due, result, now, Kind.REDIRECTED, "respelled", spelling)
-        return Visit(due, observation, role=due.role, retry_at=now, fetch_url=spelling)
+def _same_page(due: DueUrl, location: str) -> Verdict:
+    """Judge another spelling of the same page: ask for that one instead.
 
-    def _other_page(
-        self,
-        due: DueUrl,
-        result: FetchResult,
-        location: str,
-        target: str,
-        kind: AliasKind,
-        now: float,
-    ) -> Visit:
-        new_root = None
-        if due.seed_id is not None:
-            self._admission.scope.move_seed(due.url, target)
-            new_root = target
-        if due.role is Role.PAGE and not self._admission.scope.contains(target):
-            observation = _observation(due, result, now, Kind.REDIRECTED, "out_of_scope", target)
-            links = Links((target,), (location,), ("redirect",), ("",))
-            return Visit(due, observation, links=links, offsite=frozenset({0}))
-        targets = Targets()
-        self._admission.add(
-            targets, target, location, depth=due.depth, role=due.role, redirects=due.redirects + 1
-        )
-        return Visit(
-            due, _observation(due, result, now, Kind.REDIRECTED, kind, target), role=due.role,
-            targets=targets, alias=Alias(target, kind), new_root=new_root,
-        )  # fmt: skip
+    Once, or twice where the second is the canonical one.
+    """
+    spelling = without_fragment(location)
+    is_new = spelling != due.fetch_url and (spelling == due.url or not due.attempt)
+    if not is_new:
+        return _failed("redirect_loop", "it redirects to itself")
+    return Verdict(Kind.REDIRECTED, reason=_RESPELLED, detail=spelling)
 
 
-def _failed(due: DueUrl, result: FetchResult, now: float, reason: str, detail: str) -> Visit:
-    return Visit(due, _observation(due, result, now, Kind.FAILED, reason, detail), role=due.role)
-
-
-def _observation(
-    due: DueUrl, result: FetchResult, now: float, kind: Kind, reason: str, detail: str
-) -> Observation:
-    return Observation(
-        due.page_id, now, kind, status=result.status, reason=reason, detail=detail,
-        duration_s=result.duration_s,
-    )  # fmt: skip
+def _failed(reason: str, detail: str) -> Verdict:
+    return Verdict(Kind.FAILED, reason=reason, detail=detail)
 
 
 # -- seeding -----------------------------------------------------------------

@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from freshet.crawler.admission.admit import Admission
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Accept
-from freshet.crawler.frontier import Frontier, Refusal, RobotsErrand
+from freshet.crawler.frontier import Frontier
+from freshet.crawler.requester import Requester
+from freshet.crawler.requests import Refusal, RobotsRequest
 from freshet.crawler.robots.book import RobotsBook
 from freshet.crawler.urls import canonical, origin
-from freshet.crawler.visit import Visiting
+from freshet.crawler.visit import unasked
 from freshet.storage.entries import Host
 from freshet.storage.records import (
     Acknowledged,
@@ -62,7 +64,7 @@ class Uncommitted:
         return self._count
 
     def has(self, page_id: int) -> bool:
-        """Whether a visit of this page is on its way."""
+        """Return whether a visit of this page is on its way."""
         return page_id in self._pages
 
     async def submit(self, entry: Entry) -> None:
@@ -75,7 +77,7 @@ class Uncommitted:
             await self.settled()
 
     def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
-        """The writer has committed these."""
+        """Note what the writer has committed."""
         self._count -= len(batch)
         if not self._count:
             self._pages.clear()
@@ -90,7 +92,7 @@ class Uncommitted:
 
 @dataclass(slots=True)
 class Counts:
-    """What became of exchanges that are no visits."""
+    """Counts of exchanges that are no visits."""
 
     probes: int = 0
     calls: int = 0
@@ -103,7 +105,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the store is asked: what has committed of a page by its URL, and of hosts.
+    """The store's queries: what has committed of a page by its URL, and of hosts.
 
     ``count_at`` says how many observations there are of a page of that time.
     """
@@ -114,11 +116,11 @@ class Known:
     count_at: Callable[[int, float], Awaitable[int]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """The parts of a crawl that take answers in."""
 
-    visiting: Visiting
+    requester: Requester
     frontier: Frontier
     book: RobotsBook
     admission: Admission
@@ -142,7 +144,7 @@ class Player:
         self._done_at = done_at
         self._uncommitted = uncommitted
         self._passed: Counter[tuple[int, float]] = Counter()
-        self._hops: dict[str, RobotsErrand] = {}
+        self._hops: dict[str, RobotsRequest] = {}
         self._early_robots: dict[str, list[FetchResult]] = {}
         self.counts = counts
 
@@ -191,10 +193,10 @@ class Player:
             self.counts.refused_again += 1
             await self._uncommitted.submit(self._refusal(due, rule))
         else:
-            await self._uncommitted.submit(await self._stage.visiting.page_answered(due, result))
+            await self._uncommitted.submit(await self._stage.requester.pipeline.take(due, result))
 
     async def _is_taken(self, due: DueUrl, result: FetchResult) -> bool:
-        """Whether it was before: a replay that was killed goes on a little before where it was."""
+        """Return whether it was taken: a replay that was killed goes on a little before its end."""
         if result.ended_at > self._done_at:
             return False
         # An archive may hold several captures of one second, of which some were taken in.
@@ -206,13 +208,13 @@ class Player:
         observation = Observation(
             due.page_id, result.ended_at, Kind.FAILED, reason=result.reason, detail=result.detail
         )
-        return Visit(due, observation, role=due.role, fetches=0)
+        return unasked(due, observation)
 
     def _refusal(self, due: DueUrl, rule: str) -> Visit:
-        return self._stage.visiting.refusal(Refusal(due, rule))
+        return self._stage.requester.refuse(Refusal(due, rule))
 
     def _forbidden(self, due: DueUrl) -> str | None:
-        """The rule of the archived robots.txt that forbids a URL."""
+        """Return the rule of the archived robots.txt that forbids a URL, or None."""
         verdict = self._stage.book.verdict(due.host_id, due.fetch_url)
         return None if verdict.allowed else verdict.rule
 
@@ -224,7 +226,7 @@ class Player:
         return due
 
     async def _admitted(self, url: str, played: Played) -> DueUrl:
-        """A page to which nothing that was replayed leads: it was named to whoever crawled."""
+        """Admit a page to which nothing that was replayed leads: the crawl's owner named it."""
         result, targets = played.result, Targets()
         role = Role.SITEMAP if played.accept is Accept.SITEMAP else Role.PAGE
         if not self._stage.admission.scope.contains(url):
@@ -248,19 +250,19 @@ class Player:
             await self._robots(result)
 
     async def _robots(self, result: FetchResult) -> None:
-        errand = self._hops.pop(result.url, None) or await self._asked(result)
-        if errand is None:
+        request = self._hops.pop(result.url, None) or await self._asked(result)
+        if request is None:
             self._early_robots.setdefault(str(origin(result.url)), []).append(result)
             return
-        hop = await self._stage.visiting.next_hop(errand, result)
+        hop = await self._stage.requester.next_hop(request, result)
         if hop is not None:
             self._hops[hop.url] = hop
             return
-        for entry in await self._stage.visiting.robots_answered(errand, result):
+        for entry in await self._stage.requester.robots_answered(request, result):
             await self._uncommitted.submit(entry)
 
-    async def _asked(self, result: FetchResult) -> RobotsErrand | None:
-        """The errand of a robots.txt; None where its host is not known yet."""
+    async def _asked(self, result: FetchResult) -> RobotsRequest | None:
+        """Return the request of a robots.txt, None if its host is not known yet."""
         at_origin = str(origin(result.url))
         known = self._stage.frontier.host_of(at_origin)
         if known is None:
@@ -270,4 +272,4 @@ class Player:
                 return None
             self._stage.frontier.add_host(host, at_origin)
             known = host.host_id, at_origin
-        return RobotsErrand(known[0], at_origin, result.url, known[1])
+        return RobotsRequest(known[0], at_origin, result.url, known[1])

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import aiosqlite
 import typer
 
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
-from freshet.crawler.compare.ladder import Detection, Detector, Recall, judge_body
+from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import look_at, walls_of
 from freshet.crawler.compare.not_content.cues import is_short
 from freshet.crawler.compare.not_content.page import Wall
@@ -28,13 +26,14 @@ from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
 from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.robots.parser import parse as parse_robots
 from freshet.crawler.run.orders import require_readable
+from freshet.crawler.run.wiring import StoredHistories
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.storage.database import reading
 from freshet.storage.queries import page
 from freshet.storage.records import Digests, DueUrl, FetchResult
-from freshet.storage.tables import hosts, observations
+from freshet.storage.tables import hosts
 from freshet.storage.words import REBASED, Kind, Outcome, RobotsStanding, Rung
 
 # -- checking ----------------------------------------------------------------
@@ -212,28 +211,18 @@ async def _compared(db: Path, found: Check, seen: Digests, blocks: Blocks, now: 
         digests = None if known is None else await page.digests(connection, known.page_id)
         if known is None or digests is None:
             return "new: the store has no version of it"
-        if judge_body(digests, seen.body) is not None:
+        if digests.body == seen.body:
             found.steps.append(Step("body", "equal", "to the bytes of the last capture"))
             return "unchanged: the same bytes"
         found.steps.append(Step("body", "differs", "from the bytes of the last capture"))
         new = sketch(blocks.texts, blocks.places)
         due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
-        detection = await _detector(connection).detect(
-            due, new, now, text_version=seen.text_version
-        )
-        if detection.reason == REBASED:
-            return f"not compared: {detection.detail}"
-        found.steps.extend([_text(digests, new), *_rung(detection)])
-        return _concluded(detection)
-
-
-def _detector(connection: aiosqlite.Connection) -> Detector:
-    recall = Recall(
-        partial(observations.load, connection),
-        partial(observations.predecessor, connection),
-        partial(observations.sample, connection),
-    )
-    return Detector(recall)
+        detector = Detector(StoredHistories(connection))
+        verdict = await detector.detect(due, new, now, text_version=seen.text_version)
+        if verdict.reason == REBASED:
+            return f"not compared: {verdict.detail}"
+        found.steps.extend([_text(digests, new), *_rung(verdict)])
+        return _concluded(verdict)
 
 
 def _text(digests: Digests, new: Sketch) -> Step:
@@ -241,8 +230,7 @@ def _text(digests: Digests, new: Sketch) -> Step:
     return Step("text", answer, f"{new.shingle_count:,} shingles of 4 words")
 
 
-def _rung(detection: Detection) -> list[Step]:
-    verdict = detection.verdict
+def _rung(verdict: Verdict) -> list[Step]:
     if verdict.rung is None or verdict.rung is Rung.TEXT:
         return []
     parts = [_RUNGS[verdict.rung]]
@@ -253,8 +241,7 @@ def _rung(detection: Detection) -> list[Step]:
     return [Step("blocks", verdict.rung, ", ".join(parts))]
 
 
-def _concluded(detection: Detection) -> str:
-    verdict = detection.verdict
+def _concluded(verdict: Verdict) -> str:
     why = _RUNGS.get(verdict.rung) if verdict.rung is not None else None
     if verdict.kind is Kind.CHANGED:
         return f"changed: {why}"

@@ -1,14 +1,15 @@
 """Change detection: a ladder that stops at the first rung that decides.
 
-    304         the server says so: :data:`NOT_MODIFIED`
-    body        equal digests of the bytes: :func:`judge_body`, before the page is parsed
+    304         the server says so (RFC 9110, section 15.4.5)
+    body        equal digests of the bytes, before the page is parsed
     text        equal digests of the main text: :func:`judge_text`, before the last sketch is read
     volatile    only blocks differ that do so at every visit, or
     frame       that belong to the site's template, or
     flip        that alternate between earlier versions
     blocks      what else differs, block by block, and how much
 
-The last four are :func:`freshet.crawler.compare.ladder.judge_blocks`.
+The first two are rungs of :class:`freshet.crawler.visit.Reducer`, the last four of
+:func:`freshet.crawler.compare.ladder.judge_blocks`.
 
 Whether a page changed is decided exactly, by digests; MinHash only says how much. Error
 pages never come here: a failed fetch is no version of a page.
@@ -17,10 +18,10 @@ pages never come here: a failed fetch is no version of a page.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, Protocol
 
 from freshet.crawler.compare.history import (
     MOST_BLOCKS,
@@ -38,17 +39,21 @@ from freshet.crawler.compare.history import (
 from freshet.crawler.compare.layout import Difference, Item, Layout, Slot, difference
 from freshet.crawler.compare.templates import HostRun, Template, frame_items
 from freshet.crawler.reduce.sketch import Sketch, resemblance
-from freshet.storage.entries import Amendment
+from freshet.storage.entries import Amendment, Retraction
 from freshet.storage.records import Digests, DueUrl, PageHistory
 from freshet.storage.words import REBASED, Kind, Rung
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the comparison of a page with its last version found.
+    """The finding on one visit, and what follows for the store.
 
-    ``resemblance`` (0 to 1) and its standard error are estimates; the numbers of blocks
-    added and removed are exact.
+    Content is NEW, or by the ``rung`` that decided CHANGED or UNCHANGED. A page may be GONE; one
+    that is not content is FAILED, with the kind of its block page as ``reason``.
+    ``resemblance`` (0 to 1) and its standard error are estimates; the
+    numbers of blocks added and removed are exact. ``reason`` and ``detail`` replace those of the
+    fetch result where they are not None. ``keeps_sketch`` and the fields from ``memory`` on: see
+    :class:`~freshet.storage.records.Visit`.
     """
 
     kind: Kind
@@ -57,24 +62,17 @@ class Verdict:
     resemblance_se: float | None = None
     blocks_added: int | None = None
     blocks_removed: int | None = None
-
-
-#: The verdict on a 304 answer (RFC 9110, section 15.4.5).
-NOT_MODIFIED: Final = Verdict(Kind.UNCHANGED, Rung.NOT_MODIFIED)
-
-
-def judge_body(known: Digests | None, body: bytes) -> Verdict | None:
-    """The verdict that the digest of the bytes allows; None where the text must decide.
-
-    ``known`` is what the last good capture was reduced to; without one the page is new.
-    """
-    if known is None:
-        return Verdict(Kind.NEW)
-    return Verdict(Kind.UNCHANGED, Rung.BODY) if known.body == body else None
+    reason: str | None = None
+    detail: str | None = None
+    keeps_sketch: bool = True
+    memory: bytes | None = None
+    amendments: tuple[Amendment, ...] = ()
+    walls: bytes | None = None
+    retractions: tuple[Retraction, ...] = ()
 
 
 def judge_text(known: Digests, text: bytes | None) -> Verdict | None:
-    """The verdict that the digests of the main text allow; None where blocks must be compared.
+    """Judge by the digests of the main text; None where blocks must be compared.
 
     Without a text (a feed, a body that cannot be parsed) the bytes, which differ, are all
     there is to judge by; so they are where only one of the versions has a text.
@@ -396,46 +394,36 @@ _HOSTS: Final = 256
 _SAME_PAGE: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """What the store is asked.
+class PageHistories(Protocol):
+    """The store's queries that a comparison needs."""
 
-    ``page``: a page's history. ``predecessor``: that of the URL it has moved here from.
-    ``host``: the histories of up to so many pages of a host.
-    """
+    async def history(self, page_id: int) -> PageHistory | None:
+        """Return a page's history, None before its first capture with a text."""
 
-    page: Callable[[int], Awaitable[PageHistory | None]]
-    predecessor: Callable[[int], Awaitable[PageHistory | None]]
-    host: Callable[[int, int], Awaitable[list[PageHistory]]]
+    async def predecessor(self, page_id: int) -> PageHistory | None:
+        """Return the history of the URL from which a page has moved here."""
 
+    async def sample(self, host_id: int, most: int) -> list[PageHistory]:
+        """Return the histories of at most so many pages of a host."""
 
-@dataclass(frozen=True, slots=True)
-class Detection:
-    """The verdict on a main text, and what to store: see :class:`~storage.records.Visit`."""
-
-    verdict: Verdict
-    keeps_sketch: bool = True
-    memory: bytes | None = None
-    amendments: tuple[Amendment, ...] = ()
-    reason: str | None = None
-    detail: str | None = None
+    async def walls(self, host_id: int) -> bytes | None:
+        """Return the host's walls as stored (versioned bytes)."""
 
 
-_NEW: Final = Detection(Verdict(Kind.NEW))
-_REBASED: Final = Detection(
-    Verdict(Kind.NEW),
-    # What was remembered speaks of blocks that the text does not have any more.
-    memory=PageMemory().to_bytes(),
+#: What was remembered speaks of blocks that the text does not have any more.
+_REBASED: Final = Verdict(
+    Kind.NEW,
     reason=REBASED,
     detail="the text is extracted in another way than before: not compared",
+    memory=PageMemory().to_bytes(),
 )
 
 
 class Detector:
     """Judges texts for one run. ``significant_below``: see :func:`judge_blocks`."""
 
-    def __init__(self, recall: Recall, *, significant_below: float = 1.0) -> None:
-        self._recall = recall
+    def __init__(self, past: PageHistories, *, significant_below: float = 1.0) -> None:
+        self._past = past
         self._significant_below = significant_below
         self._pages: Counter[int] = Counter()
         self._hosts: OrderedDict[int, HostRun] = OrderedDict()
@@ -452,7 +440,7 @@ class Detector:
         history: PageHistory | None = None,
         *,
         text_version: str | None = None,
-    ) -> Detection:
+    ) -> Verdict:
         """Judge the text of a page, seen at ``at``, whose bytes are not those of before.
 
         ``history`` is the page's, where it has been read already. A text of another
@@ -464,28 +452,32 @@ class Detector:
             return _REBASED
         verdict = judge_text(due.digests, new.text_digest)
         if verdict is not None:
-            return Detection(verdict, keeps_sketch=verdict.rung is not Rung.TEXT)
-        history = history or await self._recall.page(due.page_id)
+            return replace(verdict, keeps_sketch=verdict.rung is not Rung.TEXT)
+        history = history or await self._past.history(due.page_id)
         if history is None:
-            return Detection(Verdict(Kind.CHANGED, Rung.BODY))
-        return _detection(await self._judged(due, PageRecord.of(history), new, at))
+            return Verdict(Kind.CHANGED, Rung.BODY)
+        judged = await self._judged(due, PageRecord.of(history), new, at)
+        return replace(
+            judged.verdict, keeps_sketch=judged.keeps_sketch, memory=judged.memory.to_bytes(),
+            amendments=judged.amendments,
+        )  # fmt: skip
 
     async def _first(
         self, due: DueUrl, new: Sketch, at: float, text_version: str | None
-    ) -> Detection:
-        """A page that was not seen before is new, unless it has moved here."""
-        history = await self._recall.predecessor(due.page_id) if due.redirects else None
+    ) -> Verdict:
+        """Judge a page that was not seen before: it is new, unless it has moved here."""
+        history = await self._past.predecessor(due.page_id) if due.redirects else None
         if history is None or history.text_version != text_version:
-            return _NEW
+            return Verdict(Kind.NEW)
         past = PageRecord.of(history)
         detail = "it stood at another URL before"
         if past.sketch.text_digest == new.text_digest:
-            verdict = Verdict(Kind.UNCHANGED, Rung.TEXT)
-            return Detection(verdict, memory=past.memory.to_bytes(), detail=detail)
+            memory = past.memory.to_bytes()
+            return Verdict(Kind.UNCHANGED, Rung.TEXT, memory=memory, detail=detail)
         if not is_same_page(past.sketch, new):
-            return _NEW
-        judgement = await self._judged(due, past, new, at)
-        return Detection(judgement.verdict, memory=judgement.memory.to_bytes(), detail=detail)
+            return Verdict(Kind.NEW)
+        judged = await self._judged(due, past, new, at)
+        return replace(judged.verdict, memory=judged.memory.to_bytes(), detail=detail)
 
     async def _judged(self, due: DueUrl, past: PageRecord, new: Sketch, at: float) -> Judgement:
         host = await self._host(due.host_id)
@@ -505,19 +497,10 @@ class Detector:
         return known
 
     async def _template(self, host_id: int) -> Template:
-        histories = await self._recall.host(host_id, SAMPLE_PAGES)
+        histories = await self._past.sample(host_id, SAMPLE_PAGES)
         return Template.learnt([PageRecord.of(history) for history in histories])
 
 
 def is_same_page(old: Sketch, new: Sketch) -> bool:
-    """Whether the text at a page's new URL is that of the page that moved there."""
+    """Return whether the page at its new URL has the old page's text."""
     return resemblance(old, new).value >= _SAME_PAGE
-
-
-def _detection(judgement: Judgement) -> Detection:
-    return Detection(
-        judgement.verdict,
-        judgement.keeps_sketch,
-        judgement.memory.to_bytes(),
-        judgement.amendments,
-    )

@@ -107,9 +107,17 @@ async def replay(
             clock = VirtualClock(past.began_at)
             run_id = await _open_run(database, settings, past)
             around = Surroundings(
-                settings, database, run_id, clock, _Nowhere(), _own_lane, parser, Random(0),
-                lasting=past.is_lasting, probe=_probes(database, past, clock),
-            )  # fmt: skip
+                settings=settings,
+                database=database,
+                run_id=run_id,
+                clock=clock,
+                fetcher=_Nowhere(),
+                lane_key=_own_lane,
+                parser=parser,
+                rng=Random(0),
+                lasting=past.is_lasting,
+                probe=_probes(database, past, clock),
+            )
             reports.append(await _Replay(around, past, clock, counts).perform())
         return reports, counts
 
@@ -215,9 +223,13 @@ class _Replay:
         await self._uncommitted.submit(seeding.decided(self._past.began_at))
         await self._uncommitted.settled()
         stage = Stage(
-            assembly.visiting(seeding), assembly.frontier, assembly.book, assembly.admission,
-            _known(self._around.database), self._clock,
-        )  # fmt: skip
+            requester=assembly.requester(seeding),
+            frontier=assembly.frontier,
+            book=assembly.book,
+            admission=assembly.admission,
+            known=_known(self._around.database),
+            clock=self._clock,
+        )
         done_at = await observations.last_at(self._around.database.reader, self._around.run_id)
         player = Player(stage, self._uncommitted, self._counts, done_at)
         self._kept_up_at = self._past.last_upkeep(done_at)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.lru import LruCache
 from freshet.crawler.push.hints import Buckets, Flow, Hints, Inbox
-from freshet.crawler.requests import Calls
+from freshet.crawler.requests import ApiRequests
 from freshet.crawler.urls import origin, without_fragment
 from freshet.storage.entries import ClaimKind
 from freshet.storage.records import Entry, FetchResult
@@ -249,7 +249,7 @@ class _Held:
 class Pinging:
     """Shell over :class:`KeyBook`."""
 
-    def __init__(self, frontier: Frontier, calls: Calls, hints: Hints, inbox: Inbox) -> None:
+    def __init__(self, frontier: Frontier, calls: ApiRequests, hints: Hints, inbox: Inbox) -> None:
         self._frontier = frontier
         self._calls = calls
         self._hints = hints

@@ -25,7 +25,7 @@ from urllib.parse import urlencode
 from freshet.crawler.push.hints import Buckets, Flow, Hints, Inbox
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import looks_like_feed
-from freshet.crawler.requests import Calls
+from freshet.crawler.requests import ApiRequests
 from freshet.crawler.urls import origin
 from freshet.storage.entries import (
     Advertised,
@@ -271,7 +271,7 @@ def _back_off_s(failures: int) -> float:
 
 log = logging.getLogger(__name__)
 
-#: Calls at once, of whatever kind: subscriptions are never urgent.
+#: API requests at once, of whatever kind: subscriptions are never urgent.
 _CALLS: Final = 8
 _MOVED: Final = frozenset({307, 308})
 #: What has left the scope is left when it is out of it for so long: seeds may be undecided.
@@ -284,7 +284,7 @@ class Subscriber:
     def __init__(
         self,
         leases: Leases,
-        calls: Calls,
+        calls: ApiRequests,
         hints: Hints,
         inbox: Inbox,
         lane_key: Callable[[str], Awaitable[str]],

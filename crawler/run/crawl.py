@@ -125,9 +125,16 @@ async def crawl(
         run = ArchivedRun(began_at, is_lasting=False)
         archive = await archiving(settings, stored, run, clock, closed_by=stack)
         around = Surroundings(
-            settings, database, run_id, clock, fetcher or network.fetcher, network.lane_key, parser,
-            Random(), archive=archive,
-        )  # fmt: skip
+            settings=settings,
+            database=database,
+            run_id=run_id,
+            clock=clock,
+            fetcher=fetcher or network.fetcher,
+            lane_key=network.lane_key,
+            parser=parser,
+            rng=Random(),
+            archive=archive,
+        )
         importances = stored_importances(database, settings)
         outbox = sender(around, network.resolver, importances)
         stack.push_async_callback(outbox.close)
@@ -181,17 +188,23 @@ class _CrawlRun:
         listeners.append(self._tally.add)
         chosen = self._settings.crawl
         rules = PoolRules(
-            chosen.exchanges, chosen.max_pages, chosen.time_limit_s, chosen.patience_s
+            exchanges=chosen.exchanges, max_pages=chosen.max_pages, patience_s=chosen.patience_s
         )
-        pool = self._assembly.pool(seeding, rules, Pacer(inf, started_at))
+        pacer = Pacer(inf, started_at)
+        pool = self._assembly.pool(seeding, rules, pacer, begun=self._outbox.start)
         comparing = Watch(lambda: pool.stopping)
-        frontier_ = self._assembly.frontier
-        live = Live(pool, frontier_, self._tally, self._clock, resumed, comparing)
+        live = Live(
+            pool=pool,
+            frontier=self._assembly.frontier,
+            tally=self._tally,
+            clock=self._clock,
+            resumed=resumed,
+            comparing=comparing,
+        )
         listeners.append(watch(live))
         listeners.append(self._outbox.committed)
-        pool.begun = self._outbox.start
         await self._assembly.ask_schemes(seeding)
-        ending = await self._assembly.run(pool, seeding)
+        ending = await self._assembly.run(pool, seeding, time_limit_s=chosen.time_limit_s)
         await self._correct(started_at)
         await self._close_run(ending)
         if not pool.stopping:

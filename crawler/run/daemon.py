@@ -286,9 +286,17 @@ async def keep(
         run = ArchivedRun(began_at, is_lasting=True)
         archive = await archiving(settings, chosen.seeds, run, clock, closed_by=stack)
         around = Surroundings(
-            settings, database, run_id, clock, fetcher or network.fetcher, network.lane_key, parser,
-            rng or Random(), lasting=True, archive=archive,
-        )  # fmt: skip
+            settings=settings,
+            database=database,
+            run_id=run_id,
+            clock=clock,
+            fetcher=fetcher or network.fetcher,
+            lane_key=network.lane_key,
+            parser=parser,
+            rng=rng or Random(),
+            lasting=True,
+            archive=archive,
+        )
         stack.push_async_callback(service.leave)
         daemon = _Daemon(around, order, refresher, chosen, network, service)
         stack.push_async_callback(daemon.outbox.close)
@@ -381,8 +389,6 @@ class _Daemon:
         pool = self._pool = self._pool_of(seeding, watch)
         outages = Outages(pool, self._clock)
         self._assembly.patience = outages.wait
-        # Not before: while it learns and looks all over, no answer could be noted.
-        pool.begun = self.outbox.start
         self._assembly.listeners += [
             outages.written, Absences().told, self._service.committed, self.outbox.committed,
         ]  # fmt: skip
@@ -412,9 +418,10 @@ class _Daemon:
         """The pool that fetches, with all who are told of what it does."""
         rules = PoolRules(self._around.settings.crawl.exchanges, patience_s=inf, goes_on=True)
         self._assembly.listeners.append(self._tally.add)
-        pool = self._assembly.pool(seeding, rules, self._pacer)
+        # No message is sent before: while it learns and looks all over, no answer could be noted.
+        pool = self._assembly.pool(seeding, rules, self._pacer, begun=self.outbox.start)
         self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
-        pool.chore = partial(self._noting.chore, submit=pool.submit)
+        pool.chores.append(partial(self._noting.chore, submit=pool.submit))
         live = Live(
             pool, self._assembly.frontier, self._tally, self._clock, False, Watch(),
             self._noting.glimpse,
@@ -432,8 +439,7 @@ class _Daemon:
                 await self._reload(self._reread, seeding, outages)
             until = min(kept_up_at + _UPKEEP_EVERY_S, ends_at)
             limit = max(_MOMENT_S, until - self._clock.now())
-            pool.rules = replace(pool.rules, time_limit_s=limit)
-            ending = await self._assembly.run(pool, seeding)
+            ending = await self._assembly.run(pool, seeding, time_limit_s=limit)
             if ending is not Ending.PAUSED:
                 self._service.keeps_up()
                 with stopping_on_signals(pool):

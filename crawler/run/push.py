@@ -47,10 +47,10 @@ class Reception:
         self._subscriber = None
         if settings.public_url:
             self._subscriber = Subscriber(
-                leases, assembly.calls, hints, self._inbox, around.lane_key,
+                leases, assembly.api_requests, hints, self._inbox, around.lane_key,
                 f"{settings.public_url.rstrip('/')}/websub/",
             )  # fmt: skip
-        self._pinging = Pinging(assembly.frontier, assembly.calls, hints, self._inbox)
+        self._pinging = Pinging(assembly.frontier, assembly.api_requests, hints, self._inbox)
         self._bulletins = Bulletins(around.parser, around.clock.now)
         self.endpoint = Endpoint(
             self._subscriber, self._pinging, self._bulletins, self.refusals, around.clock.now,
@@ -130,14 +130,12 @@ def _secret() -> str:
 
 def _attach(reception: Reception, assembly: Assembly, pool: FetchPool) -> None:
     """Let the pool's turns be the reception's, after what they are for already."""
-    before = pool.chore
 
     async def chore(now: float) -> None:
-        await before(now)
         for entry in await reception.turn(now, asking=not pool.stopping):
             await pool.submit(entry)
 
-    pool.chore = chore
+    pool.chores.append(chore)
     assembly.listeners.append(reception.told)
 
 

@@ -180,13 +180,7 @@ class Service:
     def attend(self, parts: Parts) -> None:
         """Tell of these parts from now on; it is ready when their pool first looks for work."""
         self._parts = parts
-        chore = parts.pool.chore
-
-        async def turn(now: float) -> None:
-            self._turn()
-            await chore(now)
-
-        parts.pool.chore = turn
+        parts.pool.chores.insert(0, self._turn)
         if self._is_entered:
             self._sampler = asyncio.create_task(self._sampling(parts))
 
@@ -232,8 +226,8 @@ class Service:
             self._state = State.STOPPING
             self._manager.stopping()
 
-    def _turn(self) -> None:
-        """The pool looks for work."""
+    async def _turn(self, _now: float) -> None:
+        """Note that the pool looks for work."""
         self._turns += 1
         if self._state is State.STARTING:
             self._state = State.FETCHING

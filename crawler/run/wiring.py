@@ -1,4 +1,4 @@
-"""The parts that visit pages, wired: what a crawl and a daemon have in common."""
+"""The wiring of the parts that visit pages, which a crawl, a daemon and a replay share."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from math import inf
 from random import Random
 from typing import Protocol, TypeVar
 
+import aiosqlite
+
 from freshet.config.settings import Alerts, Settings
 from freshet.crawler.admission.admit import (
     Admission,
     AdmissionRules,
-    Redirection,
+    Redirects,
     Scope,
     ScopeKind,
     Seeding,
@@ -25,25 +27,25 @@ from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.alerts.rules import matching
 from freshet.crawler.clock import Clock
-from freshet.crawler.compare.ladder import Detector, Recall
-from freshet.crawler.compare.not_content.check import Vetting, WallRecall
+from freshet.crawler.compare.ladder import Detector
+from freshet.crawler.compare.not_content.check import NotContentCheck, Probes
 from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.politeness import FailureRetries, PolitenessRules
+from freshet.crawler.politeness import PolitenessRules, Retries
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sitemaps import SitemapLimits
-from freshet.crawler.reduction import Judges, Listener, Reduction, ReductionRules
-from freshet.crawler.requests import Calls, Probing
+from freshet.crawler.requester import Requester
+from freshet.crawler.requests import ApiRequests
 from freshet.crawler.robots.book import RobotsBook, RobotsRules
 from freshet.crawler.run.archive import Archiving
-from freshet.crawler.signals.headers import Hearing
+from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Discovery, Listings
 from freshet.crawler.urls import origin, robots_url
-from freshet.crawler.visit import Visiting
+from freshet.crawler.visit import Comparer, Pipeline, PoliteFetcher, Recorder, Reducer
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
-from freshet.storage.records import Acknowledged, Agenda, DueUrl, Entry, FetchResult, Observation
+from freshet.storage.records import Acknowledged, Agenda, Entry, FetchResult, PageHistory
 from freshet.storage.tables import hosts, links, observations, pages, url_patterns
 from freshet.storage.tables.url_patterns import CopyRule
 from freshet.storage.writer import VisitTables, Writer
@@ -61,9 +63,9 @@ class OpenAgenda(Agenda, Protocol):
         """Learn what there is; called once, before anything else."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the parts stand on; the owner opens and closes it.
+    """The resources of the parts; the owner opens and closes them.
 
     ``lane_key`` gives the politeness key of a URL's host; a ``lasting`` run has no end. What
     ``fetcher`` brings is kept in the ``archive`` where there is one; ``probe`` answers probes
@@ -83,21 +85,36 @@ class Surroundings:
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
 
-async def _unasked(_host_id: int, _url: str) -> None:
-    """The answer to a probe that is not sent."""
+class StoredHistories:
+    """The queries of a comparison, answered by the store."""
 
+    def __init__(self, reader: aiosqlite.Connection) -> None:
+        self._reader = reader
 
-def _unheard(_due: DueUrl, _observation: Observation) -> None:
-    """Nobody is told of what is not asked for."""
+    async def history(self, page_id: int) -> PageHistory | None:
+        """Return a page's history."""
+        return await observations.load(self._reader, page_id)
+
+    async def predecessor(self, page_id: int) -> PageHistory | None:
+        """Return the history of the URL from which a page has moved here."""
+        return await observations.predecessor(self._reader, page_id)
+
+    async def sample(self, host_id: int, most: int) -> list[PageHistory]:
+        """Return the histories of some pages of a host."""
+        return await observations.sample(self._reader, host_id, most)
+
+    async def walls(self, host_id: int) -> bytes | None:
+        """Return a host's walls as stored."""
+        return await hosts.walls(self._reader, host_id)
 
 
 def copy_rule(settings: Settings) -> CopyRule:
-    """When a URL pattern gives nothing but copies."""
+    """Return from when on a URL pattern counts as giving nothing but copies."""
     return CopyRule(settings.traps.min_copy_urls, settings.traps.copy_share)
 
 
 def politeness_rules(settings: Settings) -> PolitenessRules:
-    """How hosts are treated."""
+    """Return how hosts are treated."""
     return PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
 
 
@@ -110,7 +127,7 @@ class Assembly:
         frontier: which exchange may start now.
         admission: which URLs are crawled.
         book: what is known of robots.txt.
-        calls: requests that are for no page.
+        api_requests: requests that are for no page.
         listeners: told of every batch that has committed, in this order.
         patience: what is done where the store is unavailable; None: the run ends.
     """
@@ -121,15 +138,14 @@ class Assembly:
         self._around = around
         self._alias_age_s = alias_age_s
         self._agenda = agenda
-        settings = around.settings
-        self._rules = politeness_rules(settings)
+        settings, rng = around.settings, around.rng
+        rules = politeness_rules(settings)
         self._robots_rules = RobotsRules(**settings.robots.model_dump())
-        token = settings.crawl.product.lower()
-        self.book = RobotsBook(token, self._robots_rules, self._rules, around.rng)
+        self._agent_token = settings.crawl.product.lower()
+        self.book = RobotsBook(self._agent_token, self._robots_rules, rules, rng)
         self.frontier = Frontier(
-            agenda, self.book, self._rules, around.rng,
-            robots_url_of=lambda o: robots_url(origin(o)),
-        )  # fmt: skip
+            agenda, self.book, rules, rng, robots_url_of=lambda o: robots_url(origin(o))
+        )
         self.admission = Admission(
             Scope(ScopeKind(settings.crawl.scope)),
             AdmissionRules(settings.crawl.max_depth, frozenset(settings.fetch.excluded_extensions)),
@@ -139,78 +155,79 @@ class Assembly:
         self._discovery = Discovery(
             self.admission, most=signals.max_feeds, well_known=signals.well_known and around.lasting
         )
-        self._probing = Probing(self.frontier)
-        self.calls = Calls(self.frontier)
-        self._retrying = FailureRetries(
-            self._rules, settings.crawl.attempts, around.rng, lasting=around.lasting
+        self._probes = Probes(self.frontier.probe)
+        self.api_requests = ApiRequests(self.frontier.queue)
+        self._retries = Retries(rules, settings.crawl.attempts, rng, lasting=around.lasting)
+        archive = around.archive
+        self._fetcher = PoliteFetcher(
+            fetcher=around.fetcher if archive is None else archive.around(around.fetcher),
+            frontier=self.frontier,
+            clock=around.clock,
+            lasting=around.lasting,
         )
-        self._reduction = self._reduces(token)
+        self._pipeline = self._stages()
         self.listeners: list[Observer] = []
         self.patience: Patience | None = None
         self._tables = VisitTables(around.run_id, copy_rule(settings), matching(settings.alerts))
         self._writer = Writer(
             around.database, self._tables, self._tell,
             batch=settings.store.batch, patience=self._wait_for_store,
-            secure=around.archive.secure if around.archive is not None else None,
+            secure=archive.secure if archive is not None else None,
         )  # fmt: skip
 
-    def _reduces(self, token: str) -> Reduction:
+    def _stages(self) -> Pipeline:
+        """Wire the stages of a visit."""
         around, settings = self._around, self._around.settings
         reader = around.database.reader
-        return Reduction(
-            around.parser,
+        stored, complaints = StoredHistories(reader), Complaints()
+        limits = SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries)
+        listings = Listings(self.admission, self.book, limits, complaints)
+        headers = HostHeaders(complaints)
+        redirects = Redirects(
             self.admission,
-            Redirection(
-                self.admission,
-                lambda url: pages.alias_target(reader, url, around.clock.now() - self._alias_age_s),
-                max_redirects=settings.crawl.max_redirects,
+            lambda url: pages.alias_target(reader, url, around.clock.now() - self._alias_age_s),
+            max_redirects=settings.crawl.max_redirects,
+        )
+        ask = around.probe or self._probes.ask
+        return Pipeline(
+            fetcher=self._fetcher,
+            reducer=Reducer(
+                parser=around.parser,
+                listings=listings,
+                headers=headers,
+                agent_token=self._agent_token,
+                zstd_level=settings.store.zstd_level,
             ),
-            self._retrying,
-            self._judges(),
-            self._listener(),
-            ReductionRules(token, settings.store.zstd_level),
-        )
-
-    def _listener(self) -> Listener:
-        limits, complaints = self._around.settings.sitemaps, Complaints()
-        return Listener(
-            Listings(
-                self.admission,
-                self.book,
-                SitemapLimits(limits.max_bytes, limits.max_entries),
-                complaints,
+            comparer=Comparer(
+                detector=Detector(stored, significant_below=settings.change.significant_below),
+                check=NotContentCheck(
+                    stored, around.parser, around.rng, ask=ask if settings.change.probe else None
+                ),
+                redirects=redirects,
             ),
-            Hearing(complaints),
-            self._discovery,
-        )
-
-    def _judges(self) -> Judges:
-        reader, change = self._around.database.reader, self._around.settings.change
-        recall = Recall(
-            partial(observations.load, reader),
-            partial(observations.predecessor, reader),
-            partial(observations.sample, reader),
-        )
-        vetting = Vetting(
-            WallRecall(partial(hosts.walls, reader), partial(observations.load, reader)),
-            (self._around.probe or self._probing.ask) if change.probe else _unasked,
-            self._around.parser,
-            self._around.rng,
-        )
-        return Judges(
-            Detector(recall, significant_below=change.significant_below),
-            vetting,
-            Copies(
-                self.admission.pattern, partial(url_patterns.texts, reader), self.admission.proof
+            recorder=Recorder(
+                admission=self.admission,
+                discovery=self._discovery,
+                listings=listings,
+                redirects=redirects,
+                copies=Copies(
+                    self.admission.pattern,
+                    partial(url_patterns.texts, reader),
+                    self.admission.proof,
+                ),
+                headers=headers,
+                retries=self._retries,
+                frontier=self.frontier,
+                clock=around.clock,
             ),
+            sitemap_max_bytes=settings.sitemaps.max_bytes,
         )
 
     def obey(self, rules: PolitenessRules) -> None:
         """Treat hosts by these rules from now on."""
-        self._rules = rules
         self.frontier.obey(rules)
         self.book.obey(rules)
-        self._retrying.obey(rules)
+        self._retries.obey(rules)
 
     def alert_by(self, alerts: Alerts) -> None:
         """Write alerts by these rules from now on."""
@@ -225,28 +242,51 @@ class Assembly:
             raise error
         await self.patience(error)
 
-    def pool(self, seeding: Seeding, rules: PoolRules, pacer: Pacer) -> FetchPool:
-        """The pool that runs errands; it is told first of what has committed."""
+    def pool(
+        self,
+        seeding: Seeding,
+        rules: PoolRules,
+        pacer: Pacer,
+        *,
+        begun: Callable[[], None] | None = None,
+    ) -> FetchPool:
+        """Return the pool that performs requests; it is told first of what has committed."""
         around = self._around
-        visiting = self.visiting(seeding)
         pool = FetchPool(
-            self.frontier, self._agenda, visiting, self._writer.submit, around.lane_key,
-            around.clock, rules, pacer,
-        )  # fmt: skip
+            frontier=self.frontier,
+            agenda=self._agenda,
+            perform=self.requester(seeding).perform,
+            probes=self._probes,
+            write=self._writer.submit,
+            lane_key=around.lane_key,
+            clock=around.clock,
+            rules=rules,
+            pacer=pacer,
+            begun=begun,
+        )
         self.listeners.append(pool.acknowledged)
         return pool
 
-    def visiting(self, seeding: Seeding) -> Visiting:
-        """What performs errands, and takes in what came."""
-        around, archive = self._around, self._around.archive
-        return Visiting(
-            archive.around(around.fetcher) if archive is not None else around.fetcher,
-            self.frontier, self._probing, self.calls, self.book, self._reduction,
-            self.admission, self._discovery, seeding, around.lane_key, around.clock,
-            self._robots_rules, around.settings.sitemaps.max_bytes,
-            lambda url, at: links.offsite_at(around.database.reader, url, at),
-            archive.unasked if archive is not None else _unheard, around.lasting,
-        )  # fmt: skip
+    def requester(self, seeding: Seeding) -> Requester:
+        """Return what performs requests, and takes in what came."""
+        around = self._around
+        return Requester(
+            pipeline=self._pipeline,
+            fetcher=self._fetcher,
+            frontier=self.frontier,
+            clock=around.clock,
+            probes=self._probes,
+            api_requests=self.api_requests,
+            book=self.book,
+            rules=self._robots_rules,
+            admission=self.admission,
+            discovery=self._discovery,
+            seeding=seeding,
+            lane_key=around.lane_key,
+            offsite_at=partial(links.offsite_at, around.database.reader),
+            on_refusal=around.archive.unasked if around.archive is not None else None,
+            lasting=around.lasting,
+        )
 
     async def ask_schemes(self, seeding: Seeding) -> None:
         """Ask the hosts whose answer decides the scheme of some seeds.
@@ -262,14 +302,14 @@ class Assembly:
             self.frontier.add_host(host, await self._around.lane_key(host.origin))
             self.frontier.ask_robots(host.host_id)
 
-    async def run(self, pool: FetchPool, seeding: Seeding) -> Ending:
+    async def run(self, pool: FetchPool, seeding: Seeding, *, time_limit_s: float = 0.0) -> Ending:
         """Visit pages under the signal handlers, with the writer beside the pool.
 
         Raises:
             StoreError: the store cannot be read or written.
         """
         with stopping_on_signals(pool):
-            return await self.beside_writer(lambda: self._feed(pool, seeding))
+            return await self.beside_writer(lambda: self._feed(pool, seeding, time_limit_s))
 
     async def beside_writer(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do some work that submits entries; all of them are committed when this returns.
@@ -291,12 +331,12 @@ class Assembly:
         """Hand an entry to the writer."""
         await self._writer.submit(entry)
 
-    async def _feed(self, pool: FetchPool, seeding: Seeding) -> Ending:
+    async def _feed(self, pool: FetchPool, seeding: Seeding, time_limit_s: float) -> Ending:
         # What the agenda opens with may depend on the scope, which this sets.
         settled = seeding.decided(self._around.clock.now())
         await self._agenda.open()
         await pool.submit(settled)
-        return await pool.run()
+        return await pool.run(time_limit_s=time_limit_s)
 
 
 @contextmanager
@@ -305,10 +345,7 @@ def stopping_on_signals(pool: FetchPool) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
     def on_signal() -> None:
-        if pool.stopping:
-            pool.abandon()
-        else:
-            pool.stop()
+        pool.stop(at_once=pool.stopping)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
@@ -320,7 +357,7 @@ def stopping_on_signals(pool: FetchPool) -> Iterator[None]:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to report: they all have one cause, and the first was there first."""
+    """Return the error to report: they all have one cause, and the first was there first."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

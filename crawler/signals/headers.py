@@ -9,7 +9,7 @@ import logging
 import re
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
@@ -18,7 +18,7 @@ from freshet.crawler.signals.dates import Span, span_of
 from freshet.crawler.signals.listings import Claimed, Complaints, claimed
 from freshet.crawler.urls import is_http, resolve, without_fragment
 from freshet.storage.entries import Advertised, ClaimKind, HeaderSigns
-from freshet.storage.records import FetchResult, Observation, Validators, Visit
+from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 from freshet.storage.words import Kind, Role
 
 _DAY_S: Final = 86_400.0
@@ -108,7 +108,7 @@ def _seconds(text: str | None) -> float:
 
 # -- hearing -----------------------------------------------------------------
 #
-# What is heard of each host in the headers of its answers, added to every visit.
+# Change signals in the headers of a host's answers.
 #
 # Whether Last-Modified means anything is decided by host: where it is mostly the time of the
 # answer, it is made up with the page.
@@ -137,52 +137,62 @@ class _Heard:
         return answers >= _JUDGED_AFTER and self.modified_now > self.modified_past
 
 
-class Hearing:
-    """Listens to the headers of every answer."""
+@dataclass(frozen=True, slots=True)
+class HeardSignals:
+    """The change signals of one answer; see :class:`~freshet.storage.records.Visit`.
+
+    ``said`` is what a source of ``claim_kind`` claims.
+    """
+
+    signs: HeaderSigns | None = None
+    wish_s: float | None = None
+    claim_kind: ClaimKind | None = None
+    said: Claimed = field(default_factory=Claimed)
+
+
+class HostHeaders:
+    """The clocks of hosts, and the signals in the headers of their answers."""
 
     def __init__(self, complaints: Complaints) -> None:
         self._complaints = complaints
         self._hosts: OrderedDict[int, _Heard] = OrderedDict()
 
     def skew_s(self, host_id: int) -> float:
-        """By how much a host's clock is ahead of ours, 0 where nothing is known."""
+        """Return by how much a host's clock is ahead of ours, 0 where nothing is known."""
         heard = self._hosts.get(host_id)
         return median(heard.skews) if heard is not None and heard.skews else 0.0
 
-    def listen(self, visit: Visit, result: FetchResult) -> Visit:
-        """The visit, with what the headers of the answer say."""
-        if visit.observation.kind not in _ANSWERS:
-            return visit
+    def hear(
+        self,
+        due: DueUrl,
+        role: Role,
+        seen: Observation,
+        result: FetchResult,
+        said: Claimed | None = None,
+    ) -> HeardSignals:
+        """Return the signals of an answer: those of its headers, and what a listing ``said``."""
+        if seen.kind not in _ANSWERS:
+            return HeardSignals()
         times = times_of(result)
-        heard = self._of(visit.due.host_id)
-        self._note(heard, times, visit)
+        heard = self._of(due.host_id)
+        self._note(heard, times, due)
         skew = median(heard.skews) if times.skew_s is not None else None
-        seen = visit.observation
         signs = HeaderSigns(
             skew,
             times.modified_now,
-            etag_moved(visit.due.validators, result.header("ETag")),
+            etag_moved(due.validators, result.header("ETag")),
             text_moved(seen.kind, seen.status),
         )
-        visit = replace(visit, signs=signs, wish_s=times.wish_s)
-        if visit.claim_kind is not None or visit.role is not Role.PAGE:
-            return visit
-        return self._with_claim(visit, result, seen, times, heard)
+        if said is not None:
+            return HeardSignals(signs, times.wish_s, ClaimKind(role), said)
+        modified = result.header("Last-Modified")
+        if role is not Role.PAGE or modified is None or times.modified_now or heard.makes_dates_up:
+            return HeardSignals(signs, times.wish_s)
+        said = claimed([(due.url, modified)], seen.at, self.skew_s(due.host_id))
+        self._complaints.tell(f"Last-Modified of {due.url.split('/')[2]}", said)
+        return HeardSignals(signs, times.wish_s, ClaimKind.LAST_MODIFIED, said)
 
-    def _with_claim(
-        self, visit: Visit, result: FetchResult, seen: Observation, times: Times, heard: _Heard
-    ) -> Visit:
-        said = result.header("Last-Modified")
-        if said is None or times.modified_now or heard.makes_dates_up:
-            return visit
-        found = claimed([(visit.due.url, said)], seen.at, self.skew_s(visit.due.host_id))
-        self._complain(visit, found)
-        return replace(
-            visit, claim_kind=ClaimKind.LAST_MODIFIED, claims=found.claims,
-            claims_rejected=found.rejected,
-        )  # fmt: skip
-
-    def _note(self, heard: _Heard, times: Times, visit: Visit) -> None:
+    def _note(self, heard: _Heard, times: Times, due: DueUrl) -> None:
         if times.modified_now is not None:
             heard.modified_now += times.modified_now
             heard.modified_past += not times.modified_now
@@ -190,15 +200,12 @@ class Hearing:
             return
         heard.skews.append(times.skew_s)
         skew = median(heard.skews)
-        if abs(skew) >= _TOLD_S and self._complaints.is_new(f"clock {visit.due.host_id}"):
+        if abs(skew) >= _TOLD_S and self._complaints.is_new(f"clock {due.host_id}"):
             ahead = "ahead of" if skew > 0 else "behind"
             log.info(
                 "%s: the host's clock is %.0f s %s ours; what it claims is moved by that",
-                visit.due.url, abs(skew), ahead,
+                due.url, abs(skew), ahead,
             )  # fmt: skip
-
-    def _complain(self, visit: Visit, found: Claimed) -> None:
-        self._complaints.tell(f"Last-Modified of {visit.due.url.split('/')[2]}", found)
 
     def _of(self, host_id: int) -> _Heard:
         heard = self._hosts.pop(host_id, None) or _Heard()

@@ -9,22 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from freshet.crawler.admission.admit import Admission, sitemap_links
+from freshet.crawler.admission.admit import Admission, FoundUrls, sitemap_links
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.feeds import Feed
 from freshet.crawler.reduce.markup import is_feed
 from freshet.crawler.reduce.page import header_links
-from freshet.crawler.reduce.sitemaps import (
-    Sitemap,
-    SitemapKind,
-    SitemapLimits,
-    entry_allowed,
-    parse_sitemap,
-)
+from freshet.crawler.reduce.sitemaps import SitemapKind, SitemapLimits, entry_allowed, parse_sitemap
 from freshet.crawler.robots.book import RobotsBook
 from freshet.crawler.signals.dates import Span, Unbelievable, believed, span_of
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
@@ -104,32 +98,23 @@ _SLICE: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """What a sitemap or feed says; ``offsite`` are the links that lead out of scope.
+class SitemapEntries:
+    """The entries of a sitemap as links; ``allowed`` are the columns for which it may speak.
 
-    ``is_one`` is False of what turns out to be something else; ``problem`` is what is broken.
+    ``said`` is what it claims of them; ``problem`` is what is broken. ``is_one`` is False of what
+    turns out to be no sitemap.
     """
 
     links: Links
-    targets: Targets
-    offsite: frozenset[int]
+    allowed: list[int]
     said: Claimed
-    problem: str | None = None
-    is_one: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Entries:
-    """The entries of a sitemap as links, and the columns of those for which it may speak."""
-
-    sitemap: Sitemap
-    links: Links
-    allowed: list[int] = field(default_factory=list)
-    said: Claimed = field(default_factory=Claimed)
+    is_index: bool
+    is_one: bool
+    problem: str | None
 
 
 class Listings:
-    """Reads sitemaps and feeds; says once of each what of it is not believed."""
+    """Reads sitemaps and feeds, and logs once of each what of it is not believed."""
 
     def __init__(
         self,
@@ -143,42 +128,37 @@ class Listings:
         self._limits = limits
         self._complaints = complaints
 
-    async def sitemap(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> Listing:
+    async def read(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SitemapEntries:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
         naming = self._book.naming_origins(due.url) | self._book.naming_origins(due.fetch_url)
         work = (body, self._limits, due.url, naming, now, skew_s)
         if len(body) <= _IN_A_THREAD_BYTES:
-            read = _read(*work)
+            entries = _read(*work)
         else:
-            read = await asyncio.to_thread(_read, *work)
-        self._complaints.tell(due.url, read.said)
+            entries = await asyncio.to_thread(_read, *work)
+        self._complaints.tell(due.url, entries.said)
+        return entries
+
+    async def admit(self, entries: SitemapEntries, depth: int) -> FoundUrls:
+        """Admit the entries of a sitemap at this depth."""
         targets = Targets()
-        index = read.sitemap.kind is SitemapKind.INDEX
-        for first in range(0, len(read.allowed), _SLICE):
-            chosen = read.allowed[first : first + _SLICE]
-            urls = [(read.links.urls[i], read.links.fetch_urls[i]) for i in chosen]
-            self._admission.sitemap(targets, urls, due.depth, index=index)
+        for first in range(0, len(entries.allowed), _SLICE):
+            chosen = entries.allowed[first : first + _SLICE]
+            urls = [(entries.links.urls[i], entries.links.fetch_urls[i]) for i in chosen]
+            self._admission.sitemap(targets, urls, depth, index=entries.is_index)
             if len(chosen) == _SLICE:
                 await asyncio.sleep(0)
-        if len(read.links) > _SLICE:
-            offsite = await asyncio.to_thread(_outside, read.links, targets)
+        if len(entries.links) > _SLICE:
+            offsite = await asyncio.to_thread(_outside, entries.links, targets)
         else:
-            offsite = _outside(read.links, targets)
-        return Listing(
-            read.links,
-            targets,
-            offsite,
-            read.said,
-            read.sitemap.problem,
-            read.sitemap.kind is not SitemapKind.UNKNOWN,
-        )
+            offsite = _outside(entries.links, targets)
+        return FoundUrls(links=entries.links, offsite=offsite, targets=targets)
 
-    def feed(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> Listing:
-        """Take in a feed; its entries are news of pages, known or not."""
-        targets, offsite = self._admission.links(feed.links, due.depth, nofollow=False)
+    def claims(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> Claimed:
+        """Return what a feed claims; its entries are news of pages, known or not."""
         said = claimed(feed.dated, now, skew_s)
         self._complaints.tell(due.url, said)
-        return Listing(feed.links, targets, offsite, said)
+        return said
 
 
 def _outside(links: Links, targets: Targets) -> frozenset[int]:
@@ -193,8 +173,8 @@ def _read(
     naming: Collection[str],
     now: float,
     skew_s: float,
-) -> _Entries:
-    """The entries of a sitemap, each page once."""
+) -> SitemapEntries:
+    """Return the entries of a sitemap, each page once."""
     sitemap = parse_sitemap(body, limits)
     entries: dict[str, str] = {}
     dates: dict[str, str] = {}
@@ -209,7 +189,14 @@ def _read(
     links = sitemap_links(list(entries.items()))
     allowed = [i for i, page in enumerate(entries) if entry_allowed(page, url, naming)]
     dated = ((page, dates.get(page)) for page in (links.urls[i] for i in allowed))
-    return _Entries(sitemap, links, allowed, claimed(dated, now, skew_s))
+    return SitemapEntries(
+        links=links,
+        allowed=allowed,
+        said=claimed(dated, now, skew_s),
+        is_index=sitemap.kind is SitemapKind.INDEX,
+        is_one=sitemap.kind is not SitemapKind.UNKNOWN,
+        problem=sitemap.problem,
+    )
 
 
 # -- discovery ---------------------------------------------------------------

@@ -101,12 +101,13 @@ async def _read(body: bytes) -> dict[str, object]:
     due = DueUrl(1, f"{_SITE}/sitemap.xml", f"{_SITE}/sitemap.xml", 1, 0.0, role=Role.SITEMAP)
     ticking = asyncio.create_task(_worst_delay())
     await asyncio.sleep(0)
-    found = await listings.sitemap(due, body, time.time(), 0.0)
+    entries = await listings.read(due, body, time.time(), 0.0)
+    found = await listings.admit(entries, due.depth)
     ticking.cancel()
     delay_s, own_s = await ticking
     return {
-        "targets": len(found.targets),
-        "claims": len(found.said.claims),
+        "targets": len(found.targets or ()),
+        "claims": len(entries.said.claims),
         "worst_loop_delay_s": round(delay_s, 4),
         "worst_own_work_s": round(own_s, 4),
     }

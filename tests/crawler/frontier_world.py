@@ -7,8 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
-from freshet.crawler.frontier import Errand, Frontier, PageErrand
+from freshet.crawler.frontier import Frontier
 from freshet.crawler.politeness import Answer, PolitenessRules
+from freshet.crawler.requests import FrontierRequest, PageRequest
 from freshet.crawler.robots.book import RobotsBook, RobotsRules
 from freshet.storage.entries import Host, HostState, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl, Supply
@@ -98,20 +99,20 @@ class World:
         self.book.settle(host_id, f"http://h{host_id}", record, now)
         self.frontier.robots_known(host_id, now)
 
-    def errands(self, now: float) -> list[Errand]:
-        found: list[Errand] = []
-        while (errand := self.frontier.next(now)) is not None:
-            found.append(errand)
+    def requests(self, now: float) -> list[FrontierRequest]:
+        found: list[FrontierRequest] = []
+        while (request := self.frontier.next(now)) is not None:
+            found.append(request)
         return found
 
     def order(self, until: float, response_s: float = 0.0) -> list[tuple[float, int]]:
         """Fetch all pages that can be fetched: when, and of which host."""
         now, order = 0.0, []
         while now <= until:
-            for errand in self.errands(now):
-                assert isinstance(errand, PageErrand)
-                order.append((now, errand.due.host_id))
-                self.fine(errand.lane, now + response_s, response_s)
+            for request in self.requests(now):
+                assert isinstance(request, PageRequest)
+                order.append((now, request.due.host_id))
+                self.fine(request.lane, now + response_s, response_s)
             wakes_at = self.frontier.wakes_at()
             if wakes_at is None:
                 break

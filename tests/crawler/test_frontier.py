@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from freshet.crawler.frontier import PageErrand, ProbeErrand, Refusal, RobotsErrand
 from freshet.crawler.politeness import Answer, PolitenessRules
+from freshet.crawler.requests import PageRequest, ProbeRequest, Refusal, RobotsRequest
 from freshet.crawler.robots.book import Bar
 from freshet.storage.entries import RobotsRecord
 from freshet.storage.words import RobotsStanding
@@ -18,20 +18,20 @@ def test_a_hosts_robots_txt_comes_before_its_first_page() -> None:
     world = World()
     world.add(1, "a")
     world.supply(page(1, 1))
-    (errand,) = world.errands(100.0)
-    assert errand == RobotsErrand(1, "http://h1", "http://h1/robots.txt", "a")
+    (request,) = world.requests(100.0)
+    assert request == RobotsRequest(1, "http://h1", "http://h1/robots.txt", "a")
     world.fine("a", 100.5)
     world.settle(1, parsed(ALLOW, 100.5), 100.5)
-    assert world.errands(100.5) == []
+    assert world.requests(100.5) == []
     assert world.frontier.wakes_at() == 101.5
-    assert world.errands(101.5) == [PageErrand(page(1, 1), "a")]
+    assert world.requests(101.5) == [PageRequest(page(1, 1), "a")]
 
 
 def test_a_crawl_delay_holds_from_the_robots_txt_that_states_it() -> None:
     world = World()
     world.add(1, "a")
     world.supply(page(1, 1))
-    world.errands(100.0)
+    world.requests(100.0)
     world.fine("a", 100.0)
     world.settle(1, parsed(SLOW, 100.0), 100.0)
     assert world.frontier.wakes_at() == 107.0
@@ -42,9 +42,9 @@ def test_refusals_do_not_occupy_the_lane() -> None:
     world.add(1, "a", parsed(PRIVATE, 0.0))
     refused = [page(i, 1, f"private/{i}") for i in range(5)]
     world.supply(*refused, page(9, 1))
-    errands = world.errands(0.0)
-    assert errands[:5] == [Refusal(due, "Disallow: /private") for due in refused]
-    assert errands[5:] == [PageErrand(page(9, 1), "a")]
+    requests = world.requests(0.0)
+    assert requests[:5] == [Refusal(due, "Disallow: /private") for due in refused]
+    assert requests[5:] == [PageRequest(page(9, 1), "a")]
 
 
 def test_a_forbidden_spelling_is_replaced_by_an_allowed_canonical_one() -> None:
@@ -52,7 +52,7 @@ def test_a_forbidden_spelling_is_replaced_by_an_allowed_canonical_one() -> None:
     world.add(1, "a", parsed(b"User-agent: *\nDisallow: /*utm_\n", 0.0))
     due = replace(page(1, 1), fetch_url="http://h1/1?utm_source=x")
     world.supply(due)
-    assert world.errands(0.0) == [PageErrand(page(1, 1), "a")]
+    assert world.requests(0.0) == [PageRequest(page(1, 1), "a")]
 
 
 def test_a_spelling_is_asked_for_as_found_where_that_is_allowed() -> None:
@@ -60,7 +60,7 @@ def test_a_spelling_is_asked_for_as_found_where_that_is_allowed() -> None:
     world.add(1, "a", parsed(ALLOW, 0.0))
     due = replace(page(1, 1), fetch_url="http://h1/1?utm_source=x")
     world.supply(due)
-    assert world.errands(0.0) == [PageErrand(due, "a")]
+    assert world.requests(0.0) == [PageRequest(due, "a")]
 
 
 def test_a_shared_lane_rotates_between_its_hosts() -> None:
@@ -87,11 +87,11 @@ def test_lanes_are_served_in_the_order_in_which_they_became_ready() -> None:
         world.add(host_id, f"lane {host_id}", parsed(ALLOW, 0.0))
         world.supply(page(host_id, host_id), page(10 + host_id, host_id))
     first = [world.frontier.next(0.0) for _ in range(3)]
-    assert [e.due.host_id for e in first if isinstance(e, PageErrand)] == [1, 2, 3]
+    assert [e.due.host_id for e in first if isinstance(e, PageRequest)] == [1, 2, 3]
     for lane, at in (("lane 2", 1.0), ("lane 3", 2.0), ("lane 1", 3.0)):
         world.fine(lane, at)
-    again = world.errands(10.0)
-    assert [e.due.host_id for e in again if isinstance(e, PageErrand)] == [2, 3, 1]
+    again = world.requests(10.0)
+    assert [e.due.host_id for e in again if isinstance(e, PageRequest)] == [2, 3, 1]
 
 
 def test_new_urls_do_not_cost_a_ready_lane_its_place() -> None:
@@ -99,11 +99,11 @@ def test_new_urls_do_not_cost_a_ready_lane_its_place() -> None:
     for host_id in (1, 2):
         world.add(host_id, f"lane {host_id}", parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 2), page(3, 2))
-    assert world.frontier.next(0.0) == PageErrand(page(1, 1), "lane 1")
+    assert world.frontier.next(0.0) == PageRequest(page(1, 1), "lane 1")
     world.supply(page(4, 2))
     world.add(3, "lane 3", parsed(ALLOW, 0.0))
     world.supply(page(5, 3))
-    assert world.frontier.next(0.0) == PageErrand(page(2, 2), "lane 2")
+    assert world.frontier.next(0.0) == PageRequest(page(2, 2), "lane 2")
 
 
 def test_a_robots_txt_that_grows_old_is_asked_for_even_while_the_pool_is_full() -> None:
@@ -112,25 +112,25 @@ def test_a_robots_txt_that_grows_old_is_asked_for_even_while_the_pool_is_full() 
     world.add(2, "b", parsed(ALLOW, 10.0))
     world.supply(page(1, 1), page(2, 2))
     world.supply(*(page(10 + i, 2) for i in range(3)))
-    # The lane of host 2 is ready and stays so, because one errand at a time is taken.
-    assert world.frontier.next(DAY_S - 1) == PageErrand(page(1, 1), "a")
-    errand = world.frontier.next(DAY_S + 10)
-    assert errand == RobotsErrand(2, "http://h2", "http://h2/robots.txt", "b")
+    # The lane of host 2 is ready and stays so, because one request at a time is taken.
+    assert world.frontier.next(DAY_S - 1) == PageRequest(page(1, 1), "a")
+    request = world.frontier.next(DAY_S + 10)
+    assert request == RobotsRequest(2, "http://h2", "http://h2/robots.txt", "b")
 
 
 def test_an_unreachable_robots_txt_closes_its_host_until_the_next_try() -> None:
     world = World()
     world.add(1, "a")
     world.supply(page(1, 1))
-    world.errands(0.0)
+    world.requests(0.0)
     world.fine("a", 0.0)
     world.settle(1, RobotsRecord(RobotsStanding.UNREACHABLE, 0.0, b"", "timeout"), 0.0)
     wakes_at = world.frontier.wakes_at()
     assert wakes_at is not None
     assert RULES.back_off_initial_s <= wakes_at <= RULES.back_off_initial_s * 1.25
-    assert world.errands(wakes_at - 0.1) == []
+    assert world.requests(wakes_at - 0.1) == []
     assert world.frontier.waits(1.0) == {1: "robots.txt unreachable: timeout"}
-    assert [type(e) for e in world.errands(wakes_at)] == [RobotsErrand]
+    assert [type(e) for e in world.requests(wakes_at)] == [RobotsRequest]
 
 
 def test_a_closed_host_does_not_close_the_others_on_its_lane() -> None:
@@ -138,21 +138,21 @@ def test_a_closed_host_does_not_close_the_others_on_its_lane() -> None:
     world.add(1, "a")
     world.add(2, "a", parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 2))
-    world.errands(0.0)
+    world.requests(0.0)
     world.fine("a", 0.0)
     world.settle(1, RobotsRecord(RobotsStanding.UNREACHABLE, 0.0), 0.0)
-    assert world.errands(1.0) == [PageErrand(page(2, 2), "a")]
+    assert world.requests(1.0) == [PageRequest(page(2, 2), "a")]
 
 
 def test_the_pages_of_a_barred_host_are_refused_at_once() -> None:
     world = World()
     world.add(1, "a")
     world.supply(page(1, 1), page(2, 1))
-    world.errands(0.0)
+    world.requests(0.0)
     world.fine("a", 0.0)
     world.book.bar(1, Bar("no_such_host", "h1: no such name"))
     world.settle(1, RobotsRecord(RobotsStanding.UNREACHABLE, 0.0), 0.0)
-    assert [type(e) for e in world.errands(1.0)] == [Refusal, Refusal]
+    assert [type(e) for e in world.requests(1.0)] == [Refusal, Refusal]
     assert world.frontier.wakes_at() is None
 
 
@@ -161,14 +161,14 @@ def test_a_robots_redirect_waits_for_the_lane_of_its_target() -> None:
     world.add(1, "a")
     world.add(2, "b", parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 2))
-    robots = next(e for e in world.errands(0.0) if isinstance(e, RobotsErrand))
+    robots = next(e for e in world.requests(0.0) if isinstance(e, RobotsRequest))
     world.fine("a", 0.0)
     hop = replace(robots, url="http://h2/other.txt", lane="b", redirects=1)
     world.frontier.follow(hop)
-    assert world.errands(50.0) == []
+    assert world.requests(50.0) == []
     world.frontier.ended("b", 50.0, 0.0, Answer.THROTTLED, 600.0, "http_429")
     assert world.frontier.waits(51.0) == {1: "http_429"}
-    assert world.errands(650.0) == [hop]
+    assert world.requests(650.0) == [hop]
 
 
 def test_a_robots_txt_can_be_asked_for_before_any_url_is_due() -> None:
@@ -176,7 +176,7 @@ def test_a_robots_txt_can_be_asked_for_before_any_url_is_due() -> None:
     world.add(1, "a")
     world.frontier.ask_robots(1)
     world.frontier.ask_robots(1)
-    assert world.errands(0.0) == [RobotsErrand(1, "http://h1", "http://h1/robots.txt", "a")]
+    assert world.requests(0.0) == [RobotsRequest(1, "http://h1", "http://h1/robots.txt", "a")]
     world.fine("a", 0.0)
     world.settle(1, parsed(ALLOW, 0.0), 0.0)
     assert world.frontier.wakes_at() is None
@@ -187,14 +187,14 @@ def test_a_lane_has_as_many_exchanges_at_once_as_connections(connections: int) -
     world = World(PolitenessRules(connections_per_host=connections))
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(*(page(i, 1) for i in range(5)))
-    assert len(world.errands(0.0)) == connections
+    assert len(world.requests(0.0)) == connections
 
 
 def test_the_memory_of_waiting_lanes_does_not_grow_with_their_wakes() -> None:
     world = World()
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(page(0, 1))
-    world.errands(0.0)
+    world.requests(0.0)
     world.frontier.ended("a", 0.0, 0.0, Answer.THROTTLED, 3600.0, "http_429")
     for i in range(1, 100):
         world.supply(page(i, 1))
@@ -217,7 +217,7 @@ def test_a_host_is_active_unless_it_is_kept_waiting_or_has_no_work() -> None:
         world.add(host_id, lane, parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 2), page(3, 2))
     assert world.frontier.active(0.0) == 2
-    assert len(world.errands(0.0)) == 2
+    assert len(world.requests(0.0)) == 2
     assert world.frontier.active(0.0) == 2
     world.fine("a", 0.5)
     assert world.frontier.active(0.5) == 1
@@ -230,14 +230,14 @@ def test_a_probe_goes_before_the_next_page_and_keeps_the_delay() -> None:
     world = World()
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 1))
-    assert world.errands(0.0) == [PageErrand(page(1, 1), "a")]
+    assert world.requests(0.0) == [PageRequest(page(1, 1), "a")]
     assert world.frontier.probe(1, "http://h1/none")
-    assert world.errands(0.0) == []
+    assert world.requests(0.0) == []
     world.fine("a", 0.5)
-    assert world.errands(1.0) == []
-    assert world.errands(1.5) == [ProbeErrand(1, "http://h1/none", "a")]
+    assert world.requests(1.0) == []
+    assert world.requests(1.5) == [ProbeRequest(1, "http://h1/none", "a")]
     world.fine("a", 1.5)
-    assert world.errands(2.5) == [PageErrand(page(2, 1), "a")]
+    assert world.requests(2.5) == [PageRequest(page(2, 1), "a")]
 
 
 def test_a_probe_is_sent_where_no_more_pages_are_wanted() -> None:
@@ -245,7 +245,7 @@ def test_a_probe_is_sent_where_no_more_pages_are_wanted() -> None:
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(page(1, 1))
     assert world.frontier.probe(1, "http://h1/none")
-    assert world.frontier.next(0.0, pages=False) == ProbeErrand(1, "http://h1/none", "a")
+    assert world.frontier.next(0.0, pages=False) == ProbeRequest(1, "http://h1/none", "a")
     world.fine("a", 0.0)
     assert world.frontier.next(9.0, pages=False) is None
 
@@ -261,9 +261,9 @@ def test_a_host_that_turns_us_away_by_its_content_is_left_alone_as_after_a_429()
     world = World()
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 1))
-    world.errands(0.0)
+    world.requests(0.0)
     world.fine("a", 0.0)
     world.frontier.turned_away(1, 0.0, 90.0, "rate_limited_page")
-    assert world.errands(89.0) == []
+    assert world.requests(89.0) == []
     assert world.frontier.waits(89.0) == {1: "rate_limited_page"}
-    assert world.errands(90.0) == [PageErrand(page(2, 1), "a")]
+    assert world.requests(90.0) == [PageRequest(page(2, 1), "a")]

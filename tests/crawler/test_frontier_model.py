@@ -10,15 +10,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from freshet.crawler.frontier import (
-    CallErrand,
-    Errand,
-    PageErrand,
-    ProbeErrand,
-    Refusal,
-    RobotsErrand,
-)
 from freshet.crawler.politeness import Answer, PolitenessRules
+from freshet.crawler.requests import (
+    ApiRequest,
+    FrontierRequest,
+    PageRequest,
+    ProbeRequest,
+    Refusal,
+    RobotsRequest,
+)
 from freshet.storage.entries import HostState, RobotsRecord
 from freshet.storage.records import DueUrl
 from freshet.storage.words import RobotsStanding
@@ -77,7 +77,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.page_ids = 0
         self.handed_out: set[int] = set()
         self.retries: list[tuple[float, DueUrl]] = []
-        self.under_way: list[PageErrand | RobotsErrand] = []
+        self.under_way: list[PageRequest | RobotsRequest] = []
         self.lanes: dict[str, LaneModel] = defaultdict(LaneModel)
         self.hosts = {
             host_id: HostModel(f"lane {host_id}" if lane == "own" else lane)
@@ -109,9 +109,9 @@ class FrontierMachine(RuleBasedStateMachine):
     def a_full_pool_takes_a_few(self, n: int) -> None:
         """Ready lanes may stay ready."""
         for _ in range(n):
-            errand = self.world.frontier.next(self.now)
-            if errand is not None:
-                self.check(errand)
+            request = self.world.frontier.next(self.now)
+            if request is not None:
+                self.check(request)
 
     @rule()
     def the_pool_takes_all_it_can_get(self) -> None:
@@ -126,10 +126,10 @@ class FrontierMachine(RuleBasedStateMachine):
             assert self.launch() > 0
 
     def launch(self) -> int:
-        """Start what may start; how many errands that were."""
+        """Start what may start; how many requests that were."""
         n = 0
-        while (errand := self.world.frontier.next(self.now)) is not None:
-            self.check(errand)
+        while (request := self.world.frontier.next(self.now)) is not None:
+            self.check(request)
             n += 1
             assert n <= 1_000
         self.check_quiet()
@@ -140,19 +140,19 @@ class FrontierMachine(RuleBasedStateMachine):
     def an_exchange_ends(
         self, pick: int, answer: tuple[Answer, float | None], response_s: float, body: bytes
     ) -> None:
-        errand = self.under_way[pick % len(self.under_way)]
-        if isinstance(errand, PageErrand):
-            self.end_page(errand, *answer, response_s)
+        request = self.under_way[pick % len(self.under_way)]
+        if isinstance(request, PageRequest):
+            self.end_page(request, *answer, response_s)
         else:
-            self.end_robots(errand, *answer, response_s, body)
+            self.end_robots(request, *answer, response_s, body)
         self.launch()
 
-    @precondition(lambda self: any(isinstance(e, RobotsErrand) for e in self.under_way))
+    @precondition(lambda self: any(isinstance(e, RobotsRequest) for e in self.under_way))
     @rule(lane=st.sampled_from(["shared", "elsewhere"]), response_s=RESPONSE_S)
     def a_robots_txt_redirects(self, lane: str, response_s: float) -> None:
-        errand = next(e for e in self.under_way if isinstance(e, RobotsErrand))
-        self.end(errand, Answer.FINE, None, response_s)
-        hop = replace(errand, url="http://else/robots.txt", lane=lane, redirects=1)
+        request = next(e for e in self.under_way if isinstance(e, RobotsRequest))
+        self.end(request, Answer.FINE, None, response_s)
+        hop = replace(request, url="http://else/robots.txt", lane=lane, redirects=1)
         self.world.frontier.follow(hop)
 
     @rule()
@@ -168,10 +168,10 @@ class FrontierMachine(RuleBasedStateMachine):
                 entry.record if entry else None,
                 state if state.last_exchange_at > 0 else None,
             )
-        for errand in self.under_way:
-            if isinstance(errand, PageErrand):
-                self.handed_out.discard(errand.due.page_id)
-                old.shelf.put(errand.due)
+        for request in self.under_way:
+            if isinstance(request, PageRequest):
+                self.handed_out.discard(request.due.page_id)
+                old.shelf.put(request.due)
         self.under_way = []
         for host in self.hosts.values():
             host.is_asked = False
@@ -197,11 +197,11 @@ class FrontierMachine(RuleBasedStateMachine):
         for _ in range(10_000):
             self.launch()
             if self.under_way:
-                errand = self.under_way[0]
-                if isinstance(errand, PageErrand):
-                    self.end_page(errand, Answer.FINE, None, 0.1)
+                request = self.under_way[0]
+                if isinstance(request, PageRequest):
+                    self.end_page(request, Answer.FINE, None, 0.1)
                 else:
-                    self.end_robots(errand, Answer.FINE, None, 0.1, PRIVATE)
+                    self.end_robots(request, Answer.FINE, None, 0.1, PRIVATE)
                 continue
             times = [at for at, _ in self.retries]
             if (wakes_at := self.world.frontier.wakes_at()) is not None:
@@ -225,14 +225,14 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def end(
         self,
-        errand: PageErrand | RobotsErrand,
+        request: PageRequest | RobotsRequest,
         answer: Answer,
         retry_after_s: float | None,
         response_s: float,
     ) -> None:
-        self.under_way.remove(errand)
+        self.under_way.remove(request)
         self.advance(self.now + response_s)
-        lane = self.lanes[errand.lane]
+        lane = self.lanes[request.lane]
         lane.under_way -= 1
         pauses = [
             self.politeness.delay_s,
@@ -244,32 +244,32 @@ class FrontierMachine(RuleBasedStateMachine):
             pauses.append(self.politeness.back_off_initial_s)
         lane.not_before = max(lane.not_before, self.now + max(pauses))
         self.world.frontier.ended(
-            errand.lane, self.now, response_s, answer, retry_after_s, str(answer)
+            request.lane, self.now, response_s, answer, retry_after_s, str(answer)
         )
 
     def end_page(
         self,
-        errand: PageErrand,
+        request: PageRequest,
         answer: Answer,
         retry_after_s: float | None,
         response_s: float,
     ) -> None:
-        self.end(errand, answer, retry_after_s, response_s)
+        self.end(request, answer, retry_after_s, response_s)
         if answer in (Answer.THROTTLED, Answer.FAILED, Answer.DOWN):
-            self.handed_out.remove(errand.due.page_id)
-            self.retries.append((self.now + 5.0 * (answer is not Answer.DOWN), errand.due))
+            self.handed_out.remove(request.due.page_id)
+            self.retries.append((self.now + 5.0 * (answer is not Answer.DOWN), request.due))
             self.advance(self.now)
 
     def end_robots(
         self,
-        errand: RobotsErrand,
+        request: RobotsRequest,
         answer: Answer,
         retry_after_s: float | None,
         response_s: float,
         body: bytes,
     ) -> None:
-        self.end(errand, answer, retry_after_s, response_s)
-        host = self.hosts[errand.host_id]
+        self.end(request, answer, retry_after_s, response_s)
+        host = self.hosts[request.host_id]
         host.is_asked = False
         host.is_unreachable = answer not in (Answer.FINE, Answer.FORBIDDEN)
         if not host.is_unreachable:
@@ -279,33 +279,33 @@ class FrontierMachine(RuleBasedStateMachine):
             if self.now - host.fetched_at > 30 * DAY_S:
                 host.body = None
             record = RobotsRecord(RobotsStanding.UNREACHABLE, self.now, b"", str(answer))
-        self.world.settle(errand.host_id, record, self.now)
+        self.world.settle(request.host_id, record, self.now)
 
     # -- what must hold ----------------------------------------------------------
 
-    def check(self, errand: Errand) -> None:
-        if isinstance(errand, Refusal):
-            self.check_robots(errand.due, is_allowed=False)
-            self.hand_out(errand.due)
+    def check(self, request: FrontierRequest) -> None:
+        if isinstance(request, Refusal):
+            self.check_robots(request.due, is_allowed=False)
+            self.hand_out(request.due)
             return
         # No rule here sends a probe or a call.
-        assert not isinstance(errand, ProbeErrand | CallErrand)
-        lane = self.lanes[errand.lane]
+        assert not isinstance(request, ProbeRequest | ApiRequest)
+        lane = self.lanes[request.lane]
         assert lane.under_way < self.politeness.connections_per_host
         assert self.now >= lane.not_before
         lane.under_way += 1
-        self.under_way.append(errand)
-        if isinstance(errand, PageErrand):
-            self.check_crawl_delay(errand)
-            self.check_robots(errand.due, is_allowed=True)
-            self.hand_out(errand.due)
-        elif not errand.redirects:
-            assert not self.hosts[errand.host_id].is_asked
-            self.hosts[errand.host_id].is_asked = True
+        self.under_way.append(request)
+        if isinstance(request, PageRequest):
+            self.check_crawl_delay(request)
+            self.check_robots(request.due, is_allowed=True)
+            self.hand_out(request.due)
+        elif not request.redirects:
+            assert not self.hosts[request.host_id].is_asked
+            self.hosts[request.host_id].is_asked = True
 
-    def check_crawl_delay(self, errand: PageErrand) -> None:
-        if self.hosts[errand.due.host_id].body == SLOW:
-            last_end_at = self.world.frontier._lanes[errand.lane].state.last_end_at
+    def check_crawl_delay(self, request: PageRequest) -> None:
+        if self.hosts[request.due.host_id].body == SLOW:
+            last_end_at = self.world.frontier._lanes[request.lane].state.last_end_at
             assert self.now >= last_end_at + 7.0
 
     def check_robots(self, due: DueUrl, *, is_allowed: bool) -> None:

@@ -7,18 +7,16 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.politeness import FailureRetries, PolitenessRules
-from freshet.storage.records import DueUrl, FetchResult, Visit
-from freshet.storage.words import Kind, Outcome, Role
+from freshet.crawler.politeness import PolitenessRules, Retries, Retry
+from freshet.storage.records import DueUrl
 
 NOON = 1_800_000_000.0
 URL = "https://a.example/"
 DUE = DueUrl(7, URL, URL, host_id=1, due_at=0.0)
 
 
-def visit(status: int | None, reason: str, due: DueUrl = DUE, attempts: int = 3) -> Visit:
-    result = FetchResult(URL, Outcome.FAILED, NOON - 1, 1.0, status, reason, "in words")
-    return FailureRetries(PolitenessRules(), attempts, Random(0)).visit(due, result, NOON)
+def retry(status: int | None, reason: str, due: DueUrl = DUE, attempts: int = 3) -> Retry:
+    return Retries(PolitenessRules(), attempts, Random(0)).after(due, status, reason, NOON)
 
 
 @pytest.mark.parametrize(
@@ -37,24 +35,24 @@ def visit(status: int | None, reason: str, due: DueUrl = DUE, attempts: int = 3)
 def test_what_may_pass_is_tried_again_after_a_back_off_and_charged(
     status: int | None, reason: str
 ) -> None:
-    again = visit(status, reason)
+    again = retry(status, reason)
     assert again.charged
-    assert again.retry_at is not None
-    assert 5.0 <= again.retry_at - NOON <= 6.25
+    assert again.at is not None
+    assert 5.0 <= again.at - NOON <= 6.25
 
 
 def test_each_try_waits_longer_until_the_last() -> None:
-    second = visit(500, "http_500", replace(DUE, attempt=1))
-    assert second.retry_at is not None
-    assert 20.0 <= second.retry_at - NOON <= 25.0
-    assert visit(500, "http_500", replace(DUE, attempt=2)).retry_at is None
-    assert visit(500, "http_500", attempts=1).retry_at is None
+    second = retry(500, "http_500", replace(DUE, attempt=1))
+    assert second.at is not None
+    assert 20.0 <= second.at - NOON <= 25.0
+    assert retry(500, "http_500", replace(DUE, attempt=2)).at is None
+    assert retry(500, "http_500", attempts=1).at is None
 
 
 @pytest.mark.parametrize("reason", ["dns", "connect", "timeout_connect", "not_tls"])
 def test_a_host_that_is_down_is_the_lanes_affair_however_often(reason: str) -> None:
-    again = visit(None, reason, replace(DUE, attempt=99))
-    assert (again.retry_at, again.charged) == (NOON, False)
+    again = retry(None, reason, replace(DUE, attempt=99))
+    assert again == Retry(NOON, charged=False)
 
 
 @pytest.mark.parametrize(
@@ -76,17 +74,10 @@ def test_a_host_that_is_down_is_the_lanes_affair_however_often(reason: str) -> N
     ],
 )
 def test_what_will_not_pass_is_final(status: int | None, reason: str) -> None:
-    assert visit(status, reason).retry_at is None
+    assert retry(status, reason).at is None
 
 
-def test_the_observation_says_what_happened() -> None:
-    failed = visit(500, "http_500", replace(DUE, role=Role.SITEMAP))
-    observation = failed.observation
-    assert (observation.page_id, observation.at, observation.kind) == (7, NOON, Kind.FAILED)
-    assert (observation.status, observation.reason, observation.detail) == (
-        500,
-        "http_500",
-        "in words",
-    )
-    assert observation.duration_s == 1.0
-    assert failed.role is Role.SITEMAP
+@pytest.mark.parametrize("reason", ["address", "no_such_host"])
+def test_in_a_lasting_run_a_name_without_an_address_waits_with_its_host(reason: str) -> None:
+    retries = Retries(PolitenessRules(), 1, Random(0), lasting=True)
+    assert retries.after(replace(DUE, attempt=99), None, reason, NOON) == Retry(NOON, charged=False)

@@ -192,7 +192,7 @@ def test_killed_and_run_again_it_has_the_same_result(
     with closing(sqlite3.connect(db)) as source, closing(sqlite3.connect(whole)) as target:
         source.backup(target)
     program = (
-        "import sys; from crawler.commands import rereduce; rereduce._BATCH = 3; "
+        "import sys; from freshet.crawler.cli import rereduce; rereduce._BATCH = 3; "
         "from tests.integration.test_rereduce import killed_after_two_batches as main; "
         "main(sys.argv[1])"
     )

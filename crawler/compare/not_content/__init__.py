@@ -1,1 +1,1 @@
-"""Soft 404s and block pages: responses that are not content."""
+"""Soft 404s and block pages: answers with the status 200 that are not content."""

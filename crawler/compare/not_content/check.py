@@ -1,8 +1,12 @@
-"""Vetting: whether a page that was answered with 200 is content, or a wall in its place.
+"""The not-content check: is a page that was answered with 200 content, or a wall in its place?
 
-Only pages of few words are looked at twice. What a host has shown is held for a run, and
-kept in the store where it was worth a request or a verdict. A page that proves later to have
-been a wall is taken back by the visit that proves it.
+Only pages of few words are weighed. What a host has shown is held for a run, and kept in the
+store where it was worth a request or a verdict. A page that proves later to have been a wall is
+taken back by the visit that proves it.
+
+The check may ask a host for a page that cannot exist, a probe. The frontier sends a probe as
+politely as any request, before the host's next page. A visit that waits for the answer has ended
+its own request, and so keeps no other from the network.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
+from freshet.crawler.compare.ladder import PageHistories
 from freshet.crawler.compare.not_content.cues import is_short, tells
 from freshet.crawler.compare.not_content.host import (
     MOST_PENDING,
@@ -36,20 +41,62 @@ _HOSTS: Final = 512
 _PROBED_FROM: Final = 2
 
 
+class Probes:
+    """The probes under way, one for a host; ``waiting`` counts the visits that wait.
+
+    ``queue`` hands a probe to the frontier; it returns whether robots.txt allows it.
+    """
+
+    def __init__(self, queue: Callable[[int, str], bool]) -> None:
+        self._queue = queue
+        self._answers: dict[int, asyncio.Future[FetchResult | None]] = {}
+        self._queued: Callable[[], None] | None = None
+        self._is_over = False
+        self.waiting = 0
+
+    def begin(self, queued: Callable[[], None]) -> None:
+        """Send probes from now on, and call ``queued`` at each new one."""
+        self._queued, self._is_over = queued, False
+
+    async def ask(self, host_id: int, url: str) -> FetchResult | None:
+        """Return the host's answer, or None if robots.txt forbids to ask or the run ends first.
+
+        A host is asked one thing at a time: all who ask meanwhile get the same answer.
+        """
+        answer = self._answers.get(host_id)
+        if answer is None:
+            if self._is_over or not self._queue(host_id, url):
+                return None
+            answer = self._answers[host_id] = asyncio.get_running_loop().create_future()
+            if self._queued is not None:
+                self._queued()
+        self.waiting += 1
+        try:
+            # The others that wait for this answer must get it, even if this visit is broken off.
+            return await asyncio.shield(answer)
+        finally:
+            self.waiting -= 1
+
+    def answered(self, host_id: int, result: FetchResult) -> None:
+        """Hand a probe's answer to the visits that wait for it."""
+        answer = self._answers.pop(host_id, None)
+        if answer is not None:
+            answer.set_result(result)
+
+    def give_up(self) -> None:
+        """Send no more probes; the visits that wait go on without an answer."""
+        self._is_over = True
+        for answer in self._answers.values():
+            answer.set_result(None)
+        self._answers.clear()
+
+
 @dataclass(frozen=True, slots=True)
-class WallRecall:
-    """What the store is asked: a host's walls (versioned bytes), and a page's history."""
+class CheckedPage:
+    """The finding on a page, and the host's walls in bytes where they are to be kept.
 
-    host: Callable[[int], Awaitable[bytes | None]]
-    page: Callable[[int], Awaitable[PageHistory | None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Vetted:
-    """The verdict, and the host's walls in bytes where they are to be kept.
-
-    ``retractions`` are of captures that prove to be walls, ``history`` is the page's own where
-    it had to be read.
+    ``wall`` is None of content; ``retractions`` are of captures that prove to be walls,
+    ``history`` is the page's own where it had to be read.
     """
 
     wall: Wall | None = None
@@ -69,7 +116,7 @@ class _Seen:
 
     @property
     def is_suspicious(self) -> bool:
-        """Whether it is worth the time to weigh what the page says."""
+        """True if it is worth the time to weigh what the page says."""
         page = self.parsed
         return bool(self.had_content) or tells(page.title, page.blocks.texts, self.result.body)
 
@@ -90,7 +137,7 @@ class _Host:
     taken: OrderedDict[str, tuple[int, float]] = field(default_factory=OrderedDict)
 
     def judge(self, due: DueUrl, seen: _Seen, at: float) -> Wall | None:
-        """The verdict on a page; a visit is held as long as the walls hold what it showed."""
+        """Judge a page; its visit is held as long as the walls hold what it showed."""
         self.taken.pop(due.fetch_url, None)
         wall = self.walls.judge(seen.look(due.fetch_url), at)
         if wall is None:
@@ -100,53 +147,53 @@ class _Host:
         return wall
 
     def retractions(self, walls: Mapping[str, Wall], by: str) -> Iterator[Retraction]:
-        """What is known of these URLs' visits since the page at ``by`` was seen."""
+        """Yield the retractions of these URLs' visits, by the page at ``by``."""
         for url, wall in walls.items():
             visit = self.taken.pop(url, None)
             if visit is not None:
                 yield Retraction(*visit, str(wall.kind), f"known since {by} was seen: {wall.why}")
 
 
-_CONTENT: Final = Vetted()
+_CONTENT: Final = CheckedPage()
 
 
-class Vetting:
-    """Judges pages for one run. ``ask`` sends a probe and waits for its answer."""
+class NotContentCheck:
+    """The check for one run. ``ask`` sends a probe and waits for its answer (None: no probes)."""
 
     def __init__(
         self,
-        recall: WallRecall,
-        ask: Callable[[int, str], Awaitable[FetchResult | None]],
+        past: PageHistories,
         parser: Parser,
         rng: Random,
+        *,
+        ask: Callable[[int, str], Awaitable[FetchResult | None]] | None = None,
     ) -> None:
-        self._recall = recall
+        self._past = past
         self._ask = ask
         self._parser = parser
         self._rng = rng
         self._hosts: OrderedDict[int, _Host] = OrderedDict()
 
-    async def vet(
-        self, due: DueUrl, result: FetchResult, parsed: ParsedPage, new: Sketch, now: float
-    ) -> Vetted:
+    async def check(
+        self, due: DueUrl, result: FetchResult, parsed: ParsedPage, new: Sketch
+    ) -> CheckedPage:
         """Judge a page by its main text (``new`` is its sketch) and what its host has shown."""
-        content_type = result.header("Content-Type")
-        if is_plain(content_type):
+        if is_plain(result.header("Content-Type")):
             return _CONTENT
         texts = parsed.blocks.texts
         had_content, history = None, None
         if due.digests is not None and is_short(texts, had_content=True):
             had_content, history = await self._before(due, due.digests, new)
         if not is_short(texts, had_content=had_content):
-            return Vetted(history=history)
+            return CheckedPage(history=history)
         host = await self._host(due.host_id)
         async with host.turn:
             host.pages += 1
             seen = _Seen(result, parsed, new, had_content)
-            return replace(await self._judged(host, due, seen, now), history=history)
+            return replace(await self._judged(host, due, seen, result.ended_at), history=history)
 
-    async def _judged(self, host: _Host, due: DueUrl, seen: _Seen, now: float) -> Vetted:
-        """The verdict; what shows no sign of a wall is compared with what the host shows only."""
+    async def _judged(self, host: _Host, due: DueUrl, seen: _Seen, now: float) -> CheckedPage:
+        """Judge a page; one without a sign of a wall is compared with what the host shows only."""
         walls, wall, shown = host.walls, None, None
         several = host.pages >= _PROBED_FROM
         # Of the first page, too, a probe may tell that the next one leads to.
@@ -162,12 +209,12 @@ class Vetting:
         known = {**(shown or {}), **(dict.fromkeys(wall.earlier, wall) if wall else {})}
         retractions = (*host.retractions(known, due.url), *_own(due, seen, wall))
         keeps = shown is not None or wall is not None
-        return Vetted(wall, walls.to_bytes() if keeps else None, retractions)
+        return CheckedPage(wall, walls.to_bytes() if keeps else None, retractions)
 
     async def _host(self, host_id: int) -> _Host:
         host = self._hosts.get(host_id)
         if host is None:
-            stored = await self._recall.host(host_id)
+            stored = await self._past.walls(host_id)
             # Another page of the host may have come while this waited.
             host = self._hosts.setdefault(host_id, _Host(walls_of(stored)))
             if len(self._hosts) > _HOSTS:
@@ -178,16 +225,18 @@ class Vetting:
     async def _before(
         self, due: DueUrl, old: Digests, new: Sketch
     ) -> tuple[bool | None, PageHistory | None]:
-        """Whether the page had another text before, and its history if that had to be read."""
+        """Return whether the page had another text before, and its history if it had to be read."""
         if old.text == new.text_digest:
             return False, None
-        history = await self._recall.page(due.page_id)
+        history = await self._past.history(due.page_id)
         if history is None:
             return None, None
         return is_another_text(Sketch.from_bytes(history.sketch), new), history
 
     async def _probe(self, due: DueUrl) -> ProbeAnswer | None:
-        """How the host answers for a URL beside this one that cannot exist."""
+        """Return the host's answer for a URL beside this one that cannot exist."""
+        if self._ask is None:
+            return None
         url = probe_url(due.fetch_url, f"{self._rng.getrandbits(64):016x}")
         result = await self._ask(due.host_id, url)
         if result is None:
@@ -201,9 +250,9 @@ class Vetting:
 
 
 def _own(due: DueUrl, seen: _Seen, wall: Wall | None) -> Iterator[Retraction]:
-    """A wall of the very text that the page's last capture has: that was one, too.
+    """Yield the retraction of the page's last capture if it has the very text of this wall.
 
-    What shows no text at all may have been content then, and is told by its markup only.
+    A page that shows no text at all may have been content then, and is told by its markup only.
     """
     known = due.digests.text if due.digests is not None else None
     if wall is not None and known == seen.new.text_digest and any(seen.parsed.blocks.texts):
@@ -212,7 +261,7 @@ def _own(due: DueUrl, seen: _Seen, wall: Wall | None) -> Iterator[Retraction]:
 
 
 def walls_of(stored: bytes | None) -> SiteWalls:
-    """What a host has shown, as stored (versioned bytes), or nothing."""
+    """Return what a host has shown, as stored (versioned bytes), or nothing."""
     return SiteWalls() if stored is None else SiteWalls.from_bytes(stored)
 
 
@@ -223,7 +272,15 @@ def look_at(
     new: Sketch,
     had_content: bool | None = None,
 ) -> PageLook:
-    """All that a page shows of itself, before anything is known of its host."""
+    """Return what a page shows of itself, before anything is known of its host."""
     signs = read_signs(result.body, result.header("Content-Type"))
     retry_after = result.header("Retry-After") is not None
-    return PageLook(url, parsed.title, parsed.blocks, new, signs, had_content, retry_after)
+    return PageLook(
+        url=url,
+        title=parsed.title,
+        blocks=parsed.blocks,
+        sketch=new,
+        signs=signs,
+        had_content=had_content,
+        retry_after=retry_after,
+    )

@@ -23,35 +23,45 @@ def admission(max_depth: int = 256, extensions: frozenset[str] = frozenset()) ->
     return Admission(scope, AdmissionRules(max_depth, extensions), TrapLimits())
 
 
+def targets_of(
+    found: Links, depth: int = 0, *, judge: Admission | None = None, nofollow: bool = False
+) -> Targets:
+    targets = (judge or admission()).links(found, depth, nofollow=nofollow).targets
+    assert targets is not None
+    return targets
+
+
 def links(*urls: str, rels: tuple[str, ...] | None = None) -> Links:
     return Links(urls, urls, rels or ("",) * len(urls), ("",) * len(urls))
 
 
 def test_links_in_scope_become_targets_and_the_others_are_offsite_columns() -> None:
     found = links(f"{SITE}/1", "https://b.example/", f"{SITE}/2")
-    targets, offsite = admission().links(found, 3, nofollow=False)
+    admitted = admission().links(found, 3, nofollow=False)
+    targets = admitted.targets
+    assert targets is not None
     assert targets.urls == [f"{SITE}/1", f"{SITE}/2"]
     assert targets.origins == [SITE, SITE]
     assert targets.depths == [4, 4]
     assert targets.roles == [Role.PAGE, Role.PAGE]
     assert targets.held_back == [None, None]
-    assert offsite == {1}
+    assert admitted.offsite == {1}
 
 
 def test_what_goes_on_the_wire_is_kept_beside_the_canonical_url() -> None:
     found = Links((f"{SITE}/1",), (f"{SITE}/1?utm_source=x",), ("",), ("",))
-    targets, _ = admission().links(found, 0, nofollow=False)
+    targets = targets_of(found)
     assert targets.fetch_urls == [f"{SITE}/1?utm_source=x"]
 
 
 def test_nofollow_links_are_known_but_held_back() -> None:
     found = links(f"{SITE}/1", f"{SITE}/2", f"{SITE}/3", rels=("nofollow", "next", "a nofollow"))
-    targets, _ = admission().links(found, 0, nofollow=False)
+    targets = targets_of(found)
     assert targets.held_back == ["nofollow", None, "nofollow"]
 
 
 def test_all_links_of_a_nofollow_page_are_held_back() -> None:
-    targets, _ = admission().links(links(f"{SITE}/1", f"{SITE}/2"), 0, nofollow=True)
+    targets = targets_of(links(f"{SITE}/1", f"{SITE}/2"), nofollow=True)
     assert targets.held_back == ["nofollow", "nofollow"]
 
 
@@ -61,7 +71,7 @@ def test_all_links_of_a_nofollow_page_are_held_back() -> None:
 def test_depth_is_limited_unless_the_limit_is_0(
     max_depth: int, depth: int, held: str | None
 ) -> None:
-    targets, _ = admission(max_depth).links(links(f"{SITE}/1"), depth, nofollow=False)
+    targets = targets_of(links(f"{SITE}/1"), depth, judge=admission(max_depth))
     assert targets.held_back == [held]
 
 
@@ -78,20 +88,19 @@ def test_depth_is_limited_unless_the_limit_is_0(
 )
 def test_excluded_endings_of_the_path_are_held_back(path: str, held: str | None) -> None:
     found = links(f"{SITE}{path}")
-    targets, _ = admission(extensions=frozenset({"mp4", "example"})).links(found, 0, nofollow=False)
+    targets = targets_of(found, judge=admission(extensions=frozenset({"mp4", "example"})))
     assert targets.held_back == [held]
 
 
 def test_a_host_name_has_no_ending() -> None:
-    targets, _ = admission(extensions=frozenset({"example"})).links(
-        links(f"{SITE}/"), 0, nofollow=False
-    )
+    judge = admission(extensions=frozenset({"example"}))
+    targets = targets_of(links(f"{SITE}/"), judge=judge)
     assert targets.held_back == [None]
 
 
 def test_a_bounded_pattern_is_named_with_its_kind_and_cap() -> None:
     found = links(f"{SITE}/list?page=7", f"{SITE}/plain", f"{SITE}/a/a/a/a/a/a")
-    targets, _ = admission().links(found, 0, nofollow=False)
+    targets = targets_of(found)
     assert targets.trap_shapes[0] == "/list?page"
     assert targets.trap_kinds == ["trap: query", None, "trap: path"]
     assert targets.trap_caps == [TrapLimits().max_query_urls, 0, 0]
@@ -99,7 +108,7 @@ def test_a_bounded_pattern_is_named_with_its_kind_and_cap() -> None:
 
 def test_what_is_held_back_already_counts_towards_no_pattern() -> None:
     found = links(f"{SITE}/list?page=7", rels=("nofollow",))
-    targets, _ = admission().links(found, 0, nofollow=False)
+    targets = targets_of(found)
     assert targets.trap_shapes == [None]
 
 
@@ -147,7 +156,7 @@ def test_combinations_of_values_that_recur_are_one_pattern_and_have_to_prove_the
     judge = admission()
     paths = [f"/shop/{a}/{b}" for a in "rgb" for b in "rgb"] + [f"/shop/{a}" for a in "rgb"]
     judge.links(links(*(SITE + path for path in paths)), 0, nofollow=False)
-    targets, _ = judge.links(links(f"{SITE}/shop/r/g", f"{SITE}/shop/r/new"), 0, nofollow=False)
+    targets = targets_of(links(f"{SITE}/shop/r/g", f"{SITE}/shop/r/new"), judge=judge)
     assert targets.patterns == ["/shop/… (recurring values)", None]
     assert judge.proof(f"{SITE}/shop/r/g") is Proof.COMBINED
     assert judge.proof(f"{SITE}/shop/r/new") is None
@@ -157,6 +166,6 @@ def test_combinations_of_values_that_recur_are_one_pattern_and_have_to_prove_the
 def test_queries_with_too_many_parameters_are_one_shape_of_their_path() -> None:
     names = "abcdefghij"
     found = links(*(f"{SITE}/list?{'&'.join(f'{n}=1' for n in names[i:])}" for i in range(3)))
-    targets, _ = admission().links(found, 0, nofollow=False)
+    targets = targets_of(found)
     many = "/list?… (more than 8 parameters)"
     assert targets.trap_shapes == [many, many, "/list?c&d&e&f&g&h&i&j"]

@@ -1,23 +1,10 @@
 """The ladder of change detection."""
 
-from freshet.crawler.compare.ladder import NOT_MODIFIED, Verdict, judge_body, judge_text
+from freshet.crawler.compare.ladder import Verdict, judge_text
 from freshet.storage.records import Digests
 from freshet.storage.words import Kind, Rung
 
 KNOWN = Digests(b"body", b"text")
-
-
-def test_a_304_is_unchanged() -> None:
-    assert Verdict(Kind.UNCHANGED, Rung.NOT_MODIFIED) == NOT_MODIFIED
-
-
-def test_the_first_capture_is_new() -> None:
-    assert judge_body(None, b"body") == Verdict(Kind.NEW)
-
-
-def test_an_equal_body_decides_before_anything_is_parsed() -> None:
-    assert judge_body(KNOWN, b"body") == Verdict(Kind.UNCHANGED, Rung.BODY)
-    assert judge_body(KNOWN, b"other") is None
 
 
 def test_an_equal_text_decides_before_the_last_sketch_is_read() -> None:

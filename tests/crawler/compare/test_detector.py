@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from freshet.crawler.compare.history import PageMemory
-from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detection, Detector, Recall, Verdict
+from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, Verdict
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.records import Digests, DueUrl, PageHistory
 from freshet.storage.words import REBASED, Kind, Rung
@@ -23,22 +23,21 @@ class Store:
         self._last = last
         self._before = before
 
-    @property
-    def recall(self) -> Recall:
-        return Recall(self._page, self._predecessor, self._host)
-
-    async def _page(self, page_id: int) -> PageHistory | None:
+    async def history(self, page_id: int) -> PageHistory | None:
         self.asked.append("page")
         return self._last
 
-    async def _predecessor(self, page_id: int) -> PageHistory | None:
+    async def predecessor(self, page_id: int) -> PageHistory | None:
         self.asked.append("predecessor")
         return self._before
 
-    async def _host(self, host_id: int, limit: int) -> list[PageHistory]:
-        assert limit == SAMPLE_PAGES
+    async def sample(self, host_id: int, most: int) -> list[PageHistory]:
+        assert most == SAMPLE_PAGES
         self.asked.append("host")
         return [self._last] * 3 if self._last is not None else []
+
+    async def walls(self, host_id: int) -> bytes | None:
+        return None
 
 
 def history(texts: list[str], still: int = 0) -> PageHistory:
@@ -52,53 +51,51 @@ def due(last: list[str] | None, redirects: int = 0) -> DueUrl:
 
 async def test_a_history_that_was_read_already_is_not_read_again() -> None:
     store = Store(None)
-    found = await Detector(store.recall).detect(due(OLD), sketch(NEW), 1.0, history(OLD))
-    assert found.verdict.kind is Kind.CHANGED
+    found = await Detector(store).detect(due(OLD), sketch(NEW), 1.0, history(OLD))
+    assert found.kind is Kind.CHANGED
     assert store.asked == ["host"]
 
 
 async def test_a_first_text_is_new_and_nothing_is_asked() -> None:
     store = Store(None)
-    assert await Detector(store.recall).detect(due(None), sketch(NEW), 1.0) == Detection(
-        Verdict(Kind.NEW)
-    )
+    assert await Detector(store).detect(due(None), sketch(NEW), 1.0) == Verdict(Kind.NEW)
     assert store.asked == []
 
 
 async def test_a_text_of_another_extraction_is_a_new_baseline_that_forgets_the_blocks() -> None:
     store, known = Store(history(OLD)), due(OLD)
     for text in (OLD, NEW):
-        found = await Detector(store.recall).detect(known, sketch(text), 1.0, text_version="2")
-        assert found.verdict == Verdict(Kind.NEW)
+        found = await Detector(store).detect(known, sketch(text), 1.0, text_version="2")
+        assert found.kind is Kind.NEW
         assert found.keeps_sketch
         assert found.reason == REBASED
         assert found.memory == PageMemory().to_bytes()
     assert store.asked == []
     again = replace(known, digests=Digests(b"body", sketch(OLD).text_digest, "2"))
-    found = await Detector(store.recall).detect(again, sketch(NEW), 1.0, text_version="2")
-    assert found.verdict.kind is Kind.CHANGED
+    found = await Detector(store).detect(again, sketch(NEW), 1.0, text_version="2")
+    assert found.kind is Kind.CHANGED
 
 
 async def test_what_moved_here_is_not_compared_across_extractions() -> None:
     store = Store(None, before=history(OLD))
     moved = due(None, redirects=1)
-    found = await Detector(store.recall).detect(moved, sketch(NEW), 1.0, text_version="2")
-    assert (found.verdict, found.reason) == (Verdict(Kind.NEW), None)
+    found = await Detector(store).detect(moved, sketch(NEW), 1.0, text_version="2")
+    assert found == Verdict(Kind.NEW)
 
 
 async def test_an_equal_text_is_unchanged_and_nothing_is_asked() -> None:
     store = Store(history(OLD))
-    found = await Detector(store.recall).detect(due(OLD), sketch(OLD), 1.0)
-    assert found == Detection(Verdict(Kind.UNCHANGED, Rung.TEXT), keeps_sketch=False)
+    found = await Detector(store).detect(due(OLD), sketch(OLD), 1.0)
+    assert found == Verdict(Kind.UNCHANGED, Rung.TEXT, keeps_sketch=False)
     assert store.asked == []
 
 
 async def test_a_differing_text_is_judged_by_the_history_of_its_page() -> None:
     store = Store(history(OLD, still=4))
-    detector = Detector(store.recall)
+    detector = Detector(store)
     detector.visited(1)
     found = await detector.detect(due(OLD), sketch(NEW), 1.0)
-    assert (found.verdict.kind, found.verdict.rung) == (Kind.CHANGED, Rung.BLOCKS)
+    assert (found.kind, found.rung) == (Kind.CHANGED, Rung.BLOCKS)
     assert found.memory is not None
     assert PageMemory.from_bytes(found.memory).comparisons == 5
     assert store.asked == ["page", "host"]
@@ -106,7 +103,7 @@ async def test_a_differing_text_is_judged_by_the_history_of_its_page() -> None:
 
 async def test_the_sample_of_a_host_is_read_once_for_its_first_texts() -> None:
     store = Store(history(OLD))
-    detector = Detector(store.recall)
+    detector = Detector(store)
     for _ in range(4):
         await detector.detect(due(OLD), sketch(NEW), 1.0)
     assert store.asked.count("host") == 1
@@ -118,20 +115,19 @@ async def test_the_sample_of_a_host_is_read_once_for_its_first_texts() -> None:
 async def test_a_text_that_had_none_before_is_a_change_by_its_bytes() -> None:
     store = Store(None)
     without = replace(due(OLD), digests=Digests(b"body", None))
-    found = await Detector(store.recall).detect(without, sketch(NEW), 1.0)
-    assert found.verdict == Verdict(Kind.CHANGED, Rung.BODY)
-    lost = await Detector(store.recall).detect(due(OLD), sketch(NEW), 1.0)
-    assert lost.verdict == Verdict(Kind.CHANGED, Rung.BODY)
+    found = await Detector(store).detect(without, sketch(NEW), 1.0)
+    assert found == Verdict(Kind.CHANGED, Rung.BODY)
+    lost = await Detector(store).detect(due(OLD), sketch(NEW), 1.0)
+    assert lost == Verdict(Kind.CHANGED, Rung.BODY)
 
 
 async def test_a_page_that_moved_is_compared_with_what_it_was() -> None:
     store = Store(None, before=history(OLD))
     moved = due(None, redirects=1)
-    same = await Detector(store.recall).detect(moved, sketch(OLD), 1.0)
-    assert same.verdict == Verdict(Kind.UNCHANGED, Rung.TEXT)
-    assert same.keeps_sketch
-    edited = await Detector(store.recall).detect(moved, sketch(NEW), 1.0)
-    assert (edited.verdict.kind, edited.verdict.blocks_added) == (Kind.CHANGED, 1)
+    same = await Detector(store).detect(moved, sketch(OLD), 1.0)
+    assert (same.kind, same.rung, same.keeps_sketch) == (Kind.UNCHANGED, Rung.TEXT, True)
+    edited = await Detector(store).detect(moved, sketch(NEW), 1.0)
+    assert (edited.kind, edited.blocks_added) == (Kind.CHANGED, 1)
     assert edited.memory is not None
     assert edited.detail == "it stood at another URL before"
 
@@ -139,15 +135,15 @@ async def test_a_page_that_moved_is_compared_with_what_it_was() -> None:
 async def test_another_text_behind_a_redirect_is_a_page_of_its_own() -> None:
     store = Store(None, before=history(OLD))
     other = sketch(["This is the home page of a shop that sells bicycles and bells."])
-    found = await Detector(store.recall).detect(due(None, redirects=1), other, 1.0)
-    assert found.verdict == Verdict(Kind.NEW)
+    found = await Detector(store).detect(due(None, redirects=1), other, 1.0)
+    assert found == Verdict(Kind.NEW)
     nobody = Store(None)
-    found = await Detector(nobody.recall).detect(due(None, redirects=1), other, 1.0)
-    assert found.verdict == Verdict(Kind.NEW)
+    found = await Detector(nobody).detect(due(None, redirects=1), other, 1.0)
+    assert found == Verdict(Kind.NEW)
 
 
 async def test_under_a_threshold_small_changes_are_none() -> None:
     store = Store(history(OLD))
-    detector = Detector(store.recall, significant_below=0.5)
+    detector = Detector(store, significant_below=0.5)
     found = await detector.detect(due(OLD), sketch(NEW), 1.0)
-    assert (found.verdict.kind, found.verdict.rung) == (Kind.UNCHANGED, Rung.BLOCKS)
+    assert (found.kind, found.rung) == (Kind.UNCHANGED, Rung.BLOCKS)

@@ -12,13 +12,12 @@ import pytest
 
 from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.frontier import CallErrand
 from freshet.crawler.push.hints import Hints, Inbox
 from freshet.crawler.push.indexnow import Pinging
 from freshet.crawler.push.server import Endpoint, Pushed, Refusals, Reply
 from freshet.crawler.push.websub import Bulletins, LeaseRules, Leases, Subscriber
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.requests import Calls
+from freshet.crawler.requests import ApiRequest, ApiRequests
 from freshet.storage.entries import Advertised, Subscription, SubscriptionNoted
 from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult
 from freshet.storage.words import Outcome
@@ -43,14 +42,14 @@ class Stage:
     leases: Leases = field(init=False)
     subscriber: Subscriber = field(init=False)
     pinging: Pinging = field(init=False)
-    calls: Calls = field(init=False)
+    calls: ApiRequests = field(init=False)
     endpoint: Endpoint = field(init=False)
     reads: int = 0
 
     def __post_init__(self) -> None:
         self.world.add(1, "a", parsed(self.robots, self.now))
         self.world.add(2, "b", parsed(self.robots, self.now))
-        self.calls = Calls(self.world.frontier)
+        self.calls = ApiRequests(self.world.frontier.queue)
         self.inbox = Inbox(self.commit, patience_s=0.01)
         scope = Scope(ScopeKind.HOST, [f"{SITE}/"])
         limits = TrapLimits(2048, 32, 3, 50, 400, 5000)
@@ -115,13 +114,13 @@ class Stage:
     def answer_calls(self, body: bytes, outcome: Outcome = Outcome.FETCHED) -> int:
         """Answer what is being asked for by now; how many requests that was."""
         self.written += self.pinging.ask(self.now)
-        errands = [e for e in self.world.errands(self.now) if isinstance(e, CallErrand)]
-        for errand in errands:
+        requests = [e for e in self.world.requests(self.now) if isinstance(e, ApiRequest)]
+        for request in requests:
             status = 200 if outcome is Outcome.FETCHED else 404
-            result = FetchResult(errand.url, outcome, self.now, 0.0, status, body=body)
-            self.written += self.calls.answered(errand, result, self.now)
+            result = FetchResult(request.url, outcome, self.now, 0.0, status, body=body)
+            self.written += self.calls.answered(request, result, self.now)
             self.written += self.pinging.ask(self.now)
-        return len(errands)
+        return len(requests)
 
     def announced(self) -> list[str]:
         found = [entry for entry in self.written if isinstance(entry, Announcement)]

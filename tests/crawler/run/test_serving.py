@@ -51,10 +51,7 @@ class Daemon:
     outages: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_on=False))
 
     def __post_init__(self) -> None:
-        async def chore(_now: float) -> None:
-            return None
-
-        self.pool = SimpleNamespace(chore=chore, stopping=False, active=0, unacknowledged=0)
+        self.pool = SimpleNamespace(chores=[], stopping=False, active=0, unacknowledged=0)
 
     def parts(self) -> Parts:
         agenda = SimpleNamespace(pages=[1, 2], queued=2)
@@ -66,7 +63,8 @@ class Daemon:
         )  # fmt: skip
 
     async def turn(self) -> None:
-        await self.pool.chore(self.at)
+        for chore in self.pool.chores:
+            await chore(self.at)
 
 
 def service_of(manager: Manager) -> Service:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from email.utils import formatdate
 
 import pytest
 
-from freshet.crawler.signals.headers import Hearing, etag_moved, text_moved, times_of
+from freshet.crawler.signals.headers import (
+    HeardSignals,
+    HostHeaders,
+    etag_moved,
+    text_moved,
+    times_of,
+)
 from freshet.crawler.signals.listings import Complaints, claimed
 from freshet.storage.entries import Claim, ClaimKind
-from freshet.storage.records import DueUrl, FetchResult, Observation, Validators, Visit
+from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 from freshet.storage.words import Kind, Outcome, Role
 
 NOW = 1_800_000_000.0
@@ -29,9 +34,16 @@ def answer(**headers: str) -> FetchResult:
     return FetchResult(URL, Outcome.FETCHED, NOW, 0.5, status=200, headers=raw)
 
 
-def seen(kind: Kind = Kind.UNCHANGED, etag: str | None = None, **changes: object) -> Visit:
+def hear(
+    headers: HostHeaders,
+    result: FetchResult,
+    kind: Kind = Kind.UNCHANGED,
+    *,
+    etag: str | None = None,
+    role: Role = Role.PAGE,
+) -> HeardSignals:
     due = DueUrl(1, URL, URL, 7, NOW, validators=Validators(etag))
-    return Visit(due, replace(Observation(1, NOW, kind, status=200), **changes))  # type: ignore[arg-type]
+    return headers.hear(due, role, Observation(1, NOW, kind, status=200), result)
 
 
 @pytest.mark.parametrize(
@@ -93,72 +105,69 @@ def test_of_a_304_the_text_is_not_known() -> None:
 
 def test_last_modified_is_a_claim_of_the_host() -> None:
     past = NOW - 30 * DAY_S
-    visit = Hearing(Complaints()).listen(
-        seen(etag='"a"'), answer(Date=date(NOW), Last_Modified=date(past), ETag='"b"')
-    )
-    assert visit.claim_kind is ClaimKind.LAST_MODIFIED
-    assert visit.claims == (Claim(URL, past, past),)
-    assert visit.signs is not None
-    assert (visit.signs.modified_now, visit.signs.etag_moved, visit.signs.text_moved) == (
+    result = answer(Date=date(NOW), Last_Modified=date(past), ETag='"b"')
+    heard = hear(HostHeaders(Complaints()), result, etag='"a"')
+    assert heard.claim_kind is ClaimKind.LAST_MODIFIED
+    assert heard.said.claims == (Claim(URL, past, past),)
+    assert heard.signs is not None
+    assert (heard.signs.modified_now, heard.signs.etag_moved, heard.signs.text_moved) == (
         False, True, False,
     )  # fmt: skip
 
 
 def test_the_time_of_the_answer_says_nothing_of_the_page() -> None:
-    hearing = Hearing(Complaints())
+    headers = HostHeaders(Complaints())
     fast = NOW + HOUR_S
-    visit = hearing.listen(seen(), answer(Date=date(fast), Last_Modified=date(fast - 3)))
-    assert (visit.claim_kind, visit.claims) == (None, ())
-    assert visit.signs is not None
-    assert visit.signs.modified_now is True
+    heard = hear(headers, answer(Date=date(fast), Last_Modified=date(fast - 3)))
+    assert (heard.claim_kind, heard.said.claims) == (None, ())
+    assert heard.signs is not None
+    assert heard.signs.modified_now is True
     # By a cache an hour later.
     late = answer(Date=date(NOW - HOUR_S), Age="3600", Last_Modified=date(NOW - HOUR_S))
-    assert hearing.listen(seen(), late).claims == ()
+    assert hear(headers, late).said.claims == ()
 
 
 def test_a_host_that_makes_its_dates_up_is_not_heard() -> None:
-    hearing = Hearing(Complaints())
+    headers = HostHeaders(Complaints())
     made_up = answer(Date=date(NOW), Last_Modified=date(NOW))
     true = answer(Date=date(NOW), Last_Modified=date(NOW - DAY_S))
     for _ in range(4):
-        hearing.listen(seen(), made_up)
-    assert hearing.listen(seen(), true).claims == ()
+        hear(headers, made_up)
+    assert hear(headers, true).said.claims == ()
     for _ in range(3):
-        hearing.listen(seen(), true)
-    assert len(hearing.listen(seen(), true).claims) == 1
+        hear(headers, true)
+    assert len(hear(headers, true).said.claims) == 1
 
 
 def test_failures_and_sitemaps_make_no_such_claim() -> None:
-    hearing = Hearing(Complaints())
+    headers = HostHeaders(Complaints())
     said = answer(Date=date(NOW), Last_Modified=date(NOW - DAY_S))
-    assert hearing.listen(seen(Kind.FAILED), said) == seen(Kind.FAILED)
-    sitemap = replace(seen(), role=Role.SITEMAP)
-    assert hearing.listen(sitemap, said).claim_kind is None
+    assert hear(headers, said, Kind.FAILED) == HeardSignals()
+    assert hear(headers, said, role=Role.SITEMAP).claim_kind is None
 
 
 def test_a_clock_an_hour_off_is_told_once_and_allowed_for(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    hearing = Hearing(Complaints())
+    headers = HostHeaders(Complaints())
     fast = NOW + HOUR_S
     with caplog.at_level(logging.INFO):
-        *_, visit = [
-            hearing.listen(seen(), answer(Date=date(fast), Last_Modified=date(fast - 60)))
-            for _ in range(3)
+        *_, heard = [
+            hear(headers, answer(Date=date(fast), Last_Modified=date(fast - 60))) for _ in range(3)
         ]
     assert [record.getMessage() for record in caplog.records] == [
         f"{URL}: the host's clock is 3600 s ahead of ours; what it claims is moved by that"
     ]
-    assert visit.claims == (Claim(URL, fast - 60, fast - 60),)
-    assert hearing.skew_s(7) == pytest.approx(HOUR_S, abs=1)
+    assert heard.said.claims == (Claim(URL, fast - 60, fast - 60),)
+    assert headers.skew_s(7) == pytest.approx(HOUR_S, abs=1)
 
 
 def test_one_wrong_date_does_not_move_the_clock() -> None:
-    hearing = Hearing(Complaints())
+    headers = HostHeaders(Complaints())
     for ahead_s in (0.0, 0.0, HOUR_S):
-        hearing.listen(seen(), answer(Date=date(NOW + ahead_s)))
-    assert hearing.skew_s(7) == 0.0
-    assert hearing.skew_s(8) == 0.0
+        hear(headers, answer(Date=date(NOW + ahead_s)))
+    assert headers.skew_s(7) == 0.0
+    assert headers.skew_s(8) == 0.0
 
 
 def test_dates_that_cannot_be_true_are_counted_and_told_once(

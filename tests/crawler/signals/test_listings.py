@@ -9,13 +9,13 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, AdmissionRules, FoundUrls, Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.reduce.feeds import read_feed
 from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.robots.book import RobotsBook, RobotsRules
-from freshet.crawler.signals.listings import Complaints, Listing, Listings
+from freshet.crawler.signals.listings import Complaints, Listings, SitemapEntries
 from freshet.storage.entries import Claim
 from freshet.storage.records import DueUrl
 from freshet.storage.words import Role
@@ -39,8 +39,10 @@ def urlset(*entries: tuple[str, str]) -> bytes:
     return f"<urlset>{inside}</urlset>".encode()
 
 
-async def read(body: bytes) -> Listing:
-    return await listings().sitemap(DUE, body, NOW, 0.0)
+async def read(body: bytes) -> tuple[SitemapEntries, FoundUrls]:
+    reader = listings()
+    entries = await reader.read(DUE, body, NOW, 0.0)
+    return entries, await reader.admit(entries, DUE.depth)
 
 
 def moment(*parts: int) -> float:
@@ -48,7 +50,7 @@ def moment(*parts: int) -> float:
 
 
 async def test_entries_claim_when_their_pages_changed() -> None:
-    found = await read(
+    entries, found = await read(
         urlset(
             (f"{SITE}/a#top", "2026-05-01T12:00:00Z"),
             (f"{SITE}/b", "2026-05-01"),
@@ -58,28 +60,31 @@ async def test_entries_claim_when_their_pages_changed() -> None:
         )
     )
     day = moment(2026, 5, 1)
-    assert found.said.claims == (
+    assert entries.said.claims == (
         Claim(f"{SITE}/a", day + DAY_S / 2, day + DAY_S / 2),
         Claim(f"{SITE}/b", day - 14 * 3600, day + DAY_S + 12 * 3600),
     )
+    assert found.targets is not None
     assert found.targets.urls == [f"{SITE}/a", f"{SITE}/b"]
     assert found.offsite == frozenset({2})
 
 
 async def test_an_index_claims_when_its_sitemaps_changed() -> None:
-    found = await read(
+    entries, found = await read(
         f"<sitemapindex><sitemap><loc>{SITE}/s.xml.gz</loc><lastmod>2026-05-01T00:00:00Z</lastmod>"
         "</sitemap></sitemapindex>".encode()
     )
     at = moment(2026, 5, 1)
-    assert found.said.claims == (Claim(f"{SITE}/s.xml.gz", at, at),)
+    assert entries.said.claims == (Claim(f"{SITE}/s.xml.gz", at, at),)
+    assert found.targets is not None
     assert found.targets.roles == [Role.SITEMAP]
 
 
 async def test_a_large_sitemap_is_the_same_in_a_thread() -> None:
-    entries = [(f"{SITE}/{'x' * 100}/{i}", "2026-05-01T00:00:00Z") for i in range(3_000)]
-    found = await read(gzip.compress(urlset(*entries), 0))
-    assert len(found.targets) == len(found.said.claims) == 3_000
+    pages = [(f"{SITE}/{'x' * 100}/{i}", "2026-05-01T00:00:00Z") for i in range(3_000)]
+    entries, found = await read(gzip.compress(urlset(*pages), 0))
+    assert found.targets is not None
+    assert len(found.targets) == len(entries.said.claims) == 3_000
     assert found.offsite == frozenset()
 
 
@@ -87,22 +92,23 @@ async def test_hostile_dates_are_told_once(caplog: pytest.LogCaptureFixture) -> 
     reader = listings()
     body = urlset((f"{SITE}/a", "9999-12-31"), (f"{SITE}/b", "1970-01-01"), (f"{SITE}/c", "x"))
     with caplog.at_level(logging.WARNING):
-        found, _ = [await reader.sitemap(DUE, body, NOW, 0.0) for _ in range(2)]
-    assert (found.said.claims, found.said.rejected) == ((), 3)
+        entries, _ = [await reader.read(DUE, body, NOW, 0.0) for _ in range(2)]
+    assert (entries.said.claims, entries.said.rejected) == ((), 3)
     assert len(caplog.records) == 1
 
 
 async def test_entities_are_refused_before_they_grow() -> None:
     laughs = b'<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><urlset>&b;</urlset>'
-    found = await read(laughs)
-    assert not found.is_one
-    assert "document type" in (found.problem or "")
+    entries, _ = await read(laughs)
+    assert not entries.is_one
+    assert "document type" in (entries.problem or "")
 
 
 async def test_a_bomb_is_cut_at_the_limit() -> None:
     padding = b" " * (60 * 1024 * 1024)
     entry = urlset((f"{SITE}/a", "2026-05-01")).removesuffix(b"</urlset>")
-    found = await read(gzip.compress(entry + padding, 1))
+    _, found = await read(gzip.compress(entry + padding, 1))
+    assert found.targets is not None
     assert found.targets.urls == [f"{SITE}/a"]
 
 
@@ -117,18 +123,17 @@ def test_entries_of_a_feed_are_news_of_pages() -> None:
       <entry><title>off</title><id>5</id><link href="https://b.example/"/></entry>
     </feed>"""
     due = DueUrl(1, f"{SITE}/feed", f"{SITE}/feed", 1, 0.0, role=Role.FEED)
-    found = listings().feed(due, read_feed(body, due.url), NOW, 0.0)
+    said = listings().claims(due, read_feed(body, due.url), NOW, 0.0)
     may, april = moment(2026, 5, 1), moment(2026, 4, 1)
-    assert found.said.claims == (
+    assert said.claims == (
         Claim(f"{SITE}/one", may, may), Claim(f"{SITE}/two", april, april),
     )  # fmt: skip
-    assert found.said.rejected == 1
-    assert found.targets.urls == [f"{SITE}/{n}" for n in ("one", "two", "three", "four")]
+    assert said.rejected == 1
 
 
 def test_a_feed_whose_dates_have_no_zone_leaves_it_open() -> None:
     body = b"""<rss version="2.0"><channel><title>t</title><item><link>/one</link>
       <pubDate>Fri, 01 May 2026 00:00:00</pubDate></item></channel></rss>"""
     due = DueUrl(1, f"{SITE}/rss.xml", f"{SITE}/rss.xml", 1, 0.0, role=Role.FEED)
-    (claim,) = listings().feed(due, read_feed(body, due.url), NOW, 0.0).said.claims
+    (claim,) = listings().claims(due, read_feed(body, due.url), NOW, 0.0).claims
     assert claim.until - claim.since == 26 * 3600

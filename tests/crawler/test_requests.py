@@ -1,11 +1,10 @@
-"""Calls go on their lane as politely as pages, and who placed one hears the answer."""
+"""ApiRequests go on their lane as politely as pages, and who placed one hears the answer."""
 
 from __future__ import annotations
 
 import pytest
 
-from freshet.crawler.frontier import CallErrand, PageErrand, RobotsErrand
-from freshet.crawler.requests import Calls
+from freshet.crawler.requests import ApiRequest, ApiRequests, PageRequest, RobotsRequest
 from freshet.storage.entries import Called
 from freshet.storage.records import Entry, FetchResult
 from freshet.storage.words import Outcome
@@ -23,7 +22,7 @@ def world() -> World:
 
 
 def test_who_placed_a_call_hears_its_answer_and_no_other(world: World) -> None:
-    calls, heard = Calls(world.frontier), []
+    calls, heard = ApiRequests(world.frontier.queue), []
 
     def hearing(name: str) -> list[Entry]:
         heard.append(name)
@@ -31,9 +30,9 @@ def test_who_placed_a_call_hears_its_answer_and_no_other(world: World) -> None:
 
     calls.place("hub", HUB, lambda *_: hearing("first"), form="a=b")
     calls.place("other", HUB, lambda *_: hearing("second"))
-    first, second = world.errands(0.0)
-    assert isinstance(first, CallErrand)
-    assert isinstance(second, CallErrand)
+    first, second = world.requests(0.0)
+    assert isinstance(first, ApiRequest)
+    assert isinstance(second, ApiRequest)
     assert (first.form, second.form) == ("a=b", None)
     answer = FetchResult(HUB, Outcome.FETCHED, 0.0, 0.0, 202)
     assert calls.answered(second, answer, 1.0) == [Called(1.0)]
@@ -42,18 +41,18 @@ def test_who_placed_a_call_hears_its_answer_and_no_other(world: World) -> None:
 
 
 def test_calls_keep_the_pause_of_their_lane_with_pages_and_each_other(world: World) -> None:
-    calls = Calls(world.frontier)
+    calls = ApiRequests(world.frontier.queue)
     world.supply(page(1, 1), page(2, 1))
     calls.place("a", "http://h1/key.txt", lambda *_: [])
     calls.place("a", "http://h1/key2.txt", lambda *_: [])
     order: list[tuple[float, type]] = []
     now = 0.0
-    while errands := world.errands(now):
-        (errand,) = errands
-        order.append((now, type(errand)))
+    while requests := world.requests(now):
+        (request,) = requests
+        order.append((now, type(request)))
         world.fine("a", now)
         now = world.frontier.wakes_at() or now
-    assert order == [(0.0, CallErrand), (1.0, CallErrand), (2.0, PageErrand), (3.0, PageErrand)]
+    assert order == [(0.0, ApiRequest), (1.0, ApiRequest), (2.0, PageRequest), (3.0, PageRequest)]
 
 
 def test_what_a_host_permits_is_what_its_robots_txt_says(world: World) -> None:
@@ -67,8 +66,8 @@ def test_a_robots_txt_that_is_not_known_is_asked_for_once(world: World) -> None:
     now = 2 * DAY_S
     assert world.frontier.permits(1, "http://h1/k.txt", now) is None
     assert world.frontier.permits(1, "http://h1/k.txt", now) is None
-    (errand,) = world.errands(now)
-    assert isinstance(errand, RobotsErrand)
+    (request,) = world.requests(now)
+    assert isinstance(request, RobotsRequest)
     world.fine("a", now)
     world.settle(1, parsed(PRIVATE, now), now)
     assert world.frontier.permits(1, "http://h1/private/k.txt", now) is False

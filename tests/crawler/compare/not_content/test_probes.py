@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from freshet.crawler.frontier import ProbeErrand
-from freshet.crawler.requests import Probing
+from freshet.crawler.compare.not_content.check import Probes
+from freshet.crawler.requests import ProbeRequest
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
@@ -24,52 +24,52 @@ def world() -> World:
 
 
 async def test_who_asks_gets_the_answer_and_the_pool_is_told(world: World) -> None:
-    probing, told = Probing(world.frontier), asyncio.Event()
-    probing.listen(told.set)
-    asked = asyncio.create_task(probing.ask(1, "http://h1/none"))
+    probes, told = Probes(world.frontier.probe), asyncio.Event()
+    probes.begin(told.set)
+    asked = asyncio.create_task(probes.ask(1, "http://h1/none"))
     await told.wait()
-    assert probing.waiting == 1
-    assert world.errands(0.0) == [ProbeErrand(1, "http://h1/none", "a")]
-    probing.answered(1, ANSWER)
-    probing.answered(1, ANSWER)
+    assert probes.waiting == 1
+    assert world.requests(0.0) == [ProbeRequest(1, "http://h1/none", "a")]
+    probes.answered(1, ANSWER)
+    probes.answered(1, ANSWER)
     assert await asked == ANSWER
-    assert probing.waiting == 0
+    assert probes.waiting == 0
 
 
 async def test_what_must_not_be_asked_is_not_waited_for(world: World) -> None:
-    assert await Probing(world.frontier).ask(2, "http://h2/private/none") is None
+    assert await Probes(world.frontier.probe).ask(2, "http://h2/private/none") is None
 
 
 async def test_a_run_that_ends_keeps_nobody_waiting(world: World) -> None:
-    probing, told = Probing(world.frontier), asyncio.Event()
-    probing.listen(told.set)
-    asked = asyncio.create_task(probing.ask(1, "http://h1/none"))
+    probes, told = Probes(world.frontier.probe), asyncio.Event()
+    probes.begin(told.set)
+    asked = asyncio.create_task(probes.ask(1, "http://h1/none"))
     await told.wait()
-    probing.give_up()
+    probes.give_up()
     assert await asked is None
-    assert await probing.ask(1, "http://h1/other") is None
+    assert await probes.ask(1, "http://h1/other") is None
 
 
 async def test_an_answer_that_nobody_waits_for_is_dropped(world: World) -> None:
-    probing = Probing(world.frontier)
-    asked = asyncio.create_task(probing.ask(1, "http://h1/none"))
+    probes = Probes(world.frontier.probe)
+    asked = asyncio.create_task(probes.ask(1, "http://h1/none"))
     await asyncio.sleep(0)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
-    probing.answered(1, ANSWER)
-    assert probing.waiting == 0
+    probes.answered(1, ANSWER)
+    assert probes.waiting == 0
 
 
 async def test_visits_of_one_host_share_a_probe_and_one_may_be_broken_off(world: World) -> None:
-    probing = Probing(world.frontier)
-    asked = [asyncio.create_task(probing.ask(1, f"http://h1/none-{n}")) for n in range(3)]
+    probes = Probes(world.frontier.probe)
+    asked = [asyncio.create_task(probes.ask(1, f"http://h1/none-{n}")) for n in range(3)]
     await asyncio.sleep(0)
-    assert world.errands(0.0) == [ProbeErrand(1, "http://h1/none-0", "a")]
+    assert world.requests(0.0) == [ProbeRequest(1, "http://h1/none-0", "a")]
     asked[0].cancel()
     await asyncio.sleep(0)
-    probing.answered(1, ANSWER)
+    probes.answered(1, ANSWER)
     found = await asyncio.gather(*asked, return_exceptions=True)
     assert isinstance(found[0], asyncio.CancelledError)
     assert found[1:] == [ANSWER, ANSWER]
-    assert probing.waiting == 0
+    assert probes.waiting == 0

@@ -1,0 +1,181 @@
+"""The requester: performs what the frontier sends out, and returns the entries to write."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from freshet.crawler.admission.admit import Admission, Seeding
+from freshet.crawler.clock import Clock
+from freshet.crawler.compare.not_content.check import Probes
+from freshet.crawler.fetch.client import Accept, Request
+from freshet.crawler.frontier import Frontier
+from freshet.crawler.requests import (
+    ApiRequest,
+    ApiRequests,
+    FrontierRequest,
+    PageRequest,
+    ProbeRequest,
+    Refusal,
+    RobotsRequest,
+)
+from freshet.crawler.robots.book import Bar, RobotsBook, RobotsRules
+from freshet.crawler.robots.parser import cut_at_line_end, standing
+from freshet.crawler.signals.listings import Discovery
+from freshet.crawler.urls import canonical, is_http, resolve
+from freshet.crawler.visit import Pipeline, PoliteFetcher, unasked
+from freshet.storage.entries import Called, RobotsRecord
+from freshet.storage.records import (
+    DueUrl,
+    Entry,
+    FetchResult,
+    Observation,
+    Probed,
+    RobotsVisit,
+    Targets,
+    Visit,
+)
+from freshet.storage.words import Kind, Outcome, RobotsStanding, Role
+
+#: Failures that no later try in the same run can mend: the name, address or certificate.
+_HOPELESS: Final = frozenset({"no_such_host", "address", "tls", "url"})
+_REDIRECTS: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requester:
+    """Pages are visited by the ``pipeline``; robots.txt, probes and API requests are handled here.
+
+    ``offsite_at`` reads which URLs of an origin a known page leads to out of its scope, and
+    that page's depth. ``on_refusal`` is called for each due URL that is not asked for. A
+    ``lasting`` run has no end in which hosts could be tried again: none is hopeless.
+    """
+
+    pipeline: Pipeline
+    fetcher: PoliteFetcher
+    frontier: Frontier
+    clock: Clock
+    probes: Probes
+    api_requests: ApiRequests
+    book: RobotsBook
+    rules: RobotsRules
+    admission: Admission
+    discovery: Discovery
+    seeding: Seeding
+    lane_key: Callable[[str], Awaitable[str]]
+    offsite_at: Callable[[str, str], Awaitable[list[tuple[str, int]]]]
+    on_refusal: Callable[[DueUrl, Observation], None] | None = None
+    lasting: bool = False
+
+    async def perform(self, request: FrontierRequest) -> Sequence[Entry]:
+        """Perform one request, and return the entries to write."""
+        match request:
+            case PageRequest():
+                return [await self.pipeline.visit(request)]
+            case RobotsRequest():
+                return await self._robots(request)
+            case ProbeRequest():
+                return [await self._probe(request)]
+            case ApiRequest():
+                return await self._call(request)
+            case Refusal():
+                return [self.refuse(request)]
+
+    def refuse(self, refusal: Refusal) -> Visit:
+        """Record a URL that is not asked for, with the reason."""
+        due, now = refusal.due, self.clock.now()
+        barred = self.book.barred(due.host_id)
+        if barred is None:
+            kind, reason, detail = Kind.REFUSED, "robots", refusal.rule
+        else:
+            kind, reason, detail = Kind.FAILED, barred.reason, barred.detail
+        observation = Observation(due.page_id, now, kind, reason=reason, detail=detail)
+        if self.on_refusal is not None:
+            self.on_refusal(due, observation)
+        return unasked(due, observation)
+
+    async def _probe(self, request: ProbeRequest) -> Probed:
+        """Ask for what cannot exist, and pass the answer on to the visits that wait for it."""
+        result = await self.fetcher.fetch(request.lane, Request(request.url, Accept.PROBE))
+        self.probes.answered(request.host_id, result)
+        host = self.frontier.host_state(request.host_id)
+        return Probed(request.host_id, self.clock.now(), host=host)
+
+    async def _call(self, request: ApiRequest) -> Sequence[Entry]:
+        asked = Request(request.url, Accept.ANSWER, form=request.form)
+        result = await self.fetcher.fetch(request.lane, asked)
+        now = self.clock.now()
+        return [Called(now), *self.api_requests.answered(request, result, now)]
+
+    # -- robots.txt ----------------------------------------------------------------
+
+    async def _robots(self, request: RobotsRequest) -> Sequence[Entry]:
+        """Fetch a robots.txt, or one hop of it; the entries come with the last hop."""
+        most = self.rules.max_bytes + 1
+        asked = Request(request.url, Accept.ROBOTS, max_body_bytes=most)
+        result = await self.fetcher.fetch(request.lane, asked)
+        hop = await self.next_hop(request, result)
+        if hop is not None:
+            self.frontier.follow(hop)
+            return []
+        return await self.robots_answered(request, result)
+
+    async def next_hop(self, request: RobotsRequest, result: FetchResult) -> RobotsRequest | None:
+        """Return the next request if a redirect is followed (RFC 9309, section 2.3.1.2)."""
+        if result.outcome is not Outcome.REDIRECTED or result.location is None:
+            return None
+        if request.redirects >= self.rules.max_redirects:
+            return None
+        lane = await self.lane_key(result.location)
+        return replace(request, url=result.location, lane=lane, redirects=request.redirects + 1)
+
+    async def robots_answered(self, request: RobotsRequest, result: FetchResult) -> Sequence[Entry]:
+        """Take in a host's robots.txt after its last hop."""
+        now = self.clock.now()
+        if result.reason in _HOPELESS and not self.lasting:
+            self.book.bar(request.host_id, Bar(result.reason or "", result.detail or ""))
+        fetched = self._record(result, now)
+        record = self.book.settle(request.host_id, request.origin, fetched, now)
+        self.frontier.robots_known(request.host_id, now)
+        visit = RobotsVisit(
+            host_id=request.host_id,
+            record=record,
+            at=now,
+            fetches=request.redirects + 1,
+            targets=await self._sitemaps(request, record),
+            host=self.frontier.host_state(request.host_id),
+        )
+        return [visit, *self.seeding.settle(request.origin, result, now)]
+
+    async def _sitemaps(self, request: RobotsRequest, record: RobotsRecord) -> Targets:
+        """Admit the sitemaps that a robots.txt names, where its origin is in scope.
+
+        A sitemap on another host may have been read before it was known that it may speak
+        for this one: what it lists here was kept, and is admitted now.
+        """
+        targets = Targets()
+        if not self.rules.sitemaps or not self.admission.scope.contains(request.origin):
+            return targets
+        for named in self.book.sitemaps(request.host_id):
+            url = resolve(named, request.url)
+            if url is None or not is_http(url):
+                continue
+            sitemap_url = canonical(url)
+            self.admission.add(targets, sitemap_url, url, depth=0, role=Role.SITEMAP)
+            for listed, depth in await self.offsite_at(sitemap_url, request.origin):
+                self.admission.add(targets, listed, listed, depth=depth + 1)
+        if not targets and record.standing is not RobotsStanding.UNREACHABLE:
+            self.discovery.sitemap(targets, request.origin)
+        return targets
+
+    def _record(self, result: FetchResult, now: float) -> RobotsRecord:
+        # A body that broke off comes with the status 200, which says nothing of the file.
+        broken = result.outcome is not Outcome.FETCHED and (result.status or 0) < _REDIRECTS
+        state = standing(result.status, result.reason if broken else None)
+        parsed = state is RobotsStanding.PARSED
+        body = cut_at_line_end(result.body, self.rules.max_bytes) if parsed else b""
+        unreachable = state is RobotsStanding.UNREACHABLE
+        return RobotsRecord(
+            state, now, body, (result.detail or result.reason) if unreachable else None
+        )

@@ -1,0 +1,180 @@
+"""A redirect is a discovery: its verdict, and where it leads."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from freshet.crawler.admission.admit import (
+    Admission,
+    AdmissionRules,
+    FoundUrls,
+    Redirects,
+    RedirectTarget,
+    Scope,
+    ScopeKind,
+)
+from freshet.crawler.admission.traps import TrapLimits
+from freshet.crawler.compare.ladder import Verdict
+from freshet.storage.records import Alias, DueUrl
+from freshet.storage.words import AliasKind, Kind, Role
+
+SITE = "https://a.example"
+NOON = 1_800_000_000.0
+DUE = DueUrl(7, f"{SITE}/old", f"{SITE}/old", host_id=1, due_at=0.0, depth=3)
+
+
+class Judge:
+    """Redirects with their scope; ``aliases`` are what the store knows."""
+
+    def __init__(self, *roots: str) -> None:
+        self.scope = Scope(ScopeKind.HOST, roots or [f"{SITE}/"])
+        self.aliases: dict[str, int] = {}
+        admission = Admission(self.scope, AdmissionRules(), TrapLimits())
+        self._redirects = Redirects(admission, self._alias_target, max_redirects=10)
+
+    async def judge(
+        self, location: str, due: DueUrl = DUE, kind: AliasKind = AliasKind.PERMANENT
+    ) -> tuple[Verdict, FoundUrls]:
+        redirect = RedirectTarget(location, kind)
+        verdict = await self._redirects.judge(due, redirect, NOON)
+        return verdict, self._redirects.found(due, redirect, verdict)
+
+    async def _alias_target(self, url: str) -> int | None:
+        await asyncio.sleep(0)
+        return self.aliases.get(url)
+
+
+@pytest.mark.parametrize("kind", list(AliasKind))
+async def test_the_target_is_a_due_url_of_its_own_and_the_url_its_alias(kind: AliasKind) -> None:
+    verdict, found = await Judge().judge(f"{SITE}/new?utm_source=x#part", kind=kind)
+    assert found.alias == Alias(f"{SITE}/new", kind)
+    assert verdict.kind is Kind.REDIRECTED
+    assert (verdict.reason, verdict.detail) == (kind, f"{SITE}/new")
+    assert found.targets is not None
+    assert found.targets.urls == [f"{SITE}/new"]
+    assert found.targets.depths == [3]
+    assert found.targets.redirects == [1]
+    assert found.fetch_url is None
+
+
+async def test_a_target_out_of_scope_is_recorded_as_an_offsite_link() -> None:
+    verdict, found = await Judge().judge("https://b.example/")
+    assert verdict.reason == "out_of_scope"
+    assert found.links is not None
+    assert (found.links.urls, found.offsite) == (("https://b.example/",), frozenset({0}))
+    assert (found.targets, found.alias) == (None, None)
+
+
+async def test_of_two_that_lead_to_one_another_the_second_to_answer_closes_the_circle() -> None:
+    judge, back = Judge(), DueUrl(8, f"{SITE}/new", f"{SITE}/new", host_id=1, due_at=0.0)
+    there, again = await asyncio.gather(
+        judge.judge(f"{SITE}/new"), judge.judge(f"{SITE}/old", due=back)
+    )
+    assert there[0].kind is Kind.REDIRECTED
+    assert again[0].reason == "redirect_loop"
+
+
+async def test_a_chain_is_cut_after_ten_hops() -> None:
+    assert (await Judge().judge(f"{SITE}/new", replace(DUE, redirects=9)))[1].targets is not None
+    verdict, found = await Judge().judge(f"{SITE}/new", replace(DUE, redirects=10))
+    assert (verdict.kind, verdict.reason) == (Kind.FAILED, "too_many_redirects")
+    assert found == FoundUrls()
+
+
+async def test_a_target_that_is_another_name_of_this_page_is_a_loop() -> None:
+    judge = Judge()
+    judge.aliases[f"{SITE}/new"] = DUE.page_id
+    verdict, found = await judge.judge(f"{SITE}/new")
+    assert (verdict.kind, verdict.reason) == (Kind.FAILED, "redirect_loop")
+    assert found == FoundUrls()
+
+
+async def test_two_urls_may_lead_to_one_page() -> None:
+    judge = Judge()
+    judge.aliases[f"{SITE}/new"] = 99
+    assert (await judge.judge(f"{SITE}/new"))[1].alias == Alias(f"{SITE}/new", AliasKind.PERMANENT)
+
+
+async def test_a_location_that_is_no_url_is_a_recorded_failure() -> None:
+    verdict, _ = await Judge().judge("https://:0:0/")
+    assert (verdict.kind, verdict.reason) == (Kind.FAILED, "bad_redirect")
+
+
+async def test_a_redirect_to_itself_is_a_loop() -> None:
+    for location in (DUE.fetch_url, f"{DUE.fetch_url}#part"):
+        verdict, _ = await Judge().judge(location)
+        assert (verdict.kind, verdict.reason) == (Kind.FAILED, "redirect_loop")
+
+
+TRACKED = f"{SITE}/old?utm_source=x"
+OTHERWISE_TRACKED = f"{SITE}/old?gclid=1"
+
+
+@pytest.mark.parametrize(
+    ("fetch_url", "attempt", "location"),
+    [
+        (TRACKED, 0, DUE.url),
+        (TRACKED, 2, f"{DUE.url}#part"),
+        (DUE.url, 0, TRACKED),
+        (TRACKED, 0, OTHERWISE_TRACKED),
+    ],
+)
+async def test_another_spelling_of_the_page_is_asked_for_instead(
+    fetch_url: str, attempt: int, location: str
+) -> None:
+    due = replace(DUE, fetch_url=fetch_url, attempt=attempt)
+    verdict, found = await Judge().judge(location, due)
+    assert (verdict.kind, verdict.reason) == (Kind.REDIRECTED, "respelled")
+    assert found == FoundUrls(fetch_url=location.partition("#")[0])
+
+
+@pytest.mark.parametrize(
+    ("fetch_url", "location"), [(DUE.url, TRACKED), (TRACKED, OTHERWISE_TRACKED)]
+)
+async def test_spellings_that_lead_to_each_other_are_a_loop(fetch_url: str, location: str) -> None:
+    verdict, found = await Judge().judge(location, replace(DUE, fetch_url=fetch_url, attempt=1))
+    assert (verdict.kind, verdict.reason) == (Kind.FAILED, "redirect_loop")
+    assert found == FoundUrls()
+
+
+async def test_any_loop_of_spellings_ends_within_three_requests() -> None:
+    spellings = [TRACKED, DUE.url, OTHERWISE_TRACKED]
+    for start in spellings:
+        for other in spellings:
+            due, asked = replace(DUE, fetch_url=start), 1
+            while spelling := await _respelled(_next(due.fetch_url, start, other), due):
+                due = replace(due, attempt=due.attempt + 1, fetch_url=spelling)
+                asked += 1
+            assert asked <= 3
+
+
+async def _respelled(location: str, due: DueUrl) -> str | None:
+    return (await Judge().judge(location, due))[1].fetch_url
+
+
+def _next(now_at: str, start: str, other: str) -> str:
+    return other if now_at == start else start
+
+
+async def test_a_seeds_redirect_moves_its_scope() -> None:
+    judge = Judge(f"{SITE}/old")
+    _, found = await judge.judge("https://b.example/home", replace(DUE, seed_id=5))
+    assert found.new_root == "https://b.example/home"
+    assert found.alias == Alias("https://b.example/home", AliasKind.PERMANENT)
+    assert judge.scope.contains("https://b.example/anything")
+    assert not judge.scope.contains(f"{SITE}/anything")
+
+
+async def test_other_pages_move_nothing() -> None:
+    judge = Judge()
+    assert (await judge.judge(f"{SITE}/new"))[1].new_root is None
+    assert judge.scope.roots() == [f"{SITE}/"]
+
+
+async def test_a_sitemap_may_redirect_anywhere_and_stays_a_sitemap() -> None:
+    _, found = await Judge().judge("https://cdn.example/map.xml", replace(DUE, role=Role.SITEMAP))
+    assert found.targets is not None
+    assert found.targets.roles == [Role.SITEMAP]

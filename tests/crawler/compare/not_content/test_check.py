@@ -1,0 +1,114 @@
+"""The not-content check: what a page shows, what its host showed before, and what a probe shows."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from random import Random
+
+from freshet.crawler.compare.not_content.check import CheckedPage, NotContentCheck, walls_of
+from freshet.crawler.compare.not_content.page import WallKind
+from freshet.crawler.reduce.page import ParsedPage
+from freshet.crawler.reduce.parser_process import Parser
+from freshet.crawler.reduce.sketch import sketch
+from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
+from freshet.storage.words import Outcome
+from tests.crawler.stages import NOON, NOT_FOUND, PAGE, PROSE, SITE, Past, answer
+
+#: A page that does not say that it is none, but shows the same for any URL.
+HOME = b"<title>Shop</title><body><p>Welcome to our shop of bells.</p></body>"
+
+
+def due(number: int, digests: Digests | None = None) -> DueUrl:
+    url = f"{SITE}/{number}"
+    return DueUrl(number, url, url, host_id=1, due_at=NOON, digests=digests)
+
+
+class Checked:
+    """A check of one host's pages; ``probes`` are the URLs that were asked for."""
+
+    def __init__(self, nowhere: FetchResult | None = None) -> None:
+        self.past = Past()
+        self.probes: list[str] = []
+        self._nowhere = nowhere
+        self._parser = Parser()
+        self._check = NotContentCheck(self.past, self._parser, Random(0), ask=self._ask)
+
+    async def _ask(self, host_id: int, url: str) -> FetchResult | None:
+        self.probes.append(url)
+        await asyncio.sleep(0)
+        return self._nowhere
+
+    async def see(
+        self, number: int, body: bytes, digests: Digests | None = None, kind: str = "text/html"
+    ) -> CheckedPage:
+        result = answer(body, f"{SITE}/{number}", at=NOON + number, Content_Type=kind)
+        parsed = await self._parser.parse(body, result.url, kind)
+        assert isinstance(parsed, ParsedPage)
+        text = sketch(parsed.blocks.texts, parsed.blocks.places)
+        return await self._check.check(due(number, digests), result, parsed, text)
+
+
+async def test_a_page_of_many_words_is_content_and_costs_no_probe() -> None:
+    host = Checked()
+    long = PAGE.replace(PROSE.encode(), 10 * PROSE.encode())
+    assert [await host.see(n, long) for n in range(3)] == [CheckedPage()] * 3
+    assert host.probes == []
+
+
+async def test_plain_text_is_content_whatever_it_says() -> None:
+    assert await Checked().see(1, b"404 Not Found", kind="text/plain") == CheckedPage()
+
+
+async def test_a_page_that_says_what_it_is_is_known_by_itself() -> None:
+    checked = await Checked().see(1, NOT_FOUND)
+    assert checked.wall is not None
+    assert checked.wall.kind is WallKind.SOFT_404
+    assert checked.walls is not None
+
+
+async def test_what_a_host_shows_for_any_url_is_no_content_also_of_earlier_pages() -> None:
+    host = Checked(answer(HOME, f"{SITE}/nowhere"))
+    first = await host.see(1, HOME)
+    second = await host.see(2, HOME)
+    assert len(host.probes) == 1
+    assert second.wall is not None
+    assert second.wall.kind is WallKind.SOFT_404
+    taken_back = {each.page_id for each in (*first.retractions, *second.retractions)}
+    assert taken_back == ({1} if first.wall is None else set())
+    assert walls_of(second.walls).shows_pages(NOON + 3)
+
+
+async def test_a_host_that_answers_honestly_is_probed_once() -> None:
+    host = Checked(FetchResult(f"{SITE}/nowhere", Outcome.GONE, NOON, 0.1, 404))
+    assert [(await host.see(n, HOME)).wall for n in range(1, 5)] == [None] * 4
+    assert len(host.probes) == 1
+
+
+async def test_pages_of_a_host_that_come_together_share_its_probe() -> None:
+    host = Checked(answer(HOME, f"{SITE}/nowhere"))
+    found = await asyncio.gather(*(host.see(n, HOME) for n in range(1, 5)))
+    assert len(host.probes) == 1
+    retracted = {each.page_id for checked in found for each in checked.retractions}
+    walls = {n for n, checked in enumerate(found, 1) if checked.wall is not None}
+    assert walls | retracted == {1, 2, 3, 4}
+
+
+async def test_the_history_that_had_to_be_read_is_passed_on() -> None:
+    host = Checked()
+    old = sketch(["An article of some words that stood here until yesterday."] * 3)
+    host.past.histories[1] = history = PageHistory(old.to_bytes(), None, 0)
+    checked = await host.see(1, NOT_FOUND, Digests(b"old", old.text_digest))
+    assert checked.history == history
+    assert checked.wall is not None
+
+
+async def test_a_wall_whose_text_was_captured_takes_that_capture_back() -> None:
+    host = Checked()
+    parsed = await Parser().parse(NOT_FOUND, f"{SITE}/1", "text/html")
+    assert isinstance(parsed, ParsedPage)
+    text = sketch(parsed.blocks.texts, parsed.blocks.places)
+    checked = await host.see(1, NOT_FOUND, Digests(b"old", text.text_digest))
+    (retraction,) = checked.retractions
+    assert (retraction.page_id, retraction.at, retraction.reason) == (1, None, "soft_404")
+    assert replace(checked, retractions=()).wall is not None

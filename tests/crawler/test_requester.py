@@ -1,0 +1,160 @@
+"""The requester: robots.txt hop by hop, probes, API requests, and URLs that are not asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from freshet.crawler.admission.admit import Seeding
+from freshet.crawler.compare.not_content.check import Probes
+from freshet.crawler.fetch.client import Accept, Request
+from freshet.crawler.requester import Requester
+from freshet.crawler.requests import ApiRequests, Refusal, RobotsRequest
+from freshet.crawler.robots.book import RobotsRules
+from freshet.storage.entries import Called
+from freshet.storage.records import (
+    DueUrl,
+    Entry,
+    FetchResult,
+    Observation,
+    Probed,
+    RobotsVisit,
+    Visit,
+)
+from freshet.storage.words import Kind, Outcome, RobotsStanding, Role
+from tests.crawler.frontier_world import ALLOW
+from tests.crawler.stages import DUE, NOON, SITE, Stages, answer, no_answer
+
+ROBOTS = RobotsRequest(1, SITE, f"{SITE}/robots.txt", "lane 1")
+FILE = f"User-agent: *\nDisallow: /private\nSitemap: {SITE}/map.xml\n".encode()
+
+
+class Hosts:
+    """A requester with its parts; ``unasked`` are the pages that it refused."""
+
+    def __init__(self, *, lasting: bool = False) -> None:
+        self.stages = stages = Stages()
+        self.unasked: list[int] = []
+        self.api_requests = ApiRequests(stages.world.frontier.queue)
+        self.probes = Probes(stages.world.frontier.probe)
+        self.requester = Requester(
+            pipeline=stages.pipeline,
+            fetcher=stages.fetcher,
+            frontier=stages.world.frontier,
+            clock=stages.clock,
+            probes=self.probes,
+            api_requests=self.api_requests,
+            book=stages.world.book,
+            rules=RobotsRules(),
+            admission=stages.admission,
+            discovery=stages.discovery,
+            seeding=Seeding([], stages.admission),
+            lane_key=self._lane_key,
+            offsite_at=self._offsite_at,
+            on_refusal=self._refused,
+            lasting=lasting,
+        )
+        stages.admission.scope.add_seed(f"{SITE}/")
+
+    async def _lane_key(self, url: str) -> str:
+        return f"lane of {url}"
+
+    async def _offsite_at(self, url: str, origin: str) -> list[tuple[str, int]]:
+        return [(f"{SITE}/listed", 2)] if url == "http://h2/map.xml" else []
+
+    def _refused(self, due: DueUrl, observation: Observation) -> None:
+        self.unasked.append(due.page_id)
+
+    async def perform_next(self, *results: FetchResult, at: float = NOON) -> list[Entry]:
+        """Perform what the frontier sends out now."""
+        self.stages.answers.results += results
+        requests = self.stages.world.requests(at)
+        return [e for request in requests for e in await self.requester.perform(request)]
+
+
+async def test_a_robots_txt_opens_its_host_and_names_sitemaps() -> None:
+    hosts = Hosts()
+    hosts.stages.world.frontier.ask_robots(1)
+    (visit,) = await hosts.perform_next(answer(FILE))
+    assert isinstance(visit, RobotsVisit)
+    assert (visit.host_id, visit.record.standing, visit.fetches) == (1, RobotsStanding.PARSED, 1)
+    assert visit.targets is not None
+    assert (visit.targets.urls, visit.targets.roles) == ([f"{SITE}/map.xml"], [Role.SITEMAP])
+    assert hosts.stages.world.frontier.permits(1, f"{SITE}/private/x", NOON) is False
+    (asked,) = hosts.stages.answers.asked
+    assert asked == Request(ROBOTS.url, Accept.ROBOTS, max_body_bytes=RobotsRules().max_bytes + 1)
+
+
+async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak() -> None:
+    hosts = Hosts()
+    hosts.stages.world.frontier.ask_robots(1)
+    (visit,) = await hosts.perform_next(answer(b"Sitemap: http://h2/map.xml"))
+    assert isinstance(visit, RobotsVisit)
+    assert visit.targets is not None
+    assert visit.targets.urls == ["http://h2/map.xml", f"{SITE}/listed"]
+    assert visit.targets.depths == [0, 3]
+
+
+async def test_a_redirected_robots_txt_is_followed_on_the_lane_of_its_target() -> None:
+    hosts = Hosts()
+    hosts.stages.world.frontier.ask_robots(1)
+    moved = no_answer(Outcome.REDIRECTED, 301, "http_301", location="http://h9/robots.txt")
+    assert await hosts.perform_next(moved) == []
+    (request,) = hosts.stages.world.requests(NOON)
+    assert request == replace(
+        ROBOTS, url="http://h9/robots.txt", lane="lane of http://h9/robots.txt", redirects=1
+    )
+    hosts.stages.answers.results.append(answer(FILE))
+    (visit,) = await hosts.requester.perform(request)
+    assert isinstance(visit, RobotsVisit)
+    assert (visit.fetches, visit.record.standing) == (2, RobotsStanding.PARSED)
+
+
+async def test_redirects_of_a_robots_txt_are_followed_five_times() -> None:
+    moved = no_answer(Outcome.REDIRECTED, 301, "http_301", location="http://h9/robots.txt")
+    requester = Hosts().requester
+    assert await requester.next_hop(replace(ROBOTS, redirects=4), moved) is not None
+    assert await requester.next_hop(replace(ROBOTS, redirects=5), moved) is None
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+async def test_a_host_without_an_address_is_given_up_in_a_run_that_ends(*, lasting: bool) -> None:
+    hosts = Hosts(lasting=lasting)
+    await hosts.requester.robots_answered(ROBOTS, no_answer(Outcome.FAILED, None, "no_such_host"))
+    visit = hosts.requester.refuse(Refusal(DUE, "Disallow: /"))
+    kind, reason = (Kind.REFUSED, "robots") if lasting else (Kind.FAILED, "no_such_host")
+    assert (visit.observation.kind, visit.observation.reason) == (kind, reason)
+    assert (visit.fetches, hosts.unasked) == (0, [DUE.page_id])
+
+
+async def test_a_file_that_broke_off_says_nothing_and_the_older_copy_counts() -> None:
+    broken = replace(answer(FILE), outcome=Outcome.FAILED, reason="cut_short")
+    (visit, *_) = await Hosts().requester.robots_answered(ROBOTS, broken)
+    assert isinstance(visit, RobotsVisit)
+    assert (visit.record.body, visit.record.stale_since) == (ALLOW, NOON)
+
+
+async def test_a_probe_is_asked_for_and_recorded() -> None:
+    hosts = Hosts()
+    assert hosts.stages.world.frontier.probe(1, f"{SITE}/none")
+    (entry,) = await hosts.perform_next(no_answer(Outcome.GONE, 404, "http_404"))
+    host = hosts.stages.world.frontier.host_state(1)
+    assert entry == Probed(1, NOON, host=host)
+    assert hosts.stages.answers.asked == [Request(f"{SITE}/none", Accept.PROBE)]
+
+
+async def test_what_follows_from_an_api_request_is_written_with_it() -> None:
+    hosts = Hosts()
+    noted = Probed(1, NOON)
+    hosts.api_requests.place("hub", "http://hub/", lambda _result, _now: [noted], form="a=b")
+    assert await hosts.perform_next(answer(b"ok")) == [Called(NOON), noted]
+    assert hosts.stages.answers.asked == [Request("http://hub/", Accept.ANSWER, form="a=b")]
+
+
+async def test_a_page_is_visited_by_the_pipeline() -> None:
+    hosts = Hosts()
+    hosts.stages.world.supply(DUE)
+    (visit,) = await hosts.perform_next(answer())
+    assert isinstance(visit, Visit)
+    assert visit.observation.kind is Kind.NEW

@@ -1,0 +1,399 @@
+"""The visit pipeline, stage by stage: fetch, reduce, compare, record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from email.utils import formatdate
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from freshet.crawler.admission.admit import RedirectTarget
+from freshet.crawler.compare.ladder import Verdict
+from freshet.crawler.fetch.client import Accept, Request
+from freshet.crawler.reduce.sketch import body_digest
+from freshet.crawler.requests import PageRequest
+from freshet.crawler.visit import (
+    Failure,
+    Opaque,
+    ReducedFeed,
+    ReducedPage,
+    ReducedSitemap,
+    Unmodified,
+    unasked,
+)
+from freshet.storage.entries import ClaimKind
+from freshet.storage.records import Alias, Digests, DueUrl, Observation, Validators, Visit
+from freshet.storage.words import AliasKind, Kind, Outcome, Role, Rung
+from tests.crawler.stages import (
+    DUE,
+    NOON,
+    NOT_FOUND,
+    PAGE,
+    PROSE,
+    SITE,
+    TOO_MANY,
+    URL,
+    Stages,
+    answer,
+    no_answer,
+)
+
+FEED = (
+    f"<?xml version='1.0'?><rss version='2.0'><channel><title>t</title><item><title>one</title>"
+    f"<link>{SITE}/one</link><pubDate>Fri, 01 May 2026 00:00:00 GMT</pubDate></item>"
+    "</channel></rss>"
+).encode()
+SITEMAP = (
+    f"<?xml version='1.0'?><urlset><url><loc>{SITE}/a</loc><lastmod>2026-05-01</lastmod></url>"
+    "</urlset>"
+).encode()
+BROKEN = b"<?xml version='1.0'?><feed xmlns='http://www.w3.org/2005/Atom'/>"
+SEEN = replace(DUE, digests=Digests(body_digest(PAGE), None), validators=Validators('"1"'))
+
+
+@pytest.fixture
+def stages() -> Stages:
+    return Stages()
+
+
+def as_role(role: Role, *, seen: bool = False) -> DueUrl:
+    return replace(DUE, role=role, digests=Digests(b"another", None) if seen else None)
+
+
+async def seen_once(stages: Stages, body: bytes = PAGE) -> DueUrl:
+    """A page that was captured with this body."""
+    visit = await stages.take(answer(body))
+    stages.remember(visit)
+    assert visit.capture is not None
+    return replace(DUE, digests=visit.capture.digests)
+
+
+# -- reduce ------------------------------------------------------------------------
+
+
+async def test_a_page_is_reduced_to_a_sketch_of_its_text_and_a_capture(stages: Stages) -> None:
+    page = await stages.reduce(DUE, answer(ETag='"1"'))
+    assert isinstance(page, ReducedPage)
+    assert page.parsed.title == page.capture.title == "T"
+    assert page.capture.digests == Digests(body_digest(PAGE), page.text.text_digest, TEXT_VERSION)
+    assert page.capture.sketch == page.text.to_bytes()
+    assert zstandard.decompress(page.capture.body or b"") == PAGE
+
+
+async def test_equal_bytes_are_not_parsed(stages: Stages) -> None:
+    explosive = PAGE.replace(b"weather", b"explode")
+    due = replace(DUE, digests=Digests(body_digest(explosive), None))
+    assert await stages.reduce(due, answer(explosive)) == Unmodified(Rung.BODY)
+    result = no_answer(Outcome.NOT_MODIFIED, 304, "")
+    assert await stages.reduce(SEEN, result) == Unmodified(Rung.NOT_MODIFIED)
+
+
+async def test_directives_of_the_header_and_of_the_page_add_up(stages: Stages) -> None:
+    body = PAGE.replace(b"<title>", b"<meta name=robots content=nofollow><title>")
+    page = await stages.reduce(DUE, answer(body, X_Robots_Tag="noarchive"))
+    assert isinstance(page, ReducedPage)
+    said = page.capture
+    assert (said.nofollow, said.noarchive, said.noindex, said.body) == (True, True, False, None)
+
+
+@pytest.mark.parametrize(
+    ("role", "body", "kind"),
+    [
+        (Role.PAGE, FEED, ReducedFeed),
+        (Role.PAGE, SITEMAP, ReducedSitemap),
+        (Role.FEED, FEED, ReducedFeed),
+        (Role.FEED, PAGE, ReducedPage),
+        (Role.PAGE, BROKEN, Opaque),
+    ],
+)
+async def test_what_came_decides_not_what_was_due(
+    stages: Stages, role: Role, body: bytes, kind: type
+) -> None:
+    assert type(await stages.reduce(as_role(role, seen=True), answer(body))) is kind
+
+
+@pytest.mark.parametrize("role", [Role.FEED, Role.SITEMAP])
+async def test_a_listing_that_was_only_tried_is_no_page_that_has_gone(
+    stages: Stages, role: Role
+) -> None:
+    gone = no_answer(Outcome.GONE, 404, "http_404")
+    for result in (gone, answer(PAGE)):
+        failure = await stages.reduce(as_role(role), result)
+        assert isinstance(failure, Failure)
+        assert (failure.kind, failure.reason) == (Kind.SKIPPED, f"no_{role}")
+    known = await stages.reduce(as_role(role, seen=True), gone)
+    assert known == Failure(Kind.GONE, "http_404", "words")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (301, AliasKind.PERMANENT),
+        (308, AliasKind.PERMANENT),
+        (302, AliasKind.TEMPORARY),
+        (200, AliasKind.REFRESH),
+    ],
+)
+async def test_a_redirect_is_permanent_by_its_status(
+    stages: Stages, status: int, kind: AliasKind
+) -> None:
+    result = no_answer(Outcome.REDIRECTED, status, "http", location=f"{SITE}/new")
+    assert await stages.reduce(DUE, result) == RedirectTarget(f"{SITE}/new", kind)
+
+
+@pytest.mark.parametrize(
+    ("refresh", "is_redirect"),
+    [("0; url=/new", True), ("10; url=/new", True), ("11; url=/new", False), ("0; url=/p", False)],
+)
+async def test_a_page_that_sends_its_reader_on_at_once_is_a_redirect(
+    stages: Stages, refresh: str, *, is_redirect: bool
+) -> None:
+    meta = f'<meta http-equiv="refresh" content="{refresh}"><title>'.encode()
+    found = await stages.reduce(DUE, answer(PAGE.replace(b"<title>", meta)))
+    assert isinstance(found, RedirectTarget) == is_redirect
+    assert not is_redirect or found == RedirectTarget(f"{SITE}/new", AliasKind.REFRESH)
+
+
+# -- compare -----------------------------------------------------------------------
+
+
+async def verdict_on(stages: Stages, body: bytes, due: DueUrl = DUE) -> Verdict:
+    result = answer(body)
+    return await stages.compare(due, result, await stages.reduce(due, result))
+
+
+async def test_a_page_is_new_then_unchanged_by_its_text_then_changed(stages: Stages) -> None:
+    assert await verdict_on(stages, PAGE) == Verdict(Kind.NEW)
+    due = await seen_once(stages)
+    same_text = PAGE.replace(b"<body>", b"<body class=x>")
+    same = await verdict_on(stages, same_text, due)
+    assert (same.kind, same.rung, same.keeps_sketch) == (Kind.UNCHANGED, Rung.TEXT, False)
+    edited = await verdict_on(stages, PAGE.replace(b"Paragraph 3", b"Paragraph three"), due)
+    assert (edited.kind, edited.rung, edited.blocks_added) == (Kind.CHANGED, Rung.BLOCKS, 1)
+
+
+async def test_without_a_text_the_bytes_decide(stages: Stages) -> None:
+    for body in (SITEMAP, BROKEN):
+        assert (await verdict_on(stages, body)).kind is Kind.NEW
+        other = await verdict_on(stages, body, as_role(Role.PAGE, seen=True))
+        assert (other.kind, other.rung) == (Kind.CHANGED, Rung.BODY)
+    assert (await verdict_on(stages, BROKEN)).reason == "unparsable"
+
+
+async def test_a_page_that_says_that_it_is_not_there_is_not_content(stages: Stages) -> None:
+    verdict = await verdict_on(stages, NOT_FOUND)
+    assert (verdict.kind, verdict.reason) == (Kind.FAILED, "soft_404")
+    assert verdict.walls is not None
+
+
+async def test_links_beyond_the_limit_are_told(stages: Stages) -> None:
+    links = "".join(f"<a href=/{n}>x</a>" for n in range(9)).encode()
+    verdict = await verdict_on(stages, PAGE.replace(b"</body>", links))
+    assert verdict.detail == "only its first 5 links were taken (parse.max_links)"
+
+
+# -- record ------------------------------------------------------------------------
+
+
+async def test_a_new_page_leads_on_and_is_kept(stages: Stages) -> None:
+    body = PAGE.replace(b"</body>", b'<a href="/a">a</a><a href="http://h2/">b</a>')
+    modified = formatdate(NOON - 1e6, usegmt=True)
+    visit = await stages.take(answer(body, ETag='"1"', Last_Modified=modified))
+    seen = visit.observation
+    assert (seen.page_id, seen.at, seen.kind, seen.size_bytes) == (7, NOON, Kind.NEW, len(body))
+    assert (visit.due, visit.fetches, visit.charged, visit.retry_at) == (DUE, 1, True, None)
+    assert visit.links is not None
+    assert visit.links.urls == (f"{SITE}/a", "http://h2/")
+    assert visit.offsite == {1}
+    assert visit.targets is not None
+    assert visit.targets.urls == [f"{SITE}/a"]
+    assert visit.validators == Validators('"1"', modified)
+    assert (visit.claim_kind, len(visit.claims)) == (ClaimKind.LAST_MODIFIED, 1)
+    assert visit.host == stages.world.frontier.host_state(1)
+    assert visit.capture is not None
+
+
+async def test_links_of_a_nofollow_page_are_known_and_held_back(stages: Stages) -> None:
+    feed = b"<link rel=alternate type=application/rss+xml href=/f><title>"
+    body = PAGE.replace(b"<title>", feed).replace(b"</body>", b"<a href=/a>a</a>")
+    visit = await stages.take(answer(body, X_Robots_Tag="nofollow"))
+    assert visit.targets is not None
+    assert (visit.targets.urls, visit.targets.held_back) == ([f"{SITE}/a"], ["nofollow"])
+    followed = await stages.take(answer(body))
+    assert followed.targets is not None
+    assert followed.targets.roles == [Role.PAGE, Role.FEED]
+
+
+async def test_of_an_unchanged_text_no_second_sketch_is_kept(stages: Stages) -> None:
+    due = await seen_once(stages)
+    visit = await stages.take(answer(PAGE.replace(b"<body>", b"<body class=x>")), due)
+    assert visit.observation.kind is Kind.UNCHANGED
+    assert visit.capture is not None
+    assert (visit.capture.sketch, visit.capture.body is None) == (None, False)
+
+
+async def test_of_equal_bytes_nothing_is_kept_but_the_validators(stages: Stages) -> None:
+    visit = await stages.take(answer(ETag='"2"'), SEEN)
+    expected = Visit(
+        due=SEEN, observation=visit.observation, validators=Validators('"2"'),
+        host=visit.host, signs=visit.signs,
+    )  # fmt: skip
+    assert visit == expected
+    assert (visit.observation.kind, visit.observation.rung) == (Kind.UNCHANGED, Rung.BODY)
+
+
+async def test_of_what_is_not_content_nothing_is_kept_or_followed(stages: Stages) -> None:
+    body = NOT_FOUND.replace(b"</body>", b"<a href=/a>a</a></body>")
+    visit = await stages.take(answer(body))
+    assert (visit.observation.kind, visit.observation.status) == (Kind.FAILED, 200)
+    assert (visit.capture, visit.links, visit.targets, visit.signs) == (None, None, None, None)
+    assert (visit.observation.size_bytes, visit.retry_at) == (None, None)
+    assert visit.walls is not None
+
+
+async def test_a_host_that_turns_us_away_is_left_alone_and_asked_again(stages: Stages) -> None:
+    visit = await stages.take(answer(TOO_MANY))
+    assert visit.observation.reason == "rate_limited_page"
+    assert visit.retry_at is not None
+    assert visit.retry_at > NOON
+    assert visit.host is not None
+    assert visit.host.parked_until is not None
+    assert visit.host.parked_until > NOON
+    assert visit.host.parked_reason == "rate_limited_page"
+
+
+async def test_a_redirect_makes_its_url_an_alias_and_its_target_due(stages: Stages) -> None:
+    result = no_answer(Outcome.REDIRECTED, 301, "http_301", location=f"{SITE}/new")
+    visit = await stages.take(result)
+    seen = visit.observation
+    assert (seen.kind, seen.reason, seen.detail) == (Kind.REDIRECTED, "permanent", f"{SITE}/new")
+    assert visit.alias == Alias(f"{SITE}/new", AliasKind.PERMANENT)
+    assert visit.targets is not None
+    assert visit.targets.urls == [f"{SITE}/new"]
+    respelled = await stages.take(replace(result, location=f"{URL}?utm_source=x"))
+    assert (respelled.retry_at, respelled.fetch_url) == (NOON, f"{URL}?utm_source=x")
+    assert (respelled.targets, respelled.alias) == (None, None)
+
+
+async def test_a_redirect_that_leads_nowhere_is_a_failure(stages: Stages) -> None:
+    result = no_answer(Outcome.REDIRECTED, 301, "http_301", location=URL)
+    visit = await stages.take(result)
+    assert (visit.observation.kind, visit.observation.reason) == (Kind.FAILED, "redirect_loop")
+    assert (visit.alias, visit.targets, visit.retry_at) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "is_retried", "charged"),
+    [
+        (500, "http_500", True, True),
+        (None, "dns", True, False),
+        (None, "tls", False, False),
+        (200, "too_large", False, True),
+    ],
+)
+async def test_a_failure_is_tried_again_if_it_may_pass(
+    stages: Stages, status: int | None, reason: str, *, is_retried: bool, charged: bool
+) -> None:
+    due = as_role(Role.SITEMAP, seen=True)
+    visit = await stages.take(no_answer(Outcome.FAILED, status, reason), due)
+    seen = visit.observation
+    assert (seen.kind, seen.status, seen.reason, seen.detail) == (
+        Kind.FAILED, status, reason, "words",
+    )  # fmt: skip
+    assert (visit.role, visit.validators, seen.duration_s) == (Role.SITEMAP, None, 1.0)
+    assert (visit.retry_at is not None, visit.charged) == (is_retried, charged)
+
+
+async def test_a_page_that_has_gone_is_no_failure(stages: Stages) -> None:
+    visit = await stages.take(no_answer(Outcome.GONE, 404, "http_404"), SEEN)
+    assert (visit.observation.kind, visit.retry_at, visit.charged) == (Kind.GONE, None, True)
+
+
+@pytest.mark.parametrize(("body", "role"), [(FEED, Role.FEED), (SITEMAP, Role.SITEMAP)])
+async def test_a_listing_leads_on_and_claims(stages: Stages, body: bytes, role: Role) -> None:
+    visit = await stages.take(answer(body))
+    assert (visit.role, visit.claim_kind) == (role, ClaimKind(role))
+    assert visit.targets is not None
+    assert [claim.url for claim in visit.claims] == visit.targets.urls
+    assert visit.links is not None
+
+
+# -- the pipeline ------------------------------------------------------------------
+
+
+async def test_validators_are_sent_where_there_is_a_capture(stages: Stages) -> None:
+    stages.world.supply(SEEN, replace(SEEN, digests=None))
+    for at in (NOON, NOON + 2):
+        (request,) = stages.world.requests(at)
+        assert isinstance(request, PageRequest)
+        stages.answers.results.append(answer())
+        await stages.pipeline.visit(request)
+    assert stages.answers.asked == [Request(URL, validators=SEEN.validators), Request(URL)]
+
+
+async def test_a_sitemap_is_asked_for_as_such_and_up_to_its_limit(stages: Stages) -> None:
+    stages.world.supply(as_role(Role.SITEMAP))
+    (request,) = stages.world.requests(NOON)
+    assert isinstance(request, PageRequest)
+    stages.answers.results.append(answer(SITEMAP))
+    visit = await stages.pipeline.visit(request)
+    assert stages.answers.asked == [Request(URL, Accept.SITEMAP, max_body_bytes=50_000)]
+    assert visit.host is not None
+    assert visit.host.last_exchange_at == NOON
+
+
+async def test_a_hostile_page_fails_by_itself_and_the_crawl_goes_on(
+    stages: Stages, caplog: pytest.LogCaptureFixture
+) -> None:
+    visit = await stages.take(answer(PAGE.replace(b"weather", b"explode")))
+    seen = visit.observation
+    assert (seen.kind, seen.status, seen.reason) == (Kind.FAILED, 200, "internal")
+    assert "a hostile page" in (seen.detail or "")
+    assert (visit.capture, visit.retry_at, visit.host is None) == (None, None, False)
+    assert "could not be processed" in caplog.text
+    assert (await stages.take(answer())).observation.kind is Kind.NEW
+
+
+async def test_a_url_that_is_not_asked_for_costs_no_request() -> None:
+    seen = Observation(7, NOON, Kind.REFUSED, reason="robots")
+    visit = unasked(as_role(Role.FEED), seen)
+    assert (visit.fetches, visit.role, visit.observation) == (0, Role.FEED, seen)
+
+
+PIECES = st.sampled_from([
+    PAGE, PROSE.encode(), NOT_FOUND, TOO_MANY, FEED, SITEMAP, BROKEN, b"<a href=/x>", b"<p>",
+    b"\xff", b"explode",
+])  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    pieces=st.lists(PIECES, max_size=3),
+    outcome=st.sampled_from(Outcome),
+    role=st.sampled_from(Role),
+    seen=st.booleans(),
+    location=st.sampled_from([None, URL, f"{SITE}/new", "http://h2/", "http://:0:0/"]),
+)
+async def test_whatever_comes_is_one_visit_and_a_failure_keeps_nothing(
+    pieces: list[bytes], outcome: Outcome, role: Role, location: str | None, *, seen: bool
+) -> None:
+    fetched = outcome is Outcome.FETCHED
+    result = replace(
+        answer(b"".join(pieces)), outcome=outcome, location=location,
+        status=200 if fetched else 500, reason=None if fetched else "http_500",
+    )  # fmt: skip
+    due = as_role(role, seen=seen)
+    visit = await Stages().take(result, due)
+    kind = visit.observation.kind
+    assert (visit.due, visit.observation.at, visit.host is None) == (due, NOON, False)
+    is_content = kind in {Kind.NEW, Kind.CHANGED, Kind.UNCHANGED}
+    assert (visit.capture is not None) == (is_content and fetched)
+    assert (visit.signs is not None) == is_content
+    if kind is Kind.FAILED:
+        leads = (visit.links, visit.targets, visit.alias, visit.memory, visit.advertised)
+        assert leads == (None,) * 5
+    if visit.retry_at is not None and kind is not Kind.FAILED:
+        assert visit.fetch_url is not None
