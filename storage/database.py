@@ -3,6 +3,9 @@
 Invariant: at most one process writes a store. Consequence: the writer may cache row ids
 and counters between its transactions.
 
+What is written is written by plain functions of an :class:`sqlite3.Connection` on a thread of its
+own, a whole transaction in one call. Readers use aiosqlite.
+
 WAL mode with ``synchronous = FULL``: a transaction that has committed survives the death
 of the process and, on a disk that honours fsync, a power cut.
 """
@@ -13,17 +16,33 @@ import asyncio
 import fcntl
 import os
 import sqlite3
+import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum, StrEnum
+from functools import cache, partial
 from pathlib import Path
-from typing import IO
+from types import NoneType, UnionType
+from typing import (
+    IO,
+    TYPE_CHECKING,
+    Any,
+    Final,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import aiosqlite
+import numpy as np
+from numpy.typing import NDArray
 
-from freshet.storage.migrations import Migration, migrations, newest
+from freshet.storage.migrations import Migration, migrations, newest, oldest
 
 # -- errors ------------------------------------------------------------------
 #
@@ -96,73 +115,97 @@ APPLICATION_ID = 0x46525348
 
 _BUSY_TIMEOUT_MS = 10_000
 _CACHE_KIB = 8_192
+#: Rows that a reader fetches at once where it iterates over a cursor.
+_CHUNK = 64
 #: The id of a process and a word.
 _OWNER_BYTES = 64
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Database:
-    """An open store: ``writer`` for transactions, one at a time, ``reader`` for everything else.
+    """An open store: one connection for writing, on a thread of its own, and ``reader``.
 
-    *Invariant.* ``turn`` is held by the transaction that is under way, ``next_turn`` by whoever
-    follows it, ``patience`` by one of those that others may overtake, until it has ended.
-    Consequence: what cannot wait waits for no more than what has begun.
+    *Invariant.* The thread runs one call at a time, in the order in which they came, and at most
+    one transaction waits for it. Consequence: what cannot wait (:meth:`at_once`) waits for no more
+    than what has begun.
     """
 
     path: Path
-    writer: aiosqlite.Connection
     reader: aiosqlite.Connection
     lock: IO[bytes]
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    next_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    thread: Executor
+    connection: sqlite3.Connection
     patience: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[aiosqlite.Connection]:
-        """A write transaction: committed as a whole, or rolled back and :class:`StoreError`.
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``work`` in a transaction: it is committed as a whole, or rolled back.
 
-        It waits for its turn; one inside another would wait for ever.
-        """
-        async with self.patience, self._turn():
-            with store_errors(self.path):
-                await self.writer.execute("BEGIN IMMEDIATE")
-                try:
-                    yield self.writer
-                    await self.writer.execute("COMMIT")
-                except BaseException:
-                    # COMMIT itself may have failed and ended the transaction (disk full).
-                    if self.writer.in_transaction:
-                        # And one that was only cancelled here may end before its turn comes.
-                        with suppress(sqlite3.OperationalError):
-                            await self.writer.execute("ROLLBACK")
-                    raise
-
-    @asynccontextmanager
-    async def at_once(self) -> AsyncIterator[aiosqlite.Connection]:
-        """For statements that commit each by itself, before any transaction that has not begun.
+        If the caller is cancelled before COMMIT has begun, it is rolled back.
 
         Raises:
-            StoreError: one failed, and changed nothing.
+            StoreError: SQLite could not do it.
         """
-        async with self._turn():
+        async with self.patience:
             with store_errors(self.path):
-                yield self.writer
+                given_up = threading.Event()
+                transaction = partial(_transact, work, self.connection, given_up)
+                return await _run(self.thread, transaction, given_up)
 
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        async with self.next_turn:
-            await self.turn.acquire()
-        try:
-            yield
-        finally:
-            self.turn.release()
+    async def at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``work`` before any transaction that waits; each statement commits by itself.
+
+        Raises:
+            StoreError: SQLite could not do it; the statement that failed changed nothing.
+        """
+        with store_errors(self.path):
+            return await _run(self.thread, partial(work, self.connection))
 
     async def close(self) -> None:
         """Close both connections and give up the lock."""
         with store_errors(self.path):
             await self.reader.close()
-            await self.writer.close()
+            await _run(self.thread, self.connection.close)
+        self.thread.shutdown()
         self.lock.close()
+
+
+def _transact(
+    work: Callable[[sqlite3.Connection], T],
+    connection: sqlite3.Connection,
+    given_up: threading.Event | None = None,
+) -> T:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        done = work(connection)
+        connection.execute("ROLLBACK" if given_up and given_up.is_set() else "COMMIT")
+    except BaseException:
+        # COMMIT itself may have failed and ended the transaction (disk full).
+        if connection.in_transaction:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        raise
+    return done
+
+
+async def _run(
+    thread: Executor, work: Callable[[], T], given_up: threading.Event | None = None
+) -> T:
+    """Run ``work`` on a thread; a caller that is cancelled still waits until it has ended.
+
+    ``given_up`` is set then.
+    """
+    running = asyncio.get_running_loop().run_in_executor(thread, work)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        if given_up is not None:
+            given_up.set()
+        await asyncio.wait([running])
+        if not running.cancelled():
+            running.exception()
+        raise
 
 
 async def open_store(path: Path, *, owner: str = "freshet") -> Database:
@@ -171,24 +214,25 @@ async def open_store(path: Path, *, owner: str = "freshet") -> Database:
     ``owner`` is what others are told is writing it.
 
     Raises:
-        StoreError: the file is foreign, damaged, newer than this program, not writable,
-            or written by another process.
+        StoreError: the file is foreign, damaged, older than the first release or newer than this
+            program, not writable, or written by another process.
     """
+    thread = ThreadPoolExecutor(1, "freshet-writer")
     with store_errors(path):
         lock = held(path, owner)
         try:
             refuse_foreign(path)
-            writer = await _connect(path, write=True)
+            writer = await _run(thread, partial(_writable, path))
             try:
-                await _prepare(path, writer)
-                reader = await _connect(path, write=False)
+                reader = await _reader(path)
             except BaseException:
-                await writer.close()
+                await _run(thread, writer.close)
                 raise
         except BaseException:
+            thread.shutdown()
             lock.close()
             raise
-    return Database(path, writer, reader, lock)
+    return Database(path, reader, lock, thread, writer)
 
 
 @asynccontextmanager
@@ -198,36 +242,28 @@ async def reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     Raises:
         StoreError: there is no such file, or it is not a store of this schema.
     """
-    if not path.exists():
-        raise StoreError(f"{path}: there is no such file; `freshet crawl --db {path}` makes one")
+    _require(path)
     with store_errors(path):
-        refuse_foreign(path)
-        connection = await _connect(path, write=False)
+        connection = await _reader(path)
         try:
-            await _check_version(path, connection, exact=True)
             yield connection
         finally:
             await connection.close()
 
 
-@asynccontextmanager
-async def beside(path: Path) -> AsyncIterator[aiosqlite.Connection]:
-    """A write transaction beside whoever else writes the store.
+def write_beside(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Run ``work`` in a transaction beside whoever else writes the store.
 
     Only for what nobody keeps in memory between transactions: the state of messages.
 
     Raises:
         StoreError: as for :func:`reading`, or it cannot be written.
     """
-    async with reading(path):
-        with store_errors(path):
-            connection = await _connect(path, write=True)
-            try:
-                await connection.execute("BEGIN IMMEDIATE")
-                yield connection
-                await connection.execute("COMMIT")
-            finally:
-                await connection.close()
+    _require(path)
+    with store_errors(path):
+        _readable(path).close()
+        with closing(_connect(path, "rw")) as connection:
+            return _transact(work, connection)
 
 
 def owner_of(path: Path) -> tuple[str, int] | None:
@@ -281,59 +317,91 @@ def refuse_foreign(path: Path) -> None:
         raise StoreError(f"{path}: it is not a Freshet store (not an SQLite file)")
 
 
-async def _connect(path: Path, *, write: bool) -> aiosqlite.Connection:
-    mode = "rwc" if write else "ro"
+def _require(path: Path) -> None:
+    """Refuse a path at which there is no store."""
+    if not path.exists():
+        raise StoreError(f"{path}: there is no such file; `freshet crawl --db {path}` makes one")
+    with store_errors(path):
+        refuse_foreign(path)
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = await aiosqlite.connect(uri, uri=True, isolation_level=None)
+    connection = sqlite3.connect(
+        uri, uri=True, isolation_level=None, check_same_thread=mode != "ro"
+    )
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    return connection
+
+
+def _reader(path: Path) -> aiosqlite.Connection:
+    # Opened here: aiosqlite's thread would outlive the event loop if that failed there.
+    connection = _readable(path)
+    return aiosqlite.Connection(lambda: connection, _CHUNK)
+
+
+def _readable(path: Path) -> sqlite3.Connection:
+    """Open a store of the newest schema for reading, from any thread."""
+    connection = _connect(path, "ro")
     try:
-        connection.row_factory = aiosqlite.Row
-        await connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
-        await connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        if not write:
-            await connection.execute("PRAGMA query_only = ON")
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA query_only = ON")
+        schema_of(path, connection, migrates=False)
     except BaseException:
-        await connection.close()
+        connection.close()
         raise
     return connection
 
 
-async def _prepare(path: Path, writer: aiosqlite.Connection) -> None:
-    version = await _check_version(path, writer, exact=False)
-    await writer.execute("PRAGMA journal_mode = WAL")
-    await writer.execute("PRAGMA synchronous = FULL")
-    for migration in migrations():
-        if migration.number > version:
-            await _migrate(writer, migration)
+def _writable(path: Path) -> sqlite3.Connection:
+    """Open a store for writing, and make or migrate it."""
+    connection = _connect(path, "rwc")
+    try:
+        is_new = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        version = 0 if is_new else schema_of(path, connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        for migration in migrations():
+            if migration.number > version:
+                _migrate(connection, migration)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
-async def _check_version(path: Path, connection: aiosqlite.Connection, *, exact: bool) -> int:
-    application = await _pragma(connection, "application_id")
-    version = await _pragma(connection, "user_version")
-    tables = await connection.execute_fetchall("SELECT count(*) FROM sqlite_master")
-    empty = not next(iter(tables))[0]
-    if application != APPLICATION_ID and not (empty and not exact):
+def schema_of(path: Path, connection: sqlite3.Connection, *, migrates: bool = True) -> int:
+    """Return the number of a store's schema; ``migrates``: an older one will do.
+
+    Raises:
+        StoreError: this program can neither read nor migrate it.
+    """
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID:
         raise StoreError(f"{path}: it is not a Freshet store (another program's SQLite file)")
     if version > newest():
         raise StoreError(
             f"{path}: its schema {version} is newer than the {newest()} this Freshet knows; "
             "upgrade Freshet"
         )
-    if exact and version < newest():
+    if version < oldest():
+        raise StoreError(
+            f"{path}: it was made by a version of Freshet before 0.1.0 (schema {version}), which "
+            "this one cannot read; crawl into a new file"
+        )
+    if version < newest() and not migrates:
         raise StoreError(
             f"{path}: its schema {version} is older than {newest()}; `freshet crawl` migrates it"
         )
-    return version
+    return int(version)
 
 
-async def _pragma(connection: aiosqlite.Connection, name: str) -> int:
-    rows = await connection.execute_fetchall(f"PRAGMA {name}")
-    return int(next(iter(rows))[0])
-
-
-async def _migrate(writer: aiosqlite.Connection, migration: Migration) -> None:
+def _migrate(connection: sqlite3.Connection, migration: Migration) -> None:
     """Apply one migration and record it, in one transaction."""
     record = f"INSERT INTO migration VALUES ({migration.number}, '{migration.name}', {time.time()})"
-    await writer.executescript(
+    connection.executescript(
         f"BEGIN IMMEDIATE;\n{migration.sql}\n{record};\n"
         f"PRAGMA application_id = {APPLICATION_ID};\n"
         f"PRAGMA user_version = {migration.number};\nCOMMIT;"
@@ -370,3 +438,145 @@ async def formats(connection: aiosqlite.Connection, what: Versioned) -> list[int
         rows = await connection.execute_fetchall(f"{_ROWS[what]} {order} LIMIT 1")
         found += [row[0][0] for row in rows if row[0]]
     return found
+
+
+# -- columns -----------------------------------------------------------------
+#
+# Columns by the fields of record classes, so that no list of them is written twice.
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record", bound="DataclassInstance")
+_Reader: TypeAlias = Callable[[Iterator[Any]], Any]
+
+#: Rows that SQLite hands over at once: a moment's work for whoever waits meanwhile.
+_ROWS_COLUMNS: Final = 20_000
+
+
+def columns_of(record: type[DataclassInstance], table: str = "", /, **given: str) -> str:
+    """Return a SELECT list: of each field the expression ``given``, or its column of ``table``.
+
+    A field that is a record itself stands for all of its fields.
+
+    >>> from freshet.storage.records import Validators
+    >>> columns_of(Validators, "p", etag="NULL")
+    'NULL, p.last_modified'
+    """
+    before = f"{table}." if table else ""
+    return ", ".join(
+        given.get(name) or (columns_of(inner, table) if inner else before + name)
+        for name, (inner, _) in _readers(record).items()
+    )
+
+
+def code_of(words: Sequence[str], column: str) -> str:
+    """Return the SQL of the place that a column's word has among ``words``."""
+    cases = " ".join(f"WHEN '{word}' THEN {code}" for code, word in enumerate(words))
+    return f"CASE {column} {cases} END"
+
+
+def values_of(record: DataclassInstance) -> tuple[Any, ...]:
+    """Return the values of a record in the order of :func:`columns_of`."""
+    return tuple(getattr(record, each.name) for each in fields(record))
+
+
+def row_to(record: type[Record]) -> Callable[[Iterable[Any]], Record]:
+    """Return the function that makes a record of a row of :func:`columns_of`.
+
+    Words and truth values get the types of their fields. A field that may be None is None where its
+    column is NULL, or, if it is a record, the first of its columns.
+    """
+    readers = _readers(record)
+
+    def made(row: Iterable[Any]) -> Record:
+        values = iter(row)
+        return record(**{name: read(values) for name, (_, read) in readers.items()})
+
+    return made
+
+
+def _hints(record: type[DataclassInstance]) -> dict[str, Any]:
+    """Return the types of a record's fields; records themselves do not import numpy."""
+    return get_type_hints(record, localns={"np": np, "NDArray": NDArray})
+
+
+@cache
+def _readers(record: type[DataclassInstance]) -> dict[str, tuple[type[Any] | None, _Reader]]:
+    """Return of each field its type if that is a record, and what takes its value from a row."""
+    hints = _hints(record)
+    return {each.name: _reader_columns(hints[each.name]) for each in fields(record)}
+
+
+def _reader_columns(hint: Any) -> tuple[type[Any] | None, _Reader]:
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    for kind in kinds:
+        if isinstance(kind, type) and is_dataclass(kind):
+            return kind, partial(_read_record, kind, optional=NoneType in kinds)
+        if isinstance(kind, type) and (kind is bool or issubclass(kind, Enum)):
+            return None, partial(_read_word, kind)
+    return None, next
+
+
+def _read_record(kind: type[DataclassInstance], values: Iterator[Any], *, optional: bool) -> Any:
+    found = {name: read(values) for name, (_, read) in _readers(kind).items()}
+    return None if optional and next(iter(found.values())) is None else kind(**found)
+
+
+def _read_word(kind: Callable[[Any], Any], values: Iterator[Any]) -> Any:
+    value = next(values)
+    return None if value is None else kind(value)
+
+
+async def pieces(
+    connection: aiosqlite.Connection, sql: str, values: Sequence[Any] = ()
+) -> AsyncIterator[list[tuple[Any, ...]]]:
+    """Yield the rows of an answer, some thousand at a time."""
+    async with connection.execute(sql, values) as cursor:
+        cursor.row_factory = None
+        while rows := list(await cursor.fetchmany(_ROWS_COLUMNS)):
+            yield rows  # type: ignore[misc]  # without a row factory, rows are tuples
+
+
+async def table_of(
+    connection: aiosqlite.Connection, sql: str, row: np.dtype[np.void], values: Sequence[Any] = ()
+) -> NDArray[np.void]:
+    """Return all rows of an answer, in its order."""
+    parts = [np.fromiter(rows, row) async for rows in pieces(connection, sql, values)]
+    return np.concatenate([np.empty(0, row), *parts])
+
+
+async def load_columns(
+    connection: aiosqlite.Connection, record: type[Record], sql: str, values: Sequence[Any] = ()
+) -> Record:
+    """Return an answer to ``sql``, which selects :func:`columns_of` the record, by columns.
+
+    The fields of the record are arrays, or lists of texts.
+    """
+    return as_columns(record, await table_of(connection, sql, row_of(record), values))
+
+
+def as_columns(record: type[Record], table: NDArray[np.void]) -> Record:
+    """Return the columns of a table as a record of arrays and lists."""
+    # Copies: what is looked up often should not stand a row's length apart.
+    return record(
+        **{
+            name: table[name].tolist() if table.dtype[name].hasobject else table[name].copy()
+            for name in table.dtype.names or ()
+        }
+    )
+
+
+@cache
+def row_of(record: type[DataclassInstance]) -> np.dtype[np.void]:
+    """Return the type of a row whose columns are the fields of a record."""
+    hints = _hints(record)
+    return np.dtype([(each.name, _scalar(hints[each.name])) for each in fields(record)])
+
+
+def _scalar(hint: Any) -> type[Any]:
+    """Return the type of the values of ``NDArray[T]``; of a list they are objects."""
+    if get_origin(hint) is list:
+        return np.object_
+    (scalar,) = get_args(get_args(hint)[1])
+    return scalar  # type: ignore[no-any-return]

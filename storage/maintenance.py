@@ -21,6 +21,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from math import inf, isinf
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -28,7 +29,6 @@ from typing import Final, TypeAlias
 import aiosqlite
 
 from freshet.storage.database import (
-    APPLICATION_ID,
     Database,
     StoreError,
     StoreUnavailable,
@@ -36,10 +36,10 @@ from freshet.storage.database import (
     owner_of,
     reading,
     refuse_foreign,
+    schema_of,
     sqlite_errors,
     store_errors,
 )
-from freshet.storage.migrations import newest
 from freshet.storage.words import Kind
 
 #: Told what is being done, and the share of it that is done.
@@ -189,16 +189,7 @@ def _schema(path: Path, connection: sqlite3.Connection) -> int:
     """The schema's number, as of a read transaction that begins here and stays open."""
     with sqlite_errors(path):
         connection.execute("BEGIN")
-        version = _pragma(connection, "user_version")
-        application = _pragma(connection, "application_id")
-    if application != APPLICATION_ID or not version:
-        raise StoreError(f"{path}: it is not a Freshet store")
-    if version > newest():
-        raise StoreError(
-            f"{path}: its schema {version} is newer than the {newest()} this Freshet knows; "
-            "upgrade Freshet"
-        )
-    return version
+        return schema_of(path, connection)
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
@@ -291,12 +282,7 @@ class Space:
 
 async def space(database: Database) -> Space:
     """How much of a store holds nothing."""
-    with store_errors(database.path):
-        sizes = []
-        for name in ("page_size", "page_count", "freelist_count"):
-            rows = await database.writer.execute_fetchall(f"PRAGMA {name}")
-            sizes.append(int(next(iter(rows))[0]))
-    page, pages, free = sizes
+    page, pages, free = await database.at_once(_sizes)
     return Space(page * pages, page * free)
 
 
@@ -313,9 +299,18 @@ async def compact(database: Database) -> None:
     _require_room_to_compact(database.path, database.path.absolute().parent, needed * (1 + is_one))
     if not is_one:
         _require_room_to_compact(database.path, temporary, needed)
-    with store_errors(database.path):
-        await database.writer.execute("VACUUM")
-        await database.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    await database.at_once(_vacuum)
+
+
+def _sizes(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    names = ("page_size", "page_count", "freelist_count")
+    page, pages, free = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
+    return page, pages, free
+
+
+def _vacuum(connection: sqlite3.Connection) -> None:
+    connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _temporary() -> Path:
@@ -523,33 +518,40 @@ async def _prune(database: Database, rule: _Rule, cuts: Mapping[str, float]) -> 
     if bounds is None:
         return Rows(rule.what, rule.table, 0, 0)
     # Found once: looking again for every transaction would take as long each time.
-    async with database.at_once() as writer:
-        await writer.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (a, b, size)")
-        await writer.execute("DELETE FROM temp.doomed")
-        await writer.execute(f"INSERT INTO temp.doomed {rule.doomed}", bounds)
-        rows = await writer.execute_fetchall("SELECT count(*), total(size) FROM temp.doomed")
-        count, size = next(iter(rows))
+    count, size = await database.at_once(partial(_doom, rule=rule, bounds=bounds))
     for first in range(0, count, _BATCH):
-        some = f"temp.doomed WHERE rowid > {first} AND rowid <= {first + _BATCH}"
-        async with database.transaction() as connection:
-            await _throw_away(connection, rule, rule.deed.format(some))
-    async with database.at_once() as writer:
-        await writer.execute("DROP TABLE temp.doomed")
-    return Rows(rule.what, rule.table, count, int(size))
+        await database.write(partial(_throw_away, rule=rule, first=first))
+    await database.at_once(_forget)
+    return Rows(rule.what, rule.table, count, size)
 
 
-async def _throw_away(connection: aiosqlite.Connection, rule: _Rule, deed: str) -> None:
+def _doom(
+    connection: sqlite3.Connection, rule: _Rule, bounds: Mapping[str, float]
+) -> tuple[int, int]:
+    """Write down which rows go; how many they are, and their size."""
+    connection.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (a, b, size)")
+    connection.execute("DELETE FROM temp.doomed")
+    connection.execute(f"INSERT INTO temp.doomed {rule.doomed}", bounds)
+    count, size = connection.execute("SELECT count(*), total(size) FROM temp.doomed").fetchone()
+    return count, int(size)
+
+
+def _throw_away(connection: sqlite3.Connection, rule: _Rule, first: int) -> None:
     """Do it; observations have a guard, which is back when others can see the table again."""
+    deed = rule.deed.format(f"temp.doomed WHERE rowid > {first} AND rowid <= {first + _BATCH}")
     if rule.table != "observation":
-        await connection.execute(deed)
+        connection.execute(deed)
         return
-    rows = await connection.execute_fetchall(
+    (guard,) = connection.execute(
         "SELECT sql FROM sqlite_master WHERE name = ?", (_GUARD,)
-    )
-    guard = str(next(iter(rows))[0])
-    await connection.execute(f"DROP TRIGGER {_GUARD}")
-    await connection.execute(deed)
-    await connection.execute(guard)
+    ).fetchone()
+    connection.execute(f"DROP TRIGGER {_GUARD}")
+    connection.execute(deed)
+    connection.execute(guard)
+
+
+def _forget(connection: sqlite3.Connection) -> None:
+    connection.execute("DROP TABLE temp.doomed")
 
 
 # -- health ------------------------------------------------------------------

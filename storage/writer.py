@@ -7,12 +7,12 @@ Consequence: whatever was counted, shown or logged survives kill -9.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
-
-import aiosqlite
 
 from freshet.storage.database import Database, StoreUnavailable
 from freshet.storage.entries import Claims, HostState, Outlook, Retraction, SubscriptionNoted
@@ -65,64 +65,75 @@ class VisitTables:
         self._retractions: dict[int, Retraction] = {}
         self._committed: dict[int, Retraction] = {}
 
-    async def apply(
-        self, connection: aiosqlite.Connection, entries: Sequence[Entry]
-    ) -> list[Acknowledged]:
-        """Write a batch; what may be said of it once the transaction has committed."""
+    async def write(self, database: Database, entries: Sequence[Entry]) -> list[Acknowledged]:
+        """Commit a batch, in one call on the thread that writes; what may be said of it then.
+
+        Raises:
+            StoreError: nothing of it was written, and what was cached of it is forgotten.
+        """
+        try:
+            acknowledged = await database.write(partial(self.apply, entries=entries))
+        except BaseException:
+            self._forget()
+            raise
         self._committed = dict(self._retractions)
+        return acknowledged
+
+    def apply(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> list[Acknowledged]:
+        """Write a batch; what may be said of it once the transaction has committed."""
         visits = [e for e in entries if isinstance(e, Visit)]
-        acknowledged = [await self._admit(connection, entry) for entry in entries]
-        await links.record(connection, visits)
-        appeared = await links.append(connection, visits)
-        await observations.append_bodies(connection, visits)
-        await pages.record(connection, visits)
-        await observations.append(connection, self._run_id, visits)
-        await observations.append_audit(connection, visits)
-        await observations.record(connection, visits)
-        await observations.append_amendment(connection, visits)
-        kept = await claims.append(connection, entries)
-        await hosts.count(connection, visits)
-        await frontier.settle(connection, visits)
+        acknowledged = [self._admit(connection, entry) for entry in entries]
+        links.record(connection, visits)
+        appeared = links.append(connection, visits)
+        observations.append_bodies(connection, visits)
+        pages.record(connection, visits)
+        observations.append(connection, self._run_id, visits)
+        observations.append_audit(connection, visits)
+        observations.record(connection, visits)
+        observations.append_amendment(connection, visits)
+        kept = claims.append(connection, entries)
+        hosts.count(connection, visits)
+        frontier.settle(connection, visits)
         revealed = {
             each.entry.due.page_id: each.pages
             for each in acknowledged
             if isinstance(each.entry, Visit)
         }
-        weighed = await url_patterns.weigh(connection, visits, self._run_id, self._rule, revealed)
-        await self._record_hosts(connection, entries)
-        await self._record_seeds(connection, entries)
-        await runs.count_fetches(connection, self._run_id, sum(e.fetches for e in entries))
+        weighed = url_patterns.weigh(connection, visits, self._run_id, self._rule, revealed)
+        self._record_hosts(connection, entries)
+        self._record_seeds(connection, entries)
+        runs.count_fetches(connection, self._run_id, sum(e.fetches for e in entries))
         noted = [e for e in entries if isinstance(e, Outlook)]
-        await runs.append(connection, self._run_id, noted)
+        runs.append(connection, self._run_id, noted)
         agreed = [e for e in entries if isinstance(e, SubscriptionNoted)]
-        await claims.record(connection, agreed)
+        claims.record(connection, agreed)
         acknowledged = [
             replace(
                 each,
-                retracted=await self._take_back(connection, each.entry),
+                retracted=self._take_back(connection, each.entry),
                 churn=appeared.get(each.entry.due.page_id),
             )
             if isinstance(each.entry, Visit)
             else each
             for each in acknowledged
         ]
-        await self._alert(connection, entries, visits)
+        self._alert(connection, entries, visits)
         return _with(weighed, kept, acknowledged)
 
-    async def _alert(
-        self, connection: aiosqlite.Connection, entries: Sequence[Entry], visits: Sequence[Visit]
+    def _alert(
+        self, connection: sqlite3.Connection, entries: Sequence[Entry], visits: Sequence[Visit]
     ) -> None:
         """Write what is to be told of these visits, and of what they showed of earlier ones."""
-        await alerts.record(connection, self.alert_rules, visits)
-        await alerts.review(connection, self.alert_rules, max(map(_time_of, entries)))
+        alerts.record(connection, self.alert_rules, visits)
+        alerts.review(connection, self.alert_rules, max(map(_time_of, entries)))
 
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Drop what was cached since the last commit: the transaction of the last batch failed."""
         self._host_ids.clear()
         self._admitted.clear()
         self._retractions = dict(self._committed)
 
-    async def _admit(self, connection: aiosqlite.Connection, entry: Entry) -> Acknowledged:
+    def _admit(self, connection: sqlite3.Connection, entry: Entry) -> Acknowledged:
         """Make the targets of a visit pages, and due where they are new."""
         targets = entry.targets
         if targets is None or not len(targets):
@@ -130,42 +141,40 @@ class VisitTables:
         at = _time_of(entry)
         due: list[pages.Admitted] = []
         if not self._admitted.issuperset(targets.urls):
-            due = await self._new_pages(connection, targets, at)
+            due = self._new_pages(connection, targets, at)
         if isinstance(entry, Visit) and entry.alias is not None:
-            due += await pages.turned_round(
-                connection, entry.due.page_id, entry.alias.url, self._run_id
-            )
+            due += pages.turned_round(connection, entry.due.page_id, entry.alias.url, self._run_id)
         if due:
-            await frontier.add(connection, [p.page_id for p in due], at, Reason.DISCOVERY)
+            frontier.add(connection, [p.page_id for p in due], at, Reason.DISCOVERY)
         return Acknowledged(entry, frozenset(p.host_id for p in due), tuple(p.page_id for p in due))
 
-    async def _take_back(
-        self, connection: aiosqlite.Connection, visit: Visit
+    def _take_back(
+        self, connection: sqlite3.Connection, visit: Visit
     ) -> tuple[tuple[Kind, str], ...]:
         """Take back what a visit proved to be no content, or itself if one before it did."""
         awaited = self._retractions.pop(visit.due.page_id, None)
         found = []
         for retraction in (*visit.retractions, *([awaited] if awaited else [])):
-            was = await observations.take_back(connection, retraction, visit.observation.at)
+            was = observations.take_back(connection, retraction, visit.observation.at)
             if retraction.at is None:
                 continue
             if was is not None:
                 found.append((was, retraction.reason))
-            elif not await observations.count_at(connection, retraction.page_id, retraction.at):
+            elif not observations.any_at(connection, retraction.page_id, retraction.at):
                 self._retractions[retraction.page_id] = retraction
         return tuple(found)
 
-    async def _new_pages(
-        self, connection: aiosqlite.Connection, targets: Targets, at: float
+    def _new_pages(
+        self, connection: sqlite3.Connection, targets: Targets, at: float
     ) -> list[pages.Admitted]:
         """Make pages of the targets that are new; those to be crawled."""
-        await self._know_hosts(connection, targets)
-        admitted = await pages.admit(
+        self._know_hosts(connection, targets)
+        admitted = pages.admit(
             connection, targets, self._host_ids, self._run_id, at, known=self._admitted
         )
-        trapped = await url_patterns.bound(connection, admitted, targets)
+        trapped = url_patterns.bound(connection, admitted, targets)
         for kind in set(trapped.values()):
-            await pages.hold_back(connection, [p for p, k in trapped.items() if k == kind], kind)
+            pages.hold_back(connection, [p for p, k in trapped.items() if k == kind], kind)
         self._remember(targets)
         return [page for page in admitted if page.page_id not in trapped]
 
@@ -175,39 +184,35 @@ class VisitTables:
         columns = zip(targets.urls, targets.held_back, strict=True)
         self._admitted.update(url for url, held_back in columns if held_back is None)
 
-    async def _know_hosts(self, connection: aiosqlite.Connection, targets: Targets) -> None:
+    def _know_hosts(self, connection: sqlite3.Connection, targets: Targets) -> None:
         unknown = {origin for origin in targets.origins if origin not in self._host_ids}
         if unknown:
-            self._host_ids |= await hosts.ensure(connection, unknown)
+            self._host_ids |= hosts.ensure(connection, unknown)
 
-    async def _record_hosts(
-        self, connection: aiosqlite.Connection, entries: Iterable[Entry]
-    ) -> None:
+    def _record_hosts(self, connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
         states: dict[int, HostState] = {}
         exchanges: Counter[int] = Counter()
         for entry in entries:
             if entry.host is not None:
                 states[entry.host.host_id] = entry.host
                 exchanges[entry.host.host_id] += entry.fetches
-        await hosts.save_states(connection, [(s, exchanges[i]) for i, s in states.items()])
-        await hosts.save_walls(
+        hosts.save_states(connection, [(s, exchanges[i]) for i, s in states.items()])
+        hosts.save_walls(
             connection,
             [(e.due.host_id, e.walls) for e in entries if isinstance(e, Visit) and e.walls],
         )
-        await hosts.save_robots(
+        hosts.save_robots(
             connection,
             [(e.host_id, e.record) for e in entries if isinstance(e, RobotsVisit)],
         )
 
-    async def _record_seeds(
-        self, connection: aiosqlite.Connection, entries: Iterable[Entry]
-    ) -> None:
+    def _record_seeds(self, connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
         for entry in entries:
             if isinstance(entry, SeedsSettled):
                 for seed_id, url in entry.seeds:
-                    await runs.settle(connection, seed_id, url)
+                    runs.settle(connection, seed_id, url)
             elif isinstance(entry, Visit) and entry.new_root is not None:
-                await runs.move(connection, entry.due.page_id, entry.new_root)
+                runs.move(connection, entry.due.page_id, entry.new_root)
 
 
 def _with(weighed: Weighed, kept: Claims, acknowledged: list[Acknowledged]) -> list[Acknowledged]:
@@ -294,14 +299,6 @@ class Writer:
                 return
 
     async def _committed(self, entries: list[Entry]) -> list[Acknowledged]:
-        has_begun = False
         if self._secure is not None:
             await self._secure()
-        try:
-            async with self._database.transaction() as connection:
-                has_begun = True
-                return await self._tables.apply(connection, entries)
-        except BaseException:
-            if has_begun:
-                self._tables.forget()
-            raise
+        return await self._tables.write(self._database, entries)

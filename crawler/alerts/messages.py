@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from math import inf
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from freshet.crawler.importance import terms, weigh
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.stored_text import NoText, read_text
 from freshet.crawler.terminal import plain
-from freshet.storage.database import Database, StoreError, StoreUnavailable
+from freshet.storage.database import Database, StoreError, StoreUnavailable, reading
 from freshet.storage.queries import page
 from freshet.storage.tables import alerts as alerts_tables
 from freshet.storage.tables.alerts import WITHDRAWN, Message, Told, key_of
@@ -162,19 +163,21 @@ class Composing:
 
     async def due_at(self, channel: Channel) -> float:
         """When the next message of a rule is to be made, ``inf`` if there is nothing to tell."""
-        oldest = await alerts_tables.oldest_waiting(self._database.writer, channel.name)
+        oldest = await self._oldest(channel)
         return inf if oldest is None else channel.rhythm.period(oldest)[1]
 
     async def compose(self, channel: Channel) -> None:
         """Make the message that is due; it need not come about if alerts were taken back."""
-        current, now = self._database.writer, self._clock.now()
-        oldest = await alerts_tables.oldest_waiting(current, channel.name)
+        now = self._clock.now()
+        oldest = await self._oldest(channel)
         if oldest is None:
             return
         at_once = channel.rhythm.mode is Mode.IMMEDIATE
         period = channel.rhythm.period(oldest)
         before, limit = (inf, 1) if at_once else (period[1], _AT_MOST)
-        found = await alerts_tables.waiting(current, channel.name, before, limit)
+        found = await self._database.at_once(
+            partial(alerts_tables.waiting, rule=channel.name, before=before, limit=limit)
+        )
         if not found:
             return
         alerts = await self._alerts(channel.name, found)
@@ -183,8 +186,13 @@ class Composing:
         body = single(alerts[0]) if at_once else digest(channel.name, period, alerts)
         since = min(each.at for each in found)
         message = Message(0, key, channel.name, body, since, 0, now)
-        async with self._database.transaction() as connection:
-            await alerts_tables.compose(connection, message, found)
+        await self._database.write(partial(alerts_tables.compose, message=message, alerts=found))
+
+    async def _oldest(self, channel: Channel) -> float | None:
+        # Not by the reader, which may show the store of before for as long as somebody reads.
+        return await self._database.at_once(
+            partial(alerts_tables.oldest_waiting, rule=channel.name)
+        )
 
     async def _alerts(self, rule: str, found: Sequence[Told]) -> list[dict[str, Any]]:
         weights = await self._importances(found)
@@ -204,7 +212,8 @@ class Composing:
             told.url, told.version_id, told.before_id, told.blocks_added, told.blocks_removed
         )
         try:
-            line = await change_summary(self._database.writer, self._parser, both, _SUMMARY_WIDTH)
+            async with reading(self._database.path) as current:
+                line = await change_summary(current, self._parser, both, _SUMMARY_WIDTH)
         except StoreUnavailable:
             raise
         except StoreError as error:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from random import Random
 from typing import Any, Final
@@ -176,7 +177,7 @@ class Outbox:
         """Send all that is due to a receiver; when the next message is."""
         while lane.channels and not self._stop.is_set():
             names = [channel.name for channel in lane.channels]
-            message = await alerts.head(self._database.writer, names)
+            message = await self._database.at_once(partial(alerts.head, rules=names))
             if message is None:
                 due = [(await self._composing.due_at(c), n) for n, c in enumerate(lane.channels)]
                 at, number = min(due)
@@ -220,9 +221,7 @@ class Outbox:
         is_tried = message.tries + 1 >= _LEAST_TRIES
         return answer.outcome is Outcome.REFUSED or (is_old and is_tried)
 
-    async def _written(
-        self, lane: _Lane, change: Callable[..., Awaitable[None]], *arguments: Any
-    ) -> None:
+    async def _written(self, lane: _Lane, change: Callable[..., None], *arguments: Any) -> None:
         """Commit a change, next of all and however long the store is away.
 
         What was taken goes twice to whoever does not look at names if this does not come about.
@@ -232,8 +231,7 @@ class Outbox:
         """
         while True:
             try:
-                async with self._database.at_once() as connection:
-                    await change(connection, *arguments)
+                await self._database.at_once(lambda connection: change(connection, *arguments))
             except StoreUnavailable:
                 if self._stop.is_set():
                     raise

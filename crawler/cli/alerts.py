@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Annotated
@@ -23,7 +24,7 @@ from freshet.crawler.clock import SteadyClock
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import counted, moment, print_json, show_line, show_list
-from freshet.storage.database import beside, open_store
+from freshet.storage.database import open_store, write_beside
 from freshet.storage.queries import page
 from freshet.storage.tables import alerts
 from freshet.storage.tables.alerts import RuleCounts, key_of
@@ -124,8 +125,7 @@ async def _drop(db: Path, settings: Settings, name: str) -> None:
             f"alerts.rules: {name} is in the settings; take it out there, and `freshet reload` "
             "tells a running daemon"
         )
-    async with beside(db) as connection:
-        stood = await alerts.drop(connection, name)
+    stood = write_beside(db, partial(alerts.drop, rule=name))
     if stood is None:
         raise CrawlError(f"{db}: there are no alerts of a rule {name}")
     untold = f"{counted(stood.waiting, 'alert')} and {counted(stood.pending, 'message')} unsent"
@@ -133,8 +133,7 @@ async def _drop(db: Path, settings: Settings, name: str) -> None:
 
 
 async def _retry(db: Path) -> int:
-    async with beside(db) as connection:
-        return await alerts.requeue(connection, None, time.time())
+    return write_beside(db, partial(alerts.requeue, rule=None, now=time.time()))
 
 
 async def _send(db: Path, settings: Settings) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -111,8 +112,7 @@ async def rereduce(database: Database, parser: Parser, tell: Tell | None = None)
         new = [await _reread(database, parser, text, found) for text in texts]
         reread = [text for text in new if text is not None]
         if reread:
-            async with database.transaction() as connection:
-                await observations.reread(connection, reread)
+            await database.write(partial(observations.reread, texts=reread))
         found.reread += len(reread)
         if tell is not None:
             tell("pages", after / last)

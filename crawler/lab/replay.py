@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -167,19 +168,22 @@ async def _left(database: Database, pasts: Sequence[RunPast]) -> Sequence[RunPas
 async def _open_run(database: Database, settings: Settings, past: RunPast) -> int:
     """Begin a run as a crawl does, or go on with one that a replay had begun."""
     last = await runs_tables.latest(database.reader)
-    async with database.transaction() as connection:
+
+    def begin(connection: sqlite3.Connection) -> int:
         if last is not None and last.started_at == past.began_at:
-            await runs_tables.reopen(connection, last.run_id)
+            runs_tables.reopen(connection, last.run_id)
             return last.run_id
         now = past.began_at
-        await runs_tables.add(connection, list(past.seeds), now)
-        run_id = await runs_tables.start(connection, now, settings.model_dump_json())
+        runs_tables.add(connection, list(past.seeds), now)
+        run_id = runs_tables.start(connection, now, settings.model_dump_json())
         if not past.is_lasting:
             recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
-            await pages.lift_depth(connection, settings.crawl.max_depth)
-            await url_patterns.reconsider(connection, copy_rule(settings), now)
-            await frontier.begin_run(connection, now, recheck_before)
+            pages.lift_depth(connection, settings.crawl.max_depth)
+            url_patterns.reconsider(connection, copy_rule(settings), now)
+            frontier.begin_run(connection, now, recheck_before)
         return run_id
+
+    return await database.write(begin)
 
 
 class _Replay:
@@ -210,8 +214,9 @@ class _Replay:
         await self._assembly.beside_writer(lambda: self._play(seeding))
         database, run_id, now = self._around.database, self._around.run_id, self._clock.now()
         await self._keep_up(now)
-        async with database.transaction() as connection:
-            await runs_tables.close(connection, run_id, RunState.ENDED, now)
+        await database.write(
+            partial(runs_tables.close, run_id=run_id, state=RunState.ENDED, now=now)
+        )
         await maintenance.prune(database, retention_of(self._around.settings.store), now)
         return await make_report(
             database.reader, run_id, self._tally, Ending.NOTHING_DUE,

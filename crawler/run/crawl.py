@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -153,19 +154,22 @@ async def _open_run(
         resume = True
     if not order.seeds and not await runs.load(database.reader):
         raise CrawlError(_NOTHING_TO_CRAWL)
-    async with database.transaction() as connection:
-        await runs.add(connection, given(order.seeds), now)
+
+    def begin(connection: sqlite3.Connection) -> tuple[int, bool]:
+        runs.add(connection, given(order.seeds), now)
         if resume and last is not None:
-            await runs.reopen(connection, last.run_id)
-            await frontier_tables.resume_run(connection, now)
-            await url_patterns.reconsider(connection, copy_rule(settings), now)
+            runs.reopen(connection, last.run_id)
+            frontier_tables.resume_run(connection, now)
+            url_patterns.reconsider(connection, copy_rule(settings), now)
             return last.run_id, True
-        run_id = await runs.start(connection, now, settings.model_dump_json())
+        run_id = runs.start(connection, now, settings.model_dump_json())
         recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
-        await pages.lift_depth(connection, settings.crawl.max_depth)
-        await url_patterns.reconsider(connection, copy_rule(settings), now)
-        await frontier_tables.begin_run(connection, now, recheck_before)
+        pages.lift_depth(connection, settings.crawl.max_depth)
+        url_patterns.reconsider(connection, copy_rule(settings), now)
+        frontier_tables.begin_run(connection, now, recheck_before)
         return run_id, False
+
+    return await database.write(begin)
 
 
 class _CrawlRun:
@@ -228,8 +232,12 @@ class _CrawlRun:
 
     async def _close_run(self, ending: Ending) -> None:
         now = self._clock.now()
-        async with self._database.transaction() as connection:
-            if ending is Ending.NOTHING_DUE:
-                await frontier_tables.defer(connection, self._assembly.frontier.waits(now))
-            await runs.close(connection, self._around.run_id, _STATE_AT[ending], now)
+        waits = self._assembly.frontier.waits(now) if ending is Ending.NOTHING_DUE else None
+
+        def close(connection: sqlite3.Connection) -> None:
+            if waits is not None:
+                frontier_tables.defer(connection, waits)
+            runs.close(connection, self._around.run_id, _STATE_AT[ending], now)
+
+        await self._database.write(close)
         await maintenance.prune(self._database, retention_of(self._settings.store), now)

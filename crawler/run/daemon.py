@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -449,9 +450,13 @@ class _Daemon:
         return ending
 
     async def _close_run(self, last: Outlook) -> None:
-        async with self._around.database.transaction() as connection:
-            await runs.append(connection, self._around.run_id, [last])
-            await runs.close(connection, self._around.run_id, RunState.ENDED, self._clock.now())
+        run_id, now = self._around.run_id, self._clock.now()
+
+        def close(connection: sqlite3.Connection) -> None:
+            runs.append(connection, run_id, [last])
+            runs.close(connection, run_id, RunState.ENDED, now)
+
+        await self._around.database.write(close)
 
     def reload(self, reread: Reread) -> None:
         """Read the order again as soon as the exchanges under way have ended."""
@@ -470,11 +475,8 @@ class _Daemon:
             now, database = self._clock.now(), self._around.database
             asked = order.settings or self._settings
             settings = taken_over(self._settings, asked)
-            async with database.transaction() as connection:
-                await runs.add(connection, given(order.seeds), now)
-                said = recorded(settings, order)
-                await runs.record_settings(connection, self._around.run_id, said)
-                self.outbox.obey(settings.alerts, channels(settings.alerts))
+            self.outbox.obey(settings.alerts, channels(settings.alerts))
+            await database.write(partial(self._record, order=order, settings=settings, now=now))
         except (CrawlError, StoreError) as error:
             log.warning("not reloaded: %s; the daemon goes on as before", error)
             self._service.reloaded(done=False)
@@ -500,6 +502,12 @@ class _Daemon:
             "reloaded: %g requests a day by %s%s%s",
             order.budget, order.policy, self._chosen.beside(before), left_for_later,
         )  # fmt: skip
+
+    def _record(
+        self, connection: sqlite3.Connection, order: DaemonOrder, settings: Settings, now: float
+    ) -> None:
+        runs.add(connection, given(order.seeds), now)
+        runs.record_settings(connection, self._around.run_id, recorded(settings, order))
 
     async def _weigh(self) -> None:
         """Learn what pages weigh by all that the store knows now."""

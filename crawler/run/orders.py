@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
@@ -69,15 +70,18 @@ async def open_run(database: Database, settings: Settings, order: DaemonOrder, n
     last = await runs.latest(database.reader)
     if not order.seeds and not await runs.load(database.reader):
         raise CrawlError(NOTHING_TO_KEEP)
-    async with database.transaction() as connection:
-        await runs.add(connection, given(order.seeds), now)
-        await pages_tables.lift_depth(connection, settings.crawl.max_depth)
-        await url_patterns.reconsider(connection, copy_rule(settings), now)
+
+    def begin(connection: sqlite3.Connection) -> int:
+        runs.add(connection, given(order.seeds), now)
+        pages_tables.lift_depth(connection, settings.crawl.max_depth)
+        url_patterns.reconsider(connection, copy_rule(settings), now)
         if last is not None and last.ended_at is None:
-            await runs.reopen(connection, last.run_id)
-            await runs.record_settings(connection, last.run_id, recorded(settings, order))
+            runs.reopen(connection, last.run_id)
+            runs.record_settings(connection, last.run_id, recorded(settings, order))
             return last.run_id
-        return await runs.start(connection, now, recorded(settings, order))
+        return runs.start(connection, now, recorded(settings, order))
+
+    return await database.write(begin)
 
 
 def recorded(settings: Settings, order: DaemonOrder) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
-
-import aiosqlite
 
 from freshet.config.settings import Store
 from freshet.crawler.compare.history import Delta, PageMemory, PageRecord
@@ -60,10 +60,13 @@ async def correct(
         template = Template.learnt([PageRecord.of(history) for history in sample])
         corrections += settled(differing, pages, template)
     corrections += await _moves(database, run_id)
-    async with database.transaction() as connection:
+
+    def amend(connection: sqlite3.Connection) -> None:
         for correction in corrections:
-            await observations.amend(connection, correction.page_id, _amendment(correction), now)
-        await alerts.review(connection, alert_rules, now)
+            observations.amend(connection, correction.page_id, _amendment(correction), now)
+        alerts.review(connection, alert_rules, now)
+
+    await database.write(amend)
     return corrections
 
 
@@ -149,15 +152,12 @@ async def catch_up(
     before = await near_duplicates.parameters(database.reader)
     chosen = _parameters(before, threshold)
     if chosen != before:
-        async with database.transaction() as connection:
-            await near_duplicates.begin(connection, chosen)
+        await database.write(partial(near_duplicates.begin, chosen=chosen))
     watch = watch or Watch()
     placed, working = 0, True
     while working and not watch.stopping():
         watch.placed = placed
-        async with database.transaction() as connection:
-            seen = await near_duplicates.survey(connection, batch)
-            found = await _place(connection, chosen, now(), batch)
+        seen, found = await database.write(partial(_step, chosen=chosen, at=now(), limit=batch))
         placed += found
         working = seen + found > 0
     rebuilt = before is not None and chosen != before
@@ -174,26 +174,32 @@ def _parameters(before: Parameters | None, threshold: float | None) -> Parameter
     return Parameters(wanted, banding.count, banding.rows)
 
 
-async def _place(
-    connection: aiosqlite.Connection, chosen: Parameters, at: float, limit: int
-) -> int:
+def _step(
+    connection: sqlite3.Connection, chosen: Parameters, at: float, limit: int
+) -> tuple[int, int]:
+    """Look at some observations and place some pages; how many there were of both."""
+    seen = near_duplicates.survey(connection, limit)
+    return seen, _place(connection, chosen, at, limit)
+
+
+def _place(connection: sqlite3.Connection, chosen: Parameters, at: float, limit: int) -> int:
     """Place the pages that wait, at most ``limit``; how many there were."""
     leaders = Leaders(chosen.threshold)
     placements: list[Placement] = []
     last = 0
     while len(placements) < limit:
         chunk = min(_CHUNK, limit - len(placements))
-        stored = await near_duplicates.waiting(connection, last, chunk)
+        stored = near_duplicates.waiting(connection, last, chunk)
         if not stored:
             break
-        placements += await _placed(connection, leaders, chosen, _decoded(stored))
+        placements += _placed(connection, leaders, chosen, _decoded(stored))
         last = placements[-1].page_id
-    await near_duplicates.place(connection, placements, at)
+    near_duplicates.place(connection, placements, at)
     return len(placements)
 
 
-async def _placed(
-    connection: aiosqlite.Connection,
+def _placed(
+    connection: sqlite3.Connection,
     leaders: Leaders,
     chosen: Parameters,
     sketches: Mapping[int, Sketch],
@@ -201,9 +207,9 @@ async def _placed(
     banding = Banding(chosen.bands, chosen.band_rows)
     keys = {page_id: bucket_keys(sketch, banding) for page_id, sketch in sketches.items()}
     wanted = {key for own in keys.values() for key in own}
-    leaders.meet(await near_duplicates.buckets(connection, wanted, BUCKET_SIZE))
+    leaders.meet(near_duplicates.buckets(connection, wanted, BUCKET_SIZE))
     unread = leaders.unread(keys.values())
-    leaders.read(_decoded(await near_duplicates.sketches(connection, unread)))
+    leaders.read(_decoded(near_duplicates.sketches(connection, unread)))
     return [_placement(leaders, i, sketch, keys[i]) for i, sketch in sketches.items()]
 
 

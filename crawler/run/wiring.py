@@ -296,8 +296,7 @@ class Assembly:
         origins = seeding.open_origins()
         if not origins:
             return
-        async with self._around.database.transaction() as connection:
-            ids = await hosts.ensure(connection, origins)
+        ids = await self._around.database.write(partial(hosts.ensure, origins=origins))
         for host in await hosts.load(self._around.database.reader, list(ids.values())):
             self.frontier.add_host(host, await self._around.lane_key(host.origin))
             self.frontier.ask_robots(host.host_id)

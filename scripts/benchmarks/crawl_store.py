@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import process_time_ns
 from types import ModuleType
@@ -31,14 +32,13 @@ async def write(
     parts = _Parts()
     database = await open_store(directory / "replayed.db")
     try:
-        async with database.transaction() as connection:
-            await runs.add(connection, given(seeded), 0.0)
-            tables = VisitTables(await runs.start(connection, 0.0, "{}"))
+        await database.write(partial(runs.add, seeds=given(seeded), now=0.0))
+        run_id = await database.write(partial(runs.start, now=0.0, settings="{}"))
+        tables = VisitTables(run_id)
         with _timed(parts):
             started_at = process_time_ns()
             for start in range(0, len(entries), _BATCH):
-                async with database.transaction() as connection:
-                    await tables.apply(connection, entries[start : start + _BATCH])
+                await tables.write(database, entries[start : start + _BATCH])
             whole = process_time_ns() - started_at
     finally:
         await database.close()
@@ -86,6 +86,7 @@ def _timed(parts: _Parts) -> Iterator[None]:
 def _is_own(module: ModuleType, name: str, function: object) -> bool:
     return (
         inspect.isfunction(function)
+        and not inspect.iscoroutinefunction(function)
         and function.__module__ == module.__name__
         and module.__name__.startswith("freshet.storage.")
         and not name.startswith("_")
@@ -93,15 +94,11 @@ def _is_own(module: ModuleType, name: str, function: object) -> bool:
 
 
 def _wrapped(function: Callable[..., Any], label: str, parts: _Parts) -> Callable[..., Any]:
-    async def awaited(*arguments: Any, **options: Any) -> Any:
-        with parts.timing(label):
-            return await function(*arguments, **options)
-
     def called(*arguments: Any, **options: Any) -> Any:
         with parts.timing(label):
             return function(*arguments, **options)
 
-    return awaited if inspect.iscoroutinefunction(function) else called
+    return called
 
 
 def _bare(entries: Sequence[Entry], directory: Path) -> int:

@@ -125,17 +125,18 @@ async def query(store: Path, queries: int) -> dict[str, Any]:
     """Milliseconds to find the candidates of one sketch, one query after the other."""
     times = []
     chance = random.Random(1)
-    async with reading(store) as connection:
-        parameters = await near_duplicates.parameters(connection)
-        if parameters is None:
-            raise SystemExit("the index is empty")
-        banding = Banding(parameters.bands, parameters.band_rows)
-        ((pages,),) = await connection.execute_fetchall("SELECT max(id) FROM page")
+    async with reading(store) as reader:
+        parameters = await near_duplicates.parameters(reader)
+    if parameters is None:
+        raise SystemExit("the index is empty")
+    banding = Banding(parameters.bands, parameters.band_rows)
+    with closing(sqlite3.connect(store)) as connection:
+        ((pages,),) = connection.execute("SELECT max(id) FROM page")
         for page_id in chance.sample(range(1, pages + 1), queries):
-            (sketch,) = (await near_duplicates.sketches(connection, [page_id])).values()
+            (sketch,) = near_duplicates.sketches(connection, [page_id]).values()
             start = perf_counter()
             keys = bucket_keys(Sketch.from_bytes(sketch), banding)
-            await near_duplicates.buckets(connection, keys, BUCKET_SIZE)
+            near_duplicates.buckets(connection, keys, BUCKET_SIZE)
             times.append(1e3 * (perf_counter() - start))
     return {
         "threshold": parameters.threshold,

@@ -1,8 +1,13 @@
-"""The schema's history: numbered SQL files, each applied once, in one transaction."""
+"""The schema's history: numbered SQL files, each applied once, in one transaction.
+
+The first one makes the schema of 0.1.0. Those of the time before are not kept, nor are their stores
+read; from 0.1.0 on each change of the schema is a further file.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 
 
@@ -15,15 +20,21 @@ class Migration:
     sql: str
 
 
-def migrations() -> list[Migration]:
-    """All steps in order, read from ``NNNN_name.sql`` beside this module."""
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Return all steps in order, read from ``NNNN_name.sql`` beside this module."""
     files = [f for f in resources.files(__name__).iterdir() if f.name.endswith(".sql")]
-    return [
+    return tuple(
         Migration(int(f.name[:4]), f.name[5:-4], f.read_text("utf-8"))
         for f in sorted(files, key=lambda f: f.name)
-    ]
+    )
+
+
+def oldest() -> int:
+    """Return the number of the oldest schema that can be migrated."""
+    return migrations()[0].number
 
 
 def newest() -> int:
-    """The number of the last migration."""
+    """Return the number of the last migration, which is that of the schema."""
     return migrations()[-1].number

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import compress
 from typing import Any
 
@@ -12,56 +12,15 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.storage.records import Digests, DueUrl, Validators
+from freshet.storage.database import code_of, columns_of, load_columns, pieces, row_to, table_of
+from freshet.storage.records import DueUrl
+from freshet.storage.tables.frontier import due_columns
 from freshet.storage.words import KINDS, AliasKind, Kind, Reason, Role, Rung
 
-_PAGE = np.dtype(
-    [
-        ("id", np.int64),
-        ("host", np.int64),
-        ("since", np.float64),
-        ("captured", np.bool_),
-        ("gone", np.bool_),
-        ("failed", np.bool_),
-        ("elsewhere", np.bool_),
-        ("alias", np.bool_),
-        ("permanent", np.bool_),
-        ("asked", np.float64),
-        ("found_at", np.float64),
-        ("sitemap", np.bool_),
-    ]
-)
 #: Of the URLs that lead here for good: a page that has moved takes its place along.
 _MOVED = (
     "(SELECT {} FROM page AS old WHERE old.alias_of = page.id "
     f"AND old.alias_kind = '{AliasKind.PERMANENT}')"
-)
-_COLUMNS = (
-    f"SELECT id, host_id, coalesce(checked_at, {_MOVED.format('max(old.checked_at)')}, found_at), "
-    "checked_at IS NOT NULL AND alias_kind IS NULL, "
-    f"last_kind IS '{Kind.GONE}', last_kind IS '{Kind.FAILED}', "
-    f"coalesce(last_kind IN ('{Kind.REDIRECTED}', '{Kind.REFUSED}', '{Kind.SKIPPED}'), 0), "
-    f"alias_kind IS NOT NULL, alias_kind IS '{AliasKind.PERMANENT}', coalesce(last_at, found_at), "
-    f"min(found_at, coalesce({_MOVED.format('min(old.found_at)')}, found_at)), "
-    f"role = '{Role.SITEMAP}', url "
-    "FROM page WHERE held_back IS NULL"
-)
-_LOOK = np.dtype(
-    [
-        ("page_id", np.int64),
-        ("at", np.float64),
-        ("compared", np.bool_),
-        ("changed", np.bool_),
-        ("gone", np.bool_),
-        ("moved", np.bool_),
-    ]
-)
-_LOOKS = (
-    f"SELECT page_id, at, kind IN ('{Kind.CHANGED}', '{Kind.UNCHANGED}'), kind = '{Kind.CHANGED}', "
-    f"kind = '{Kind.GONE}', kind = '{Kind.CHANGED}' OR kind = '{Kind.UNCHANGED}' "
-    f"AND coalesce(rung, '') NOT IN ('{Rung.NOT_MODIFIED}', '{Rung.BODY}') "
-    f"FROM finding WHERE kind IN "
-    f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}')"
 )
 #: Whether the first content of a page was that of another URL before.
 _CAME = (
@@ -73,7 +32,6 @@ _MOVES = (
     f"WHERE alias_kind = '{AliasKind.PERMANENT}' AND alias_of IS NOT NULL "
     "AND version_id IS NOT NULL{} ORDER BY alias_of, checked_at DESC, id DESC"
 )
-_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +72,33 @@ class WatchedPages:
 
     def take(self, rows: NDArray[np.bool_]) -> WatchedPages:
         """Those of these rows."""
-        return WatchedPages(
-            self.page_id[rows], self.host_id[rows], list(compress(self.url, rows)),
-            self.since[rows], self.captured[rows], self.gone[rows], self.failed[rows],
-            self.elsewhere[rows], self.alias[rows], self.permanent[rows], self.asked[rows],
-            self.found_at[rows], self.sitemap[rows],
-        )  # fmt: skip
+        columns = ((each.name, getattr(self, each.name)) for each in fields(self))
+        taken: dict[str, Any] = {
+            name: list(compress(column, rows)) if name == "url" else column[rows]
+            for name, column in columns
+        }
+        return WatchedPages(**taken)
+
+
+_PAGES = (
+    "SELECT "
+    + columns_of(
+        WatchedPages,
+        page_id="id",
+        since=f"coalesce(checked_at, {_MOVED.format('max(old.checked_at)')}, found_at)",
+        captured="checked_at IS NOT NULL AND alias_kind IS NULL",
+        gone=f"last_kind IS '{Kind.GONE}'",
+        failed=f"last_kind IS '{Kind.FAILED}'",
+        elsewhere="coalesce("
+        f"last_kind IN ('{Kind.REDIRECTED}', '{Kind.REFUSED}', '{Kind.SKIPPED}'), 0)",
+        alias="alias_kind IS NOT NULL",
+        permanent=f"alias_kind IS '{AliasKind.PERMANENT}'",
+        asked="coalesce(last_at, found_at)",
+        found_at=f"min(found_at, coalesce({_MOVED.format('min(old.found_at)')}, found_at))",
+        sitemap=f"role = '{Role.SITEMAP}'",
+    )
+    + " FROM page WHERE held_back IS NULL"
+)
 
 
 async def pages(
@@ -128,15 +107,7 @@ async def pages(
     """All pages that are not held back, or those of these ids."""
     chosen = "" if page_ids is None else " AND id IN (SELECT value FROM json_each(?))"
     values = () if page_ids is None else (json.dumps(list(page_ids)),)
-    parts: list[NDArray[np.void]] = []
-    urls: list[str] = []
-    async with connection.execute(f"{_COLUMNS}{chosen} ORDER BY id", values) as cursor:
-        while rows := await cursor.fetchmany(_ROWS):
-            parts.append(np.array([tuple(row)[:-1] for row in rows], _PAGE))
-            urls += [row[-1] for row in rows]
-    table = np.concatenate(parts) if parts else np.empty(0, _PAGE)
-    page_id, host_id, *rest = (table[name].copy() for name in _PAGE.names or ())
-    return WatchedPages(page_id, host_id, urls, *rest)
+    return await load_columns(connection, WatchedPages, f"{_PAGES}{chosen} ORDER BY id", values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +134,27 @@ class Looks:
         return len(self.page_id)
 
 
+_LOOKS = (
+    "SELECT "
+    + columns_of(
+        Looks,
+        compared=f"kind IN ('{Kind.CHANGED}', '{Kind.UNCHANGED}')",
+        changed=f"kind = '{Kind.CHANGED}'",
+        gone=f"kind = '{Kind.GONE}'",
+        moved=f"kind = '{Kind.CHANGED}' OR kind = '{Kind.UNCHANGED}' "
+        f"AND coalesce(rung, '') NOT IN ('{Rung.NOT_MODIFIED}', '{Rung.BODY}')",
+    )
+    + " FROM finding WHERE kind IN "
+    f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}') ORDER BY id"
+)
+
+
 async def looks(connection: aiosqlite.Connection) -> Looks:
     """All visits that found content or its end, as they are judged today.
 
     Those of a page that has moved are visits of the page where it stands now.
     """
-    found = await _looks(connection, f"{_LOOKS} ORDER BY id", ())
+    found = await load_columns(connection, Looks, _LOOKS)
     return replace(found, page_id=where_now(found.page_id, await moves(connection)))
 
 
@@ -208,40 +194,21 @@ async def ids(connection: aiosqlite.Connection, urls: Sequence[str]) -> list[int
     return [row[0] for row in rows]
 
 
-async def _looks(connection: aiosqlite.Connection, sql: str, parameters: tuple[str, ...]) -> Looks:
-    parts: list[NDArray[np.void]] = []
-    async with connection.execute(sql, parameters) as cursor:
-        while rows := await cursor.fetchmany(_ROWS):
-            parts.append(np.array([tuple(row) for row in rows], _LOOK))
-    table = np.concatenate(parts) if parts else np.empty(0, _LOOK)
-    return Looks(*(table[name].copy() for name in _LOOK.names or ()))
-
-
 async def due_urls(
     connection: aiosqlite.Connection, page_ids: Sequence[int], now: float
 ) -> list[DueUrl]:
     """Those of these pages that may still be fetched, in any order."""
-    rows = await connection.execute_fetchall(
-        "SELECT p.id, p.url, p.fetch_url, p.host_id, p.checked_at, p.role, p.depth, p.redirects, "
-        "p.etag, p.last_modified, p.body_digest, p.text_digest, "
-        "(SELECT min(id) FROM seed WHERE page_id = p.id), "
-        "(SELECT text_version FROM version WHERE id = p.version_id) "
-        "FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value "
-        "WHERE p.held_back IS NULL",
-        (json.dumps(list(page_ids)),),
+    columns = due_columns(
+        due_at="?1",
+        reason=f"iif(p.checked_at IS NULL, '{Reason.DISCOVERY}', '{Reason.REFRESH}')",
+        attempt="0",
     )
-    return [_due_url(row, now) for row in rows]
-
-
-def _due_url(row: aiosqlite.Row, now: float) -> DueUrl:
-    return DueUrl(
-        page_id=row[0], url=row[1], fetch_url=row[2], host_id=row[3], due_at=now,
-        reason=Reason.DISCOVERY if row[4] is None else Reason.REFRESH,
-        role=Role(row[5]), depth=row[6], redirects=row[7],
-        validators=Validators(row[8], row[9]),
-        digests=Digests(row[10], row[11], row[13]) if row[10] is not None else None,
-        seed_id=row[12],
-    )  # fmt: skip
+    rows = await connection.execute_fetchall(
+        f"SELECT {columns} FROM json_each(?2) AS wanted JOIN page AS p ON p.id = wanted.value "
+        "WHERE p.held_back IS NULL",
+        (now, json.dumps(list(page_ids))),
+    )
+    return list(map(row_to(DueUrl), rows))
 
 
 async def visits(connection: aiosqlite.Connection) -> int:
@@ -263,16 +230,14 @@ _KEPT = (
     "AND checked_at IS NOT NULL"
 )
 
-_OBSERVED = (
-    "SELECT page_id, at, CASE kind "
-    + " ".join(f"WHEN '{kind}' THEN {code}" for code, kind in enumerate(KINDS))
-    + " END FROM finding"
-)
+_OBSERVED = f"SELECT page_id, at, {code_of(KINDS, 'kind')} FROM finding"
 
 _PAGE_HISTORY = np.dtype(
-    [("id", np.int64), ("host", np.intp), ("at", np.float64), ("found_at", np.float64)]
-)
-_OBSERVATION = np.dtype([("page", np.intp), ("at", np.float64), ("kind", np.int8)])
+    [
+        ("id", np.int64), ("host", np.int64), ("at", np.float64), ("found_at", np.float64),
+        ("url", np.object_),
+    ]
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,22 +298,16 @@ class PastObservations:
 
 async def page_histories(connection: aiosqlite.Connection) -> KeptPages:
     """The pages that are kept up to date."""
-    hosts, row_of = await _hosts(connection)
-    urls: list[str] = []
-    pieces = []
+    hosts, host_id = await _hosts(connection)
     sql = (
         "SELECT id, host_id, checked_at, found_at, url FROM page "
         f"WHERE {_KEPT} AND last_kind IS NOT 'gone' ORDER BY id"
     )
-    async for rows in _pieces(connection, sql):
-        urls.extend(row[4] for row in rows)
-        columns = ((row[0], row_of[row[1]], row[2], row[3]) for row in rows)
-        pieces.append(np.fromiter(columns, _PAGE_HISTORY, len(rows)))
-    page = _joined(pieces, _PAGE_HISTORY)
-    gone = await _gone(connection)
-    # Copies: what is looked up often should not stand a record's length apart.
-    page_id, host, at, found_at = (page[name].copy() for name in _PAGE_HISTORY.names or ())
-    return KeptPages(page_id, urls, host, at, found_at, hosts, gone)
+    page = await table_of(connection, sql, _PAGE_HISTORY)
+    return KeptPages(
+        page["id"].copy(), page["url"].tolist(), np.searchsorted(host_id, page["host"]),
+        page["at"].copy(), page["found_at"].copy(), hosts, await _gone(connection),
+    )  # fmt: skip
 
 
 async def observations(
@@ -358,17 +317,13 @@ async def observations(
 
     Those of a page that has moved are observations of the page where it stands now.
     """
-    pieces = []
     moved = await moves(connection)
     # In the order of the table: sorting afterwards is cheaper than a look-up for each row.
-    async for rows in _pieces(connection, _OBSERVED):
-        piece = np.fromiter(rows, _OBSERVATION, len(rows))
-        piece["page"], known = _rows_of(where_now(piece["page"], moved), page_id)
-        pieces.append(piece[known])
-    observed = _joined(pieces, _OBSERVATION)
+    observed = await load_columns(connection, PastObservations, _OBSERVED)
+    page, known = _rows_of(where_now(observed.page, moved), page_id)
     # Stable: a page's observations stay in the order in which they were made.
-    order = np.argsort(observed["page"], kind="stable")
-    return PastObservations(observed["page"][order], observed["at"][order], observed["kind"][order])
+    order = np.flatnonzero(known)[np.argsort(page[known], kind="stable")]
+    return PastObservations(page[order], observed.at[order], observed.kind[order])
 
 
 def _rows_of(
@@ -381,14 +336,14 @@ def _rows_of(
     return rows, page_id[rows] == ids
 
 
-async def _hosts(connection: aiosqlite.Connection) -> tuple[list[KeptHost], dict[int, int]]:
-    """All hosts with the state of their lanes, and the row of each by its id."""
+async def _hosts(connection: aiosqlite.Connection) -> tuple[list[KeptHost], NDArray[np.int64]]:
+    """All hosts with the state of their lanes, and their ids."""
     rows = await connection.execute_fetchall(
         "SELECT h.id, h.origin, h.lane, (SELECT s.delay_s FROM host AS s WHERE s.lane = h.lane "
         "  ORDER BY s.last_exchange_at DESC, s.id DESC LIMIT 1) FROM host AS h ORDER BY h.id"
     )
     hosts = [KeptHost(row[1], row[2], row[3]) for row in rows]
-    return hosts, {row[0]: place for place, row in enumerate(rows)}
+    return hosts, np.array([row[0] for row in rows], np.int64)
 
 
 async def _gone(connection: aiosqlite.Connection) -> int:
@@ -398,36 +353,25 @@ async def _gone(connection: aiosqlite.Connection) -> int:
     return int(next(iter(rows))[0])
 
 
-async def _pieces(connection: aiosqlite.Connection, sql: str) -> AsyncIterator[tuple[Any, ...]]:
-    """The rows of an answer, some at a time."""
-    async with connection.execute(sql) as cursor:
-        cursor.row_factory = None
-        while rows := tuple(await cursor.fetchmany(_ROWS)):
-            yield rows
-
-
-def _joined(pieces: list[NDArray[np.void]], row: np.dtype[np.void]) -> NDArray[np.void]:
-    return np.concatenate(pieces) if pieces else np.empty(0, row)
-
-
 # -- past --------------------------------------------------------------------
 #
 # All that visits found of pages, as columns: what a replay asks policies about. Read-only.
 
-_PAGES = (
+_PAGES_PAST = (
     "SELECT id, host_id, found_at, url FROM page "
     f"WHERE role = '{Role.PAGE}' AND alias_kind IS NULL AND held_back IS NULL ORDER BY id"
 )
 _CONTENT = [KINDS.index(kind) for kind in (Kind.NEW, Kind.UNCHANGED, Kind.CHANGED)]
 #: The content that a visit showed for the first time, by eight bytes of its digest; else 0.
 _VISITS = (
-    "SELECT f.page_id, f.at, CASE f.kind "
-    + " ".join(f"WHEN '{kind}' THEN {code}" for code, kind in enumerate(KINDS))
-    + f" END, CASE WHEN f.kind IN ('{Kind.NEW}', '{Kind.CHANGED}') "
-    "THEN substr(coalesce(v.text_digest, v.body_digest), 1, 8) END "
+    f"SELECT f.page_id, f.at, {code_of(KINDS, 'f.kind')}, "
+    f"CASE WHEN f.kind IN ('{Kind.NEW}', '{Kind.CHANGED}') THEN "
+    "substr(coalesce(v.text_digest, v.body_digest), 1, 8) END "
     "FROM finding AS f LEFT JOIN version AS v ON v.id = f.version_id ORDER BY f.id"
 )
-_PAST_PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("found", np.float64)])
+_PAST_PAGE = np.dtype(
+    [("id", np.int64), ("host", np.int64), ("found", np.float64), ("url", np.object_)]
+)
 _VISIT = np.dtype(
     [("page", np.int64), ("at", np.float64), ("kind", np.int8), ("digest", np.uint64)]
 )
@@ -476,7 +420,7 @@ class PastVisits:
 async def read(connection: aiosqlite.Connection) -> tuple[PastPages, PastVisits]:
     """The pages that ever had content, and their visits."""
     moved = await moves(connection)
-    pages, urls = await _pages(connection)
+    pages = await table_of(connection, _PAGES_PAST, _PAST_PAGE)
     visit = await _visits(connection)
     owner = where_now(visit["page"], moved)
     had = np.unique(owner[np.isin(visit["kind"], _CONTENT)])
@@ -488,24 +432,15 @@ async def read(connection: aiosqlite.Connection) -> tuple[PastPages, PastVisits]
     found = pages["found"].copy()
     visit, row = visit[mine], row[mine]
     np.minimum.at(found, row, visit["at"])
-    urls = [url for url, is_kept in zip(urls, kept.tolist(), strict=True) if is_kept]
     return (
-        PastPages(pages["id"].copy(), pages["host"].copy(), urls, found),
+        PastPages(pages["id"].copy(), pages["host"].copy(), pages["url"].tolist(), found),
         PastVisits(row, visit["at"].copy(), visit["kind"].copy(), visit["digest"].copy()),
     )
 
 
-async def _pages(connection: aiosqlite.Connection) -> tuple[NDArray[np.void], list[str]]:
-    parts, urls = [np.empty(0, _PAST_PAGE)], []
-    async for rows in _pieces(connection, _PAGES):
-        urls += [row[3] for row in rows]
-        parts.append(np.fromiter(((row[0], row[1], row[2]) for row in rows), _PAST_PAGE, len(rows)))
-    return np.concatenate(parts), urls
-
-
 async def _visits(connection: aiosqlite.Connection) -> NDArray[np.void]:
     parts = [np.empty(0, _VISIT)]
-    async for rows in _pieces(connection, _VISITS):
+    async for rows in pieces(connection, _VISITS):
         told = ((page, at, kind, _number(digest)) for page, at, kind, digest in rows)
         parts.append(np.fromiter(told, _VISIT, len(rows)))
     return np.concatenate(parts)

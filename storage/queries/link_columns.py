@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,10 +11,8 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
+from freshet.storage.database import pieces, table_of
 from freshet.storage.words import AliasKind, Kind, Role
-
-#: Rows that SQLite hands over at once: a moment's work for whoever waits meanwhile.
-_ROWS = 20_000
 
 _PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("depth", np.int32), ("links", np.bool_)])
 _ALIAS = np.dtype([("id", np.int64), ("of", np.int64), ("depth", np.int32), ("moved", np.bool_)])
@@ -47,13 +45,13 @@ class LinkedPages:
 
 async def pages(connection: aiosqlite.Connection) -> LinkedPages:
     """All pages in their own right."""
-    own = await _table(
+    own = await table_of(
         connection,
         f"SELECT id, host_id, depth, last_kind IS NOT '{Kind.GONE}' AND NOT nofollow FROM page "
         f"WHERE role = '{Role.PAGE}' AND alias_kind IS NULL AND held_back IS NULL ORDER BY id",
         _PAGE,
     )
-    aliases = await _table(
+    aliases = await table_of(
         connection,
         f"SELECT id, alias_of, depth, alias_kind = '{AliasKind.PERMANENT}' FROM page "
         "WHERE alias_of IS NOT NULL",
@@ -83,7 +81,8 @@ async def links(
         "SELECT src_id, dst_id FROM link WHERE gone_at IS NULL "
         "AND (rel = '' OR ' ' || rel || ' ' NOT LIKE '% nofollow %')"
     )
-    parts += [_resolved(found, among) async for found in _pieces(connection, sql, _LINK)]
+    found = pieces(connection, sql)
+    parts += [_resolved(np.fromiter(rows, _LINK), among) async for rows in found]
     source, target = zip(*parts, strict=True)
     return np.concatenate(source), np.concatenate(target)
 
@@ -99,24 +98,6 @@ def _resolved(
     own = (source >= 0) & (among.page_id[source] == found["source"]) & among.links[source]
     kept = own & (target >= 0)
     return source[kept], target[kept]
-
-
-async def _table(
-    connection: aiosqlite.Connection, sql: str, row: np.dtype[np.void]
-) -> NDArray[np.void]:
-    parts = [np.empty(0, row)]
-    parts += [piece async for piece in _pieces(connection, sql, row)]
-    return np.concatenate(parts)
-
-
-async def _pieces(
-    connection: aiosqlite.Connection, sql: str, row: np.dtype[np.void]
-) -> AsyncIterator[NDArray[np.void]]:
-    """The rows of an answer, some at a time."""
-    async with connection.execute(sql) as cursor:
-        cursor.row_factory = None
-        while rows := tuple(await cursor.fetchmany(_ROWS)):
-            yield np.fromiter(rows, row, len(rows))
 
 
 # -- sightings ---------------------------------------------------------------
@@ -256,7 +237,7 @@ def _places(
 _HOST = "instr(l.url, '://')"
 _ORIGIN = f"substr(l.url, 1, {_HOST} + 1 + instr(substr(l.url, {_HOST} + 3) || '/', '/'))"
 _OFFSITE_LINKS = f"""
-SELECT l.src_id, {_ORIGIN} AS origin, min(l.first_seen_at)
+SELECT l.src_id AS page_id, {_ORIGIN} AS origin, min(l.first_seen_at) AS seen_at
 FROM page AS p JOIN offsite_link AS l ON l.src_id = p.id
 WHERE p.host_id IN (SELECT value FROM json_each(?)) GROUP BY l.src_id, origin ORDER BY 3, 1, 2
 """
@@ -277,7 +258,7 @@ async def read_offsite(
 ) -> list[OffsiteLink]:
     """The links of the pages of some hosts, one for each page and origin, the first seen first."""
     rows = await connection.execute_fetchall(_OFFSITE_LINKS, (str(list(host_ids)),))
-    return [OffsiteLink(*row) for row in rows]
+    return [OffsiteLink(**row) for row in rows]
 
 
 async def first_seen(connection: aiosqlite.Connection) -> dict[str, float]:

@@ -95,34 +95,34 @@ async def holdings(connection: aiosqlite.Connection) -> Holdings:
 async def frontier_counts(connection: aiosqlite.Connection, now: float) -> FrontierCounts:
     """Count the URLs of the frontier."""
     rows = await connection.execute_fetchall(
-        "SELECT count(*) FILTER (WHERE deferred IS NULL AND due_at <= ?1), "
-        "       count(*) FILTER (WHERE deferred IS NULL AND due_at > ?1), "
-        "       count(deferred) FROM frontier",
+        "SELECT count(*) FILTER (WHERE deferred IS NULL AND due_at <= ?1) AS due, "
+        "       count(*) FILTER (WHERE deferred IS NULL AND due_at > ?1) AS waiting, "
+        "       count(deferred) AS deferred FROM frontier",
         (now,),
     )
-    return FrontierCounts(*next(iter(rows)))
+    return FrontierCounts(**next(iter(rows)))
 
 
 async def busiest(connection: aiosqlite.Connection, now: float, limit: int) -> list[BusyHost]:
     """The hosts with the most URLs due now."""
     rows = await connection.execute_fetchall(
-        "SELECT h.origin, d.n FROM (SELECT host_id, count(*) AS n FROM frontier "
+        "SELECT h.origin, d.n AS due FROM (SELECT host_id, count(*) AS n FROM frontier "
         "  WHERE deferred IS NULL AND due_at <= ? GROUP BY host_id) AS d "
         "JOIN host AS h ON h.id = d.host_id ORDER BY d.n DESC, h.origin LIMIT ?",
         (now, limit),
     )
-    return [BusyHost(*row) for row in rows]
+    return [BusyHost(**row) for row in rows]
 
 
 async def parked(connection: aiosqlite.Connection, now: float) -> list[ParkedHost]:
     """The hosts that are parked now, those that are free first at the top."""
     rows = await connection.execute_fetchall(
-        "SELECT origin, parked_until, parked_reason, "
-        "       (SELECT count(*) FROM frontier WHERE host_id = host.id) "
+        "SELECT origin, parked_until AS until, parked_reason AS reason, "
+        "       (SELECT count(*) FROM frontier WHERE host_id = host.id) AS urls "
         "FROM host WHERE parked_until > ? ORDER BY parked_until, origin",
         (now,),
     )
-    return [ParkedHost(*row) for row in rows]
+    return [ParkedHost(**row) for row in rows]
 
 
 async def unreachable_robots(connection: aiosqlite.Connection) -> list[UnreachableRobots]:
@@ -214,7 +214,7 @@ async def changed(connection: aiosqlite.Connection, run_id: int) -> list[Changed
         "WHERE o.run_id = ? AND o.kind = 'changed' AND p.role = 'page' ORDER BY o.at DESC, o.id",
         (run_id,),
     )
-    return [ChangedPage(*row) for row in rows]
+    return [ChangedPage(**row) for row in rows]
 
 
 async def appeared(connection: aiosqlite.Connection, run_id: int) -> list[str]:
@@ -244,11 +244,11 @@ async def vanished(connection: aiosqlite.Connection, run_id: int) -> list[str]:
 async def deferred(connection: aiosqlite.Connection) -> list[DeferredHost]:
     """The hosts with URLs that wait for the next run."""
     rows = await connection.execute_fetchall(
-        "SELECT h.origin, count(*), max(f.deferred) FROM frontier AS f "
+        "SELECT h.origin, count(*) AS urls, max(f.deferred) AS reason FROM frontier AS f "
         "JOIN host AS h ON h.id = f.host_id WHERE f.deferred IS NOT NULL "
         "GROUP BY h.id ORDER BY h.origin"
     )
-    return [DeferredHost(*row) for row in rows]
+    return [DeferredHost(**row) for row in rows]
 
 
 async def silent_seeds(connection: aiosqlite.Connection, run_id: int) -> list[SilentSeed]:
@@ -274,7 +274,7 @@ async def moved_seeds(connection: aiosqlite.Connection) -> list[MovedSeed]:
         "SELECT text, root_url FROM seed WHERE root_url IS NOT NULL AND root_url <> url "
         "AND root_url <> coalesce(fallback_url, '') ORDER BY id"
     )
-    return [MovedSeed(*row) for row in rows]
+    return [MovedSeed(**row) for row in rows]
 
 
 async def bounded(connection: aiosqlite.Connection) -> list[BoundedPattern]:
@@ -283,7 +283,7 @@ async def bounded(connection: aiosqlite.Connection) -> list[BoundedPattern]:
         "SELECT h.origin, t.kind, t.shape, t.admitted, t.refused FROM trap AS t "
         "JOIN host AS h ON h.id = t.host_id WHERE t.refused > 0 ORDER BY t.refused DESC"
     )
-    return [BoundedPattern(*row) for row in rows]
+    return [BoundedPattern(**row) for row in rows]
 
 
 async def held_back(connection: aiosqlite.Connection) -> dict[str, int]:
@@ -364,7 +364,7 @@ async def since(
     rows = await connection.execute_fetchall(
         "SELECT o.at, p.url, o.kind, p.title, o.resemblance, o.blocks_added, o.blocks_removed, "
         "       o.version_id, (SELECT max(v.id) FROM version AS v "
-        "         WHERE v.page_id = o.page_id AND v.id < o.version_id) "
+        "         WHERE v.page_id = o.page_id AND v.id < o.version_id) AS before_id "
         "FROM finding AS o JOIN page AS p ON p.id = o.page_id "
         f"WHERE o.kind IN {kinds} AND o.at > ? AND p.role = 'page' "
         # A page that was gone before is not gone again.
@@ -375,7 +375,7 @@ async def since(
         "ORDER BY o.at DESC, o.id DESC LIMIT ?",
         (at, limit),
     )
-    return [PageChange(*row) for row in rows]
+    return [PageChange(**row) for row in rows]
 
 
 async def count_since(connection: aiosqlite.Connection, at: float) -> int:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import aiosqlite
 import zstandard
 
-from freshet.storage.database import StoreError, reading
-from freshet.storage.records import Digests, Validators
-from freshet.storage.words import AliasKind, Kind, Reason, Role, Rung
+from freshet.storage.database import StoreError, columns_of, reading, row_to
+from freshet.storage.records import Digests, Observation, Validators
+from freshet.storage.words import AliasKind, Reason, Role
 
 _NEIGHBOURS = 40
 
@@ -87,22 +87,10 @@ class GoodCapture:
 
 
 @dataclass(frozen=True, slots=True)
-class PastObservation:
-    """An observation as the store keeps it; the fields are those of ``Observation``."""
+class PastObservation(Observation):
+    """An observation as the store keeps it, and the run in which it was made."""
 
-    at: float
-    kind: Kind
-    rung: Rung | None
-    status: int | None
-    resemblance: float | None
-    resemblance_se: float | None
-    blocks_added: int | None
-    blocks_removed: int | None
-    size_bytes: int | None
-    duration_s: float
-    reason: str | None
-    detail: str | None
-    run: int
+    run: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +129,15 @@ async def snapshot(path: Path) -> AsyncIterator[aiosqlite.Connection]:
 
 async def find(connection: aiosqlite.Connection, urls: Sequence[str]) -> KnownUrl | None:
     """The first of these canonical URLs that the store knows, or None."""
+    alias = "a.id, a.url, p.alias_kind, p.alias_at"
+    columns = columns_of(KnownUrl, "p", page_id="p.id", visited_at="p.last_at", alias=alias)
     rows = await connection.execute_fetchall(
-        "SELECT p.id, p.url, p.fetch_url, p.host_id, p.role, p.depth, p.redirects, p.found_at, "
-        "       p.held_back, p.last_at, p.etag, p.last_modified, "
-        "       a.id, a.url, p.alias_kind, p.alias_at, p.wish_s "
+        f"SELECT {columns} "
         "FROM json_each(?) AS wanted CROSS JOIN page AS p ON p.url = wanted.value "
         "LEFT JOIN page AS a ON a.id = p.alias_of ORDER BY wanted.key LIMIT 1",
         (json.dumps(list(urls)),),
     )
-    return next((_known_url(row) for row in rows), None)
+    return next(map(row_to(KnownUrl), rows), None)
 
 
 async def digests(connection: aiosqlite.Connection, page_id: int) -> Digests | None:
@@ -165,18 +153,25 @@ async def digests(connection: aiosqlite.Connection, page_id: int) -> Digests | N
 
 async def good_capture(connection: aiosqlite.Connection, page_id: int) -> GoodCapture | None:
     """The content that a page had when it was last captured, or None."""
+    columns = columns_of(
+        GoodCapture,
+        "p",
+        since="v.at",
+        size_bytes="coalesce(b.size_bytes, (SELECT o.size_bytes FROM finding AS o "
+        "  WHERE o.page_id = p.id AND o.version_id = v.id AND o.size_bytes IS NOT NULL "
+        "  ORDER BY o.id LIMIT 1))",
+        content_type="v.content_type",
+        encoding="v.encoding",
+        versions="(SELECT count(*) FROM version WHERE page_id = p.id)",
+        body_kept="b.digest IS NOT NULL",
+    )
     rows = await connection.execute_fetchall(
-        "SELECT p.checked_at, v.at, b.size_bytes, v.content_type, v.encoding, p.title, "
-        "       p.language, p.canonical_url, p.noindex, p.noarchive, p.nofollow, "
-        "       (SELECT count(*) FROM version WHERE page_id = p.id), b.digest IS NOT NULL, "
-        "       (SELECT o.size_bytes FROM finding AS o WHERE o.page_id = p.id "
-        "        AND o.version_id = v.id AND o.size_bytes IS NOT NULL ORDER BY o.id LIMIT 1) "
-        "FROM page AS p JOIN version AS v ON v.id = p.version_id "
+        f"SELECT {columns} FROM page AS p JOIN version AS v ON v.id = p.version_id "
         "LEFT JOIN body AS b ON b.digest = v.body_digest "
         "WHERE p.id = ? AND p.checked_at IS NOT NULL",
         (page_id,),
     )
-    return next((_good_capture(row) for row in rows), None)
+    return next(map(row_to(GoodCapture), rows), None)
 
 
 async def observations(
@@ -184,12 +179,11 @@ async def observations(
 ) -> list[PastObservation]:
     """A page's last observations, newest first."""
     rows = await connection.execute_fetchall(
-        "SELECT at, kind, rung, status, resemblance, resemblance_se, blocks_added, "
-        "       blocks_removed, size_bytes, duration_s, reason, detail, run_id "
+        f"SELECT {columns_of(PastObservation, run='run_id')} "
         "FROM finding WHERE page_id = ? ORDER BY at DESC, id DESC LIMIT ?",
         (page_id, limit),
     )
-    return [_past_observation(row) for row in rows]
+    return list(map(row_to(PastObservation), rows))
 
 
 async def observation_count(connection: aiosqlite.Connection, page_id: int) -> int:
@@ -203,20 +197,20 @@ async def observation_count(connection: aiosqlite.Connection, page_id: int) -> i
 async def frontier_place(connection: aiosqlite.Connection, page_id: int) -> FrontierPlace | None:
     """Where a URL stands in the frontier, or None: it is not due in this run."""
     rows = await connection.execute_fetchall(
-        "SELECT due_at, reason, attempt, deferred FROM frontier WHERE page_id = ?", (page_id,)
+        f"SELECT {columns_of(FrontierPlace)} FROM frontier WHERE page_id = ?", (page_id,)
     )
-    return next((FrontierPlace(r[0], Reason(r[1]), r[2], r[3]) for r in rows), None)
+    return next(map(row_to(FrontierPlace), rows), None)
 
 
 async def first_link(connection: aiosqlite.Connection, page_id: int) -> InLink | None:
     """The first link to a URL that a page, sitemap or feed had, or None."""
     rows = await connection.execute_fetchall(
-        "SELECT s.url, s.role, l.rel, l.anchor, l.first_seen_at, l.gone_at "
+        f"SELECT {columns_of(InLink, 'l', url='s.url', role='s.role')} "
         "FROM link AS l JOIN page AS s ON s.id = l.src_id "
         "WHERE l.dst_id = ?1 AND l.src_id <> ?1 ORDER BY l.first_seen_at, l.src_id LIMIT 1",
         (page_id,),
     )
-    return next((_in_link(row) for row in rows), None)
+    return next(map(row_to(InLink), rows), None)
 
 
 async def first_link_out_of_scope(connection: aiosqlite.Connection, url: str) -> InLink | None:
@@ -225,12 +219,12 @@ async def first_link_out_of_scope(connection: aiosqlite.Connection, url: str) ->
     Reads the whole table: such links are kept for their pages, not for their targets.
     """
     rows = await connection.execute_fetchall(
-        "SELECT s.url, s.role, l.rel, l.anchor, l.first_seen_at, l.gone_at "
+        f"SELECT {columns_of(InLink, 'l', url='s.url', role='s.role')} "
         "FROM offsite_link AS l JOIN page AS s ON s.id = l.src_id "
         "WHERE l.url = ? ORDER BY l.first_seen_at, l.src_id LIMIT 1",
         (url,),
     )
-    return next((_in_link(row) for row in rows), None)
+    return next(map(row_to(InLink), rows), None)
 
 
 async def seed_text(connection: aiosqlite.Connection, known: KnownUrl) -> str | None:
@@ -248,10 +242,10 @@ async def other_names(
 ) -> list[OtherName]:
     """The URLs that are other names of a page, in the order in which they led to it."""
     rows = await connection.execute_fetchall(
-        "SELECT url, kind, at FROM alias WHERE page_id = ? ORDER BY at, url LIMIT ?",
+        f"SELECT {columns_of(OtherName)} FROM alias WHERE page_id = ? ORDER BY at, url LIMIT ?",
         (page_id, limit),
     )
-    return [OtherName(row[0], AliasKind(row[1]), row[2]) for row in rows]
+    return list(map(row_to(OtherName), rows))
 
 
 async def neighbours(connection: aiosqlite.Connection, origin: str, url: str) -> list[str]:
@@ -269,35 +263,6 @@ async def neighbours(connection: aiosqlite.Connection, origin: str, url: str) ->
             (origin, url, _NEIGHBOURS),
         )
     ]
-
-
-def _known_url(row: aiosqlite.Row) -> KnownUrl:
-    alias = None
-    if row[12] is not None:
-        alias = AliasOf(row[12], row[13], AliasKind(row[14]), row[15])
-    return KnownUrl(
-        page_id=row[0], url=row[1], fetch_url=row[2], host_id=row[3], role=Role(row[4]),
-        depth=row[5], redirects=row[6], found_at=row[7], held_back=row[8], visited_at=row[9],
-        validators=Validators(row[10], row[11]), alias=alias, wish_s=row[16],
-    )  # fmt: skip
-
-
-def _good_capture(row: aiosqlite.Row) -> GoodCapture:
-    return GoodCapture(
-        checked_at=row[0], since=row[1], size_bytes=row[2] if row[2] is not None else row[13],
-        content_type=row[3], encoding=row[4], title=row[5], language=row[6],
-        canonical_url=row[7], noindex=bool(row[8]), noarchive=bool(row[9]),
-        nofollow=bool(row[10]), versions=row[11], body_kept=bool(row[12]),
-    )  # fmt: skip
-
-
-def _past_observation(row: aiosqlite.Row) -> PastObservation:
-    at, kind, rung, *rest = row
-    return PastObservation(at, Kind(kind), Rung(rung) if rung else None, *rest)
-
-
-def _in_link(row: aiosqlite.Row) -> InLink:
-    return InLink(row[0], Role(row[1]), *row[2:])
 
 
 # -- versions ----------------------------------------------------------------
@@ -326,17 +291,24 @@ class StoredVersion:
     same_text: bool
 
 
+_COLUMNS = columns_of(
+    StoredVersion,
+    "v",
+    number="row_number() OVER (ORDER BY v.id)",
+    version_id="v.id",
+    body_kept="b.digest IS NOT NULL",
+    same_text="coalesce(v.text_digest = lag(v.text_digest) OVER (ORDER BY v.id), 0)",
+)
+
+
 async def versions(connection: aiosqlite.Connection, page_id: int) -> list[StoredVersion]:
     """A page's versions, oldest first."""
     rows = await connection.execute_fetchall(
-        "SELECT row_number() OVER (ORDER BY v.id), v.id, v.at, v.content_type, "
-        "       b.digest IS NOT NULL, "
-        "       coalesce(v.text_digest = lag(v.text_digest) OVER (ORDER BY v.id), 0) "
-        "FROM version AS v LEFT JOIN body AS b ON b.digest = v.body_digest "
+        f"SELECT {_COLUMNS} FROM version AS v LEFT JOIN body AS b ON b.digest = v.body_digest "
         "WHERE v.page_id = ? ORDER BY v.id",
         (page_id,),
     )
-    return [StoredVersion(r[0], r[1], r[2], r[3], bool(r[4]), bool(r[5])) for r in rows]
+    return list(map(row_to(StoredVersion), rows))
 
 
 class ReadText(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +19,7 @@ from typing import Final
 
 import aiosqlite
 
+from freshet.storage.database import columns_of, row_to
 from freshet.storage.records import Observation, Visit
 from freshet.storage.words import REBASED, Kind, Role
 
@@ -63,8 +65,8 @@ class _Seen:
     role: str
 
 
-async def record(
-    connection: aiosqlite.Connection, rules: Sequence[AlertRule], visits: Iterable[Visit]
+def record(
+    connection: sqlite3.Connection, rules: Sequence[AlertRule], visits: Iterable[Visit]
 ) -> None:
     """Write the alerts of these visits, after their observations were written."""
     for visit in visits:
@@ -72,22 +74,22 @@ async def record(
         if seen.kind not in TOLD_KINDS or visit.role is not Role.PAGE:
             continue
         wanting = [rule for rule in rules if rule.wants(seen.kind, visit.due.url)]
-        if wanting and await _is_news(connection, seen):
-            found = await _seen(connection, await _id_of(connection, seen))
+        if wanting and _is_news(connection, seen):
+            found = _seen(connection, _id_of(connection, seen))
             for rule in wanting:
-                await _insert(connection, rule.name, found, seen.kind, seen.at)
+                _insert(connection, rule.name, found, seen.kind, seen.at)
 
 
-async def review(connection: aiosqlite.Connection, rules: Sequence[AlertRule], now: float) -> None:
+def review(connection: sqlite3.Connection, rules: Sequence[AlertRule], now: float) -> None:
     """Let the alerts of observations that were amended since agree with the amendments."""
-    rows = await connection.execute_fetchall("DELETE FROM alert_review RETURNING observation_id")
+    rows = connection.execute("DELETE FROM alert_review RETURNING observation_id").fetchall()
     by_name = {rule.name: rule for rule in rules}
     for (observation_id,) in rows:
-        seen = await _seen(connection, observation_id)
-        told = await _told(connection, observation_id)
+        seen = _seen(connection, observation_id)
+        told = _told(connection, observation_id)
         for name in dict.fromkeys((*told, *by_name)):
             wanted = _wanted(by_name.get(name), seen, told.get(name, []))
-            await _agree(connection, name, seen, told.get(name, []), wanted, now)
+            _agree(connection, name, seen, told.get(name, []), wanted, now)
 
 
 def _wanted(rule: AlertRule | None, seen: _Seen, told: Sequence[_Alert]) -> str | None:
@@ -100,8 +102,8 @@ def _wanted(rule: AlertRule | None, seen: _Seen, told: Sequence[_Alert]) -> str 
     return seen.kind
 
 
-async def _agree(
-    connection: aiosqlite.Connection,
+def _agree(
+    connection: sqlite3.Connection,
     rule: str,
     seen: _Seen,
     told: Sequence[_Alert],
@@ -112,16 +114,16 @@ async def _agree(
     if _stands(told) == wanted or (not told and now - seen.at > _LATE_S):
         return
     unsent = [alert.alert_id for alert in told if not alert.sent]
-    await connection.execute(
+    connection.execute(
         "DELETE FROM alert WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(unsent),)
     )
     sent = _stands([alert for alert in told if alert.sent])
     if sent == wanted:
         return
     if sent is not None:
-        await _insert(connection, rule, seen, WITHDRAWN, now)
+        _insert(connection, rule, seen, WITHDRAWN, now)
     if wanted is not None:
-        await _insert(connection, rule, seen, wanted, now)
+        _insert(connection, rule, seen, wanted, now)
 
 
 def _stands(told: Sequence[_Alert]) -> str | None:
@@ -130,55 +132,53 @@ def _stands(told: Sequence[_Alert]) -> str | None:
     return None if last == WITHDRAWN else last
 
 
-async def _is_news(connection: aiosqlite.Connection, seen: Observation) -> bool:
-    """A page that was gone, or never there, is not gone again; a new baseline is no new page."""
+def _is_news(connection: sqlite3.Connection, seen: Observation) -> bool:
+    """Return False for a page that was gone before, and for a new baseline."""
     if seen.kind is not Kind.GONE:
         return seen.reason != REBASED
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT kind FROM finding WHERE page_id = ? AND at < ? ORDER BY at DESC, id DESC LIMIT 1",
         (seen.page_id, seen.at),
-    )
+    ).fetchall()
     return any(row[0] in {Kind.NEW, Kind.CHANGED, Kind.UNCHANGED} for row in rows)
 
 
-async def _id_of(connection: aiosqlite.Connection, seen: Observation) -> int:
-    rows = await connection.execute_fetchall(
+def _id_of(connection: sqlite3.Connection, seen: Observation) -> int:
+    rows = connection.execute(
         "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?", (seen.page_id, seen.at)
-    )
+    ).fetchall()
     return int(next(iter(rows))[0])
 
 
-async def _seen(connection: aiosqlite.Connection, observation_id: int) -> _Seen:
-    rows = await connection.execute_fetchall(
+def _seen(connection: sqlite3.Connection, observation_id: int) -> _Seen:
+    rows = connection.execute(
         "SELECT f.id, f.at, f.kind, p.url, p.role FROM finding AS f "
         "JOIN page AS p ON p.id = f.page_id WHERE f.id = ?",
         (observation_id,),
-    )
+    ).fetchall()
     return _Seen(*next(iter(rows)))
 
 
-async def _told(connection: aiosqlite.Connection, observation_id: int) -> dict[str, list[_Alert]]:
+def _told(connection: sqlite3.Connection, observation_id: int) -> dict[str, list[_Alert]]:
     """The alerts of an observation by rule, oldest first."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT rule, id, kind, message_id IS NOT NULL FROM alert WHERE observation_id = ? "
         "ORDER BY id",
         (observation_id,),
-    )
+    ).fetchall()
     found: dict[str, list[_Alert]] = {}
     for rule, alert_id, kind, sent in rows:
         found.setdefault(rule, []).append(_Alert(alert_id, kind, bool(sent)))
     return found
 
 
-async def _insert(
-    connection: aiosqlite.Connection, rule: str, seen: _Seen, kind: str, at: float
-) -> None:
+def _insert(connection: sqlite3.Connection, rule: str, seen: _Seen, kind: str, at: float) -> None:
     """Write an alert; its name counts those of the same observation that are there before it."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT count(*) FROM alert WHERE rule = ? AND observation_id = ?",
         (rule, seen.observation_id),
-    )
-    await connection.execute(
+    ).fetchall()
+    connection.execute(
         "INSERT INTO alert (key, rule, observation_id, kind, at) VALUES (?, ?, ?, ?, ?)",
         (
             key_of("alert", rule, seen.url, seen.at, kind, next(iter(rows))[0]),
@@ -204,6 +204,18 @@ def key_of(word: str, *parts: object) -> str:
 # *Invariant.* A message is committed, with its name and its bytes, before it is sent for the first
 # time, and settled after it was answered. Consequence: after a kill in between the same bytes go
 # out under the same name, and a receiver can tell.
+
+_COUNTS = (
+    "SELECT r.rule, (SELECT count(*) FROM alert AS a "
+    "    WHERE a.rule = r.rule AND a.message_id IS NULL), "
+    "  sum(m.state IS 'pending'), sum(m.state IS 'sent'), sum(m.state IS 'failed'), "
+    "  max(iif(m.state = 'sent', m.settled_at, NULL)), "
+    "  min(iif(m.state = 'pending', m.next_at, NULL)), "
+    "  (SELECT said FROM alert_message AS s WHERE s.rule = r.rule AND s.state <> 'sent' "
+    "    AND s.said IS NOT NULL ORDER BY s.state DESC, s.id LIMIT 1) "
+    "FROM (SELECT rule FROM alert UNION SELECT rule FROM alert_message) AS r "
+    "LEFT JOIN alert_message AS m ON m.rule = r.rule GROUP BY r.rule ORDER BY r.rule"
+)
 
 
 class State(StrEnum):
@@ -271,130 +283,126 @@ class RuleCounts:
     said: str | None
 
 
-async def head(connection: aiosqlite.Connection, rules: Sequence[str]) -> Message | None:
+_TOLD = columns_of(
+    Told,
+    "f",
+    alert_id="a.id",
+    key="a.key",
+    kind="a.kind",
+    at="a.at",
+    observation_id="f.id",
+    seen_at="f.at",
+    last_at="(SELECT max(b.at) FROM finding AS b WHERE b.page_id = f.page_id AND b.at < f.at "
+    "  AND b.kind IN ('new', 'changed', 'unchanged'))",
+    url="p.url",
+    origin="h.origin",
+    title="p.title",
+    before_id="(SELECT max(v.id) FROM version AS v "
+    "  WHERE v.page_id = f.page_id AND v.id < f.version_id)",
+    withdraws="iif(a.kind = 'withdrawn', (SELECT b.key FROM alert AS b WHERE b.rule = a.rule "
+    "  AND b.observation_id = a.observation_id AND b.id < a.id ORDER BY b.id DESC LIMIT 1), NULL)",
+)
+
+
+def head(connection: sqlite3.Connection, rules: Sequence[str]) -> Message | None:
     """The oldest message of these rules that has not been settled."""
-    rows = await connection.execute_fetchall(
-        "SELECT id, key, rule, body, since, tries, next_at FROM alert_message "
+    rows = connection.execute(
+        f"SELECT {columns_of(Message, message_id='id')} FROM alert_message "
         "WHERE rule IN (SELECT value FROM json_each(?)) AND state = 'pending' ORDER BY id LIMIT 1",
         (json.dumps(list(rules)),),
-    )
-    return next((Message(*row) for row in rows), None)
+    ).fetchall()
+    return next(map(row_to(Message), rows), None)
 
 
-async def oldest_waiting(connection: aiosqlite.Connection, rule: str) -> float | None:
+def oldest_waiting(connection: sqlite3.Connection, rule: str) -> float | None:
     """When the first alert of a rule that is in no message became known."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT min(at) FROM alert WHERE rule = ? AND message_id IS NULL", (rule,)
-    )
+    ).fetchall()
     return next((row[0] for row in rows), None)
 
 
-async def waiting(
-    connection: aiosqlite.Connection, rule: str, before: float, limit: int
-) -> list[Told]:
+def waiting(connection: sqlite3.Connection, rule: str, before: float, limit: int) -> list[Told]:
     """The oldest alerts of a rule that are in no message and became known before a time."""
-    rows = await connection.execute_fetchall(
-        "SELECT a.id, a.key, a.kind, a.at, f.id, f.at, (SELECT max(b.at) FROM finding AS b "
-        "    WHERE b.page_id = f.page_id AND b.at < f.at "
-        "    AND b.kind IN ('new', 'changed', 'unchanged')), "
-        "  p.id, p.url, h.origin, p.title, f.status, f.resemblance, f.resemblance_se, "
-        "  f.blocks_added, f.blocks_removed, f.version_id, (SELECT max(v.id) FROM version AS v "
-        "    WHERE v.page_id = f.page_id AND v.id < f.version_id), "
-        "  iif(a.kind = 'withdrawn', (SELECT b.key FROM alert AS b WHERE b.rule = a.rule "
-        "    AND b.observation_id = a.observation_id AND b.id < a.id ORDER BY b.id DESC LIMIT 1), "
-        "  NULL), f.reason "
+    rows = connection.execute(
+        f"SELECT {_TOLD} "
         "FROM alert AS a JOIN finding AS f ON f.id = a.observation_id "
         "JOIN page AS p ON p.id = f.page_id JOIN host AS h ON h.id = p.host_id "
         "WHERE a.rule = ? AND a.message_id IS NULL AND a.at < ? ORDER BY a.id LIMIT ?",
         (rule, before, limit),
-    )
-    return [Told(*row) for row in rows]
+    ).fetchall()
+    return list(map(row_to(Told), rows))
 
 
-async def compose(
-    connection: aiosqlite.Connection, message: Message, alerts: Sequence[Told]
-) -> bool:
+def compose(connection: sqlite3.Connection, message: Message, alerts: Sequence[Told]) -> bool:
     """Write a message of these alerts, or nothing (False) if some are not there any more.
 
     Its ``message_id`` does not matter.
     """
     ids = json.dumps([alert.alert_id for alert in alerts])
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT count(*) FROM alert WHERE message_id IS NULL "
         "AND id IN (SELECT value FROM json_each(?))",
         (ids,),
-    )
+    ).fetchall()
     if next(iter(rows))[0] != len(alerts):
         return False
-    made = await connection.execute_fetchall(
+    made = connection.execute(
         "INSERT INTO alert_message (key, rule, made_at, body, state, since, next_at) "
         "VALUES (?, ?, ?, ?, 'pending', ?, ?) RETURNING id",
         (message.key, message.rule, message.next_at, message.body, message.since, message.next_at),
-    )
-    await connection.execute(
+    ).fetchall()
+    connection.execute(
         "UPDATE alert SET message_id = ? WHERE id IN (SELECT value FROM json_each(?))",
         (next(iter(made))[0], ids),
     )
     return True
 
 
-async def sent(connection: aiosqlite.Connection, message_id: int, now: float) -> None:
+def sent(connection: sqlite3.Connection, message_id: int, now: float) -> None:
     """A message was taken; its bytes are needed no more."""
-    await connection.execute(
+    connection.execute(
         "UPDATE alert_message SET state = 'sent', body = NULL, settled_at = ?, said = NULL, "
         "tries = tries + 1 WHERE id = ?",
         (now, message_id),
     )
 
 
-async def tried(
-    connection: aiosqlite.Connection, message_id: int, next_at: float, said: str
-) -> None:
+def tried(connection: sqlite3.Connection, message_id: int, next_at: float, said: str) -> None:
     """A message was not taken, and is tried again."""
-    await connection.execute(
+    connection.execute(
         "UPDATE alert_message SET tries = tries + 1, next_at = ?, said = ? WHERE id = ?",
         (next_at, said, message_id),
     )
 
 
-async def failed(connection: aiosqlite.Connection, message_id: int, now: float, said: str) -> None:
+def failed(connection: sqlite3.Connection, message_id: int, now: float, said: str) -> None:
     """A message was given up."""
-    await connection.execute(
+    connection.execute(
         "UPDATE alert_message SET state = 'failed', tries = tries + 1, settled_at = ?, said = ? "
         "WHERE id = ?",
         (now, said, message_id),
     )
 
 
-async def requeue(connection: aiosqlite.Connection, rule: str | None, now: float) -> int:
+def requeue(connection: sqlite3.Connection, rule: str | None, now: float) -> int:
     """Let what was given up, of one rule or of all, be tried again, and what waits at once."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "UPDATE alert_message SET state = 'pending', tries = 0, since = ?1, next_at = ?1, "
         "settled_at = NULL WHERE state <> 'sent' AND rule = coalesce(?2, rule) RETURNING id",
         (now, rule),
-    )
-    return len(list(rows))
+    ).fetchall()
+    return len(rows)
 
 
-async def drop(connection: aiosqlite.Connection, rule: str) -> RuleCounts | None:
+def drop(connection: sqlite3.Connection, rule: str) -> RuleCounts | None:
     """Forget a rule, with what it was told and what it was not; how it stood, None: unknown."""
-    stood = next((each for each in await counts(connection) if each.rule == rule), None)
-    await connection.execute("DELETE FROM alert WHERE rule = ?", (rule,))
-    await connection.execute("DELETE FROM alert_message WHERE rule = ?", (rule,))
-    return stood
+    stood = [RuleCounts(*row) for row in connection.execute(_COUNTS) if row[0] == rule]
+    connection.execute("DELETE FROM alert WHERE rule = ?", (rule,))
+    connection.execute("DELETE FROM alert_message WHERE rule = ?", (rule,))
+    return stood[0] if stood else None
 
 
 async def counts(connection: aiosqlite.Connection) -> list[RuleCounts]:
     """How the alerts of every rule stand that has any."""
-    rows = await connection.execute_fetchall(
-        "SELECT r.rule, (SELECT count(*) FROM alert AS a "
-        "    WHERE a.rule = r.rule AND a.message_id IS NULL), "
-        "  sum(m.state IS 'pending'), sum(m.state IS 'sent'), sum(m.state IS 'failed'), "
-        "  max(iif(m.state = 'sent', m.settled_at, NULL)), "
-        "  min(iif(m.state = 'pending', m.next_at, NULL)), "
-        "  (SELECT said FROM alert_message AS s WHERE s.rule = r.rule AND s.state <> 'sent' "
-        "    AND s.said IS NOT NULL ORDER BY s.state DESC, s.id LIMIT 1) "
-        "FROM (SELECT rule FROM alert UNION SELECT rule FROM alert_message) AS r "
-        "LEFT JOIN alert_message AS m ON m.rule = r.rule GROUP BY r.rule ORDER BY r.rule"
-    )
-    return [RuleCounts(*row) for row in rows]
+    return [RuleCounts(*row) for row in await connection.execute_fetchall(_COUNTS)]

@@ -8,12 +8,14 @@ an index, and columns for whoever learns from it.
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import aiosqlite
 import numpy as np
 
+from freshet.storage.database import as_columns, code_of, columns_of, load_columns, row_of, row_to
 from freshet.storage.entries import (
     CLAIM_KINDS,
     Claim,
@@ -21,25 +23,12 @@ from freshet.storage.entries import (
     Claims,
     Subscription,
     SubscriptionNoted,
-    SubscriptionState,
     no_claims,
 )
 from freshet.storage.records import Announcement, Entry, Visit
 from freshet.storage.words import Kind
 
-_ROWS = 50_000
 _SLICE = 5_000
-_CODES = {kind: code for code, kind in enumerate(CLAIM_KINDS)}
-_COLUMNS = np.dtype(
-    [
-        ("source_id", np.int64),
-        ("kind", np.int8),
-        ("page_id", np.int64),
-        ("since", np.float64),
-        ("until", np.float64),
-        ("received_at", np.float64),
-    ]
-)
 _KNOW = (
     "INSERT INTO claim_source (kind, host_id, page_id, url, rejected) "
     "SELECT value ->> 0, h.id, value ->> 2, coalesce(value ->> 3, h.origin), value ->> 4 "
@@ -69,14 +58,17 @@ _SKEW = (
 )
 #: A page that has moved for good is known by where it stands now.
 _AFTER = (
-    "SELECT c.source_id, CASE s.kind "
-    + " ".join(f"WHEN '{kind}' THEN {code}" for kind, code in _CODES.items())
-    + " END, iif(p.alias_kind = 'permanent', coalesce(p.alias_of, p.id), p.id), "
-    f"min(c.since - {_SKEW}, c.received_at), min(c.until - {_SKEW}, c.received_at), c.received_at "
-    "FROM claim_source AS s JOIN claim AS c ON c.source_id = s.id "
+    "SELECT "
+    + columns_of(
+        Claims, "c", kind=code_of(CLAIM_KINDS, "s.kind"),
+        page_id="iif(p.alias_kind = 'permanent', coalesce(p.alias_of, p.id), p.id)",
+        since=f"min(c.since - {_SKEW}, c.received_at)",
+        until=f"min(c.until - {_SKEW}, c.received_at)",
+    )
+    + " FROM claim_source AS s JOIN claim AS c ON c.source_id = s.id "
     "JOIN page AS p ON p.id = c.page_id LEFT JOIN host_signals AS g ON g.host_id = s.host_id "
     "WHERE c.id > ? ORDER BY c.id"
-)
+)  # fmt: skip
 _ANSWERED = f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}')"
 
 
@@ -126,7 +118,7 @@ class _Said:
     at: float
 
 
-async def append(connection: aiosqlite.Connection, entries: Sequence[Entry]) -> Claims:
+def append(connection: sqlite3.Connection, entries: Sequence[Entry]) -> Claims:
     """Keep what these entries claim, where it is not what the source said last; what was kept.
 
     After their pages exist: claims on unknown pages are dropped.
@@ -135,18 +127,21 @@ async def append(connection: aiosqlite.Connection, entries: Sequence[Entry]) -> 
     if not said:
         return no_claims()
     known = [(each.kind, each.host_id, each.page_id, each.url, each.rejected) for each in said]
-    await connection.execute(_KNOW, (json.dumps(known),))
-    ((before,),) = await connection.execute_fetchall("SELECT coalesce(max(id), 0) FROM claim")
+    connection.execute(_KNOW, (json.dumps(known),))
+    ((before,),) = connection.execute("SELECT coalesce(max(id), 0) FROM claim").fetchall()
     kept = 0
     for rows in _slices(said):
-        cursor = await connection.execute(_APPEND, (rows,))
+        cursor = connection.execute(_APPEND, (rows,))
         kept += cursor.rowcount
-    return await _after(connection, before) if kept else no_claims()
+    if not kept:
+        return no_claims()
+    new = np.fromiter(connection.execute(_AFTER, (before,)), row_of(Claims))
+    return as_columns(Claims, new)
 
 
 async def load(connection: aiosqlite.Connection) -> Claims:
     """All claims, in the order in which they were received."""
-    return await _after(connection, 0)
+    return await load_columns(connection, Claims, _AFTER, (0,))
 
 
 async def asked(connection: aiosqlite.Connection) -> dict[int, int]:
@@ -162,13 +157,13 @@ async def last_words(
 ) -> list[HeardClaim]:
     """What each source said last of a page, the latest first."""
     rows = await connection.execute_fetchall(
-        "SELECT s.kind, s.url, c.since, c.until, c.received_at FROM claim_source AS s "
+        f"SELECT {columns_of(HeardClaim, 'c', kind='s.kind', url='s.url')} FROM claim_source AS s "
         "JOIN claim AS c "
         "ON c.id = (SELECT max(id) FROM claim WHERE source_id = s.id AND page_id = ?1) "
         "ORDER BY c.id DESC LIMIT ?2",
         (page_id, limit),
     )
-    return [HeardClaim(ClaimKind(row[0]), *tuple(row)[1:]) for row in rows]
+    return list(map(row_to(HeardClaim), rows))
 
 
 async def sources(
@@ -188,7 +183,7 @@ async def sources(
         "GROUP BY s.id ORDER BY h.origin, s.kind, s.url",
         (host_id,),
     )
-    return [ClaimSource(row[0], ClaimKind(row[1]), *tuple(row)[2:]) for row in rows]
+    return list(map(row_to(ClaimSource), rows))
 
 
 def _said(entry: Entry) -> _Said | None:
@@ -208,7 +203,7 @@ def _said(entry: Entry) -> _Said | None:
 
 
 def _slices(said: Iterable[_Said]) -> Iterator[str]:
-    """The claims as JSON, a slice at a time, so that the event loop has its turns.
+    """The claims as JSON, a slice at a time, so that no more than that is in memory.
 
     Of several of one answer on a page the first counts, else the last.
     """
@@ -225,32 +220,19 @@ def _slices(said: Iterable[_Said]) -> Iterator[str]:
         yield json.dumps([(*key, *times) for key, times in chosen.items()])
 
 
-async def _after(connection: aiosqlite.Connection, claim_id: int) -> Claims:
-    """The claims behind one, in the order in which they were received."""
-    parts = []
-    async with connection.execute(_AFTER, (claim_id,)) as cursor:
-        cursor.row_factory = None
-        while rows := list(await cursor.fetchmany(_ROWS)):
-            parts.append(np.array(rows, _COLUMNS))
-    if not parts:
-        return no_claims()
-    table = np.concatenate(parts)
-    return Claims(*(table[name].copy() for name in _COLUMNS.names or ()))
-
-
 # -- subscriptions -----------------------------------------------------------
 #
 # Table ``subscription``: what is agreed with the hubs of pages.
 
 
-async def record(connection: aiosqlite.Connection, noted: Sequence[SubscriptionNoted]) -> None:
+def record(connection: sqlite3.Connection, noted: Sequence[SubscriptionNoted]) -> None:
     """Write how these subscriptions stand; the last word on each counts."""
     for each in noted:
         s = each.subscription
         if each.ended:
-            await connection.execute("DELETE FROM subscription WHERE page_id = ?", (s.page_id,))
+            connection.execute("DELETE FROM subscription WHERE page_id = ?", (s.page_id,))
             continue
-        await connection.execute(
+        connection.execute(
             "INSERT OR REPLACE INTO subscription (page_id, hub, topic, token, secret, state, "
             "next_at, pending_until, lease_until, failures, detail) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -262,16 +244,7 @@ async def record(connection: aiosqlite.Connection, noted: Sequence[SubscriptionN
 async def load_subscriptions(connection: aiosqlite.Connection) -> list[Subscription]:
     """All subscriptions."""
     rows = await connection.execute_fetchall(
-        "SELECT s.page_id, p.host_id, p.url, s.hub, s.topic, s.token, s.secret, s.next_at, "
-        "s.state, s.pending_until, s.lease_until, s.failures, s.detail "
+        f"SELECT {columns_of(Subscription, 's', host_id='p.host_id', url='p.url')} "
         "FROM subscription AS s JOIN page AS p ON p.id = s.page_id ORDER BY s.page_id"
     )
-    return [_subscription(row) for row in rows]
-
-
-def _subscription(row: aiosqlite.Row) -> Subscription:
-    return Subscription(
-        page_id=row[0], host_id=row[1], url=row[2], hub=row[3], topic=row[4], token=row[5],
-        secret=row[6], next_at=row[7], state=SubscriptionState(row[8]), pending_until=row[9],
-        lease_until=row[10], failures=row[11], detail=row[12],
-    )  # fmt: skip
+    return list(map(row_to(Subscription), rows))

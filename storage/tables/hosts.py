@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import aiosqlite
 
+from freshet.storage.database import columns_of, row_to, values_of
 from freshet.storage.entries import HeaderSigns, Host, HostState, RobotsRecord
 from freshet.storage.records import Visit
-from freshet.storage.words import Kind, RobotsStanding
+from freshet.storage.words import Kind
 
 #: Observations from which it is told how long exchanges take.
 _LAST = 20_000
 
 #: A host's state is that of its lane: the one saved last, whichever host it was saved for.
-_SELECT = """
-    SELECT h.id, h.origin, s.lane, s.last_exchange_at, s.delay_s, s.failures, s.parked_until,
-        s.parked_reason, r.standing, r.fetched_at, r.body, r.reason, r.stale_since
+_STATE = columns_of(HostState, "s", host_id="iif(s.id, h.id, NULL)")
+_SELECT = f"""
+    SELECT {
+    columns_of(Host, "h", host_id="h.id", state=_STATE, robots=columns_of(RobotsRecord, "r"))
+}
     FROM host AS h
     LEFT JOIN host AS s ON s.id = (
         SELECT id FROM host WHERE lane = h.lane ORDER BY last_exchange_at DESC, id DESC LIMIT 1)
@@ -27,15 +31,15 @@ _SELECT = """
 """
 
 
-async def ensure(connection: aiosqlite.Connection, origins: Iterable[str]) -> dict[str, int]:
+def ensure(connection: sqlite3.Connection, origins: Iterable[str]) -> dict[str, int]:
     """The ids of these origins, each made where it is new."""
     wanted = json.dumps(sorted(set(origins)))
-    await connection.execute(
+    connection.execute(
         "INSERT OR IGNORE INTO host (origin) SELECT value FROM json_each(?)", (wanted,)
     )
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT origin, id FROM host WHERE origin IN (SELECT value FROM json_each(?))", (wanted,)
-    )
+    ).fetchall()
     return {row[0]: row[1] for row in rows}
 
 
@@ -45,7 +49,7 @@ async def load(connection: aiosqlite.Connection, host_ids: Sequence[int]) -> lis
         f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(host_ids)),),
     )
-    return [_host(row) for row in rows]
+    return list(map(row_to(Host), rows))
 
 
 async def origins(connection: aiosqlite.Connection) -> dict[int, str]:
@@ -63,7 +67,7 @@ async def last_exchange_at(connection: aiosqlite.Connection) -> float | None:
 async def find(connection: aiosqlite.Connection, origin: str) -> Host | None:
     """The host with this origin, or None."""
     rows = await connection.execute_fetchall(f"{_SELECT} WHERE h.origin = ?", (origin,))
-    return next((_host(row) for row in rows), None)
+    return next(map(row_to(Host), rows), None)
 
 
 async def exchange_s(connection: aiosqlite.Connection) -> dict[int, float]:
@@ -77,11 +81,9 @@ async def exchange_s(connection: aiosqlite.Connection) -> dict[int, float]:
     return {row[0]: row[1] for row in rows}
 
 
-async def save_states(
-    connection: aiosqlite.Connection, exchanged: Sequence[tuple[HostState, int]]
-) -> None:
+def save_states(connection: sqlite3.Connection, exchanged: Sequence[tuple[HostState, int]]) -> None:
     """Record the states after the given numbers of further exchanges."""
-    await connection.executemany(
+    connection.executemany(
         "UPDATE host SET lane = ?, exchanges = exchanges + ?, last_exchange_at = ?, delay_s = ?, "
         "failures = ?, parked_until = ?, parked_reason = ? WHERE id = ?",
         [
@@ -92,44 +94,26 @@ async def save_states(
     )  # fmt: skip
 
 
-async def save_robots(
-    connection: aiosqlite.Connection, records: Sequence[tuple[int, RobotsRecord]]
+def save_robots(
+    connection: sqlite3.Connection, records: Sequence[tuple[int, RobotsRecord]]
 ) -> None:
     """Replace what is known of these hosts' robots.txt."""
-    await connection.executemany(
-        "INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (host_id, r.standing, r.fetched_at, r.stale_since, r.reason, r.body)
-            for host_id, r in records
-        ],
+    connection.executemany(
+        f"INSERT OR REPLACE INTO robots (host_id, {columns_of(RobotsRecord)}) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        [(host_id, *values_of(record)) for host_id, record in records],
     )
 
 
-async def save_walls(connection: aiosqlite.Connection, walls: Sequence[tuple[int, bytes]]) -> None:
+def save_walls(connection: sqlite3.Connection, walls: Sequence[tuple[int, bytes]]) -> None:
     """Replace what is known of these hosts' walls (versioned bytes)."""
-    await connection.executemany("INSERT OR REPLACE INTO wall (host_id, data) VALUES (?, ?)", walls)
+    connection.executemany("INSERT OR REPLACE INTO wall (host_id, data) VALUES (?, ?)", walls)
 
 
 async def walls(connection: aiosqlite.Connection, host_id: int) -> bytes | None:
     """What is known of a host's walls, or None."""
     rows = await connection.execute_fetchall("SELECT data FROM wall WHERE host_id = ?", (host_id,))
     return next((row[0] for row in rows), None)
-
-
-def _host(row: aiosqlite.Row) -> Host:
-    state = None
-    if row["lane"] is not None:
-        state = HostState(
-            row["id"], row["lane"], row["last_exchange_at"], row["delay_s"], row["failures"],
-            row["parked_until"], row["parked_reason"],
-        )  # fmt: skip
-    robots = None
-    if row["standing"] is not None:
-        robots = RobotsRecord(
-            RobotsStanding(row["standing"]), row["fetched_at"], row["body"], row["reason"],
-            row["stale_since"],
-        )  # fmt: skip
-    return Host(row["id"], row["origin"], state, robots)
 
 
 # -- host signals ------------------------------------------------------------
@@ -169,13 +153,13 @@ class HostSignals:
     etag_missed: int
 
 
-async def count(connection: aiosqlite.Connection, visits: Sequence[Visit]) -> None:
+def count(connection: sqlite3.Connection, visits: Sequence[Visit]) -> None:
     """Add what the answers of these visits showed."""
     by_host: dict[int, list[HeaderSigns]] = {}
     for visit in visits:
         if visit.signs is not None:
             by_host.setdefault(visit.due.host_id, []).append(visit.signs)
-    await connection.executemany(_COUNT, [_row(*each) for each in by_host.items()])
+    connection.executemany(_COUNT, [_row(*each) for each in by_host.items()])
 
 
 async def load_signals(
@@ -183,12 +167,12 @@ async def load_signals(
 ) -> list[HostSignals]:
     """Of all hosts, or of one, by origin."""
     rows = await connection.execute_fetchall(
-        "SELECT h.origin, s.dated, s.skew_s, s.modified_now, s.modified_past, s.etag_right, "
-        "s.etag_idle, s.etag_missed FROM host_signals AS s JOIN host AS h ON h.id = s.host_id "
+        f"SELECT {columns_of(HostSignals, 's', origin='h.origin')} "
+        "FROM host_signals AS s JOIN host AS h ON h.id = s.host_id "
         "WHERE ?1 IS NULL OR h.id = ?1 ORDER BY h.origin",
         (host_id,),
     )
-    return [HostSignals(*row) for row in rows]
+    return list(map(row_to(HostSignals), rows))
 
 
 def _row(host_id: int, signs: Sequence[HeaderSigns]) -> tuple[int | float | None, ...]:

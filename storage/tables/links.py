@@ -7,6 +7,7 @@ not parsed again: its links with ``gone_at IS NULL`` stand as of ``page.checked_
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -15,6 +16,7 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
+from freshet.storage.database import columns_of, load_columns
 from freshet.storage.records import Churn, Links, Visit
 from freshet.storage.words import Role
 
@@ -34,7 +36,7 @@ _OFFSITE = f"""
 """
 
 
-async def record(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
+def record(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
     """Replace the current out-links of the visits that parsed a page."""
     inside, offsite, parses = [], [], []
     for visit in visits:
@@ -44,10 +46,10 @@ async def record(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> N
             inside.append((*parse, _rows(visit.links, is_inside)))
             offsite.append((*parse, _rows(visit.links, [not i for i in is_inside])))
             parses.append(parse)
-    await connection.executemany(_INSIDE, inside)
-    await connection.executemany(_OFFSITE, offsite)
+    connection.executemany(_INSIDE, inside)
+    connection.executemany(_OFFSITE, offsite)
     for table in ("link", "offsite_link"):
-        await _retire(connection, table, parses)
+        _retire(connection, table, parses)
 
 
 def _rows(links: Links, chosen: list[bool]) -> str:
@@ -55,25 +57,23 @@ def _rows(links: Links, chosen: list[bool]) -> str:
     return json.dumps(list(compress(columns, chosen)))
 
 
-async def _retire(
-    connection: aiosqlite.Connection, table: str, parses: Iterable[tuple[int, float]]
+def _retire(
+    connection: sqlite3.Connection, table: str, parses: Iterable[tuple[int, float]]
 ) -> None:
     """Mark the links that these parses did not see."""
-    await connection.executemany(
+    connection.executemany(
         f"UPDATE {table} SET gone_at = ?2 "
         "WHERE src_id = ?1 AND last_seen_at <> ?2 AND gone_at IS NULL",
         parses,
     )
 
 
-async def forget(connection: aiosqlite.Connection, page_id: int, parses: Iterable[float]) -> None:
+def forget(connection: sqlite3.Connection, page_id: int, parses: Iterable[float]) -> None:
     """Undo what parses of a page at these times said of its links: it was no content."""
     times = [(page_id, at) for at in sorted(parses, reverse=True)]
     for table in ("link", "offsite_link"):
-        await connection.executemany(
-            f"DELETE FROM {table} WHERE src_id = ? AND first_seen_at = ?", times
-        )
-        await connection.executemany(
+        connection.executemany(f"DELETE FROM {table} WHERE src_id = ? AND first_seen_at = ?", times)
+        connection.executemany(
             f"UPDATE {table} SET gone_at = NULL WHERE src_id = ? AND gone_at = ?", times
         )
 
@@ -128,38 +128,25 @@ _SHOWN = f"""
     SELECT l.src_id, l.dst_id FROM source CROSS JOIN link AS l ON l.src_id = source.id
     WHERE l.first_seen_at > first
 """
-_COLUMNS = np.dtype(
-    [
-        ("page_id", np.int64),
-        ("at", np.float64),
-        ("since", np.float64),
-        ("appeared", np.int64),
-        ("dropped", np.int64),
-        ("stayed", np.int64),
-    ]
-)
-_ROWS = 50_000
 
 
-async def append(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
+def append(connection: sqlite3.Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
     """Note what these visits showed, after their links and before their pages; by page."""
     parses = [
         (visit.due.page_id, visit.observation.at) for visit in visits if visit.links is not None
     ]
     if not parses:
         return {}
-    found = await connection.execute_fetchall(_APPEARED, (json.dumps(parses),))
+    found = connection.execute(_APPEARED, (json.dumps(parses),)).fetchall()
     if not (rows := [tuple(row) for row in found]):
         return {}
-    noted = await connection.execute_fetchall(_APPEND, (json.dumps(rows),))
+    noted = connection.execute(_APPEND, (json.dumps(rows),)).fetchall()
     return {row[0]: Churn(*row[1:]) for row in noted}
 
 
-async def forget_churn(
-    connection: aiosqlite.Connection, page_id: int, parses: Iterable[float]
-) -> None:
+def forget_churn(connection: sqlite3.Connection, page_id: int, parses: Iterable[float]) -> None:
     """Undo what parses of a page at these times said: it was no content."""
-    await connection.executemany(
+    connection.executemany(
         "DELETE FROM churn WHERE page_id = ? AND at = ?", [(page_id, at) for at in parses]
     )
 
@@ -194,10 +181,5 @@ async def shown(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> ND
 
 async def load(connection: aiosqlite.Connection) -> StoredChurn:
     """All that is known."""
-    parts: list[NDArray[np.void]] = []
-    names = ", ".join(_COLUMNS.names or ())
-    async with connection.execute(f"SELECT {names} FROM churn ORDER BY at, page_id") as cursor:
-        while rows := await cursor.fetchmany(_ROWS):
-            parts.append(np.array([tuple(row) for row in rows], _COLUMNS))
-    table = np.concatenate(parts) if parts else np.empty(0, _COLUMNS)
-    return StoredChurn(*(table[name].copy() for name in _COLUMNS.names or ()))
+    sql = f"SELECT {columns_of(StoredChurn)} FROM churn ORDER BY at, page_id"
+    return await load_columns(connection, StoredChurn, sql)

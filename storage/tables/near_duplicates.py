@@ -17,6 +17,7 @@ last one that was looked at. Gone pages have observations too, but no versions.
 from __future__ import annotations
 
 import json
+import sqlite3
 import struct
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -72,136 +73,137 @@ class _Stale:
 async def parameters(connection: aiosqlite.Connection) -> Parameters | None:
     """What the index was built with, or None: there is none yet."""
     rows = await connection.execute_fetchall("SELECT threshold, bands, band_rows FROM lsh")
-    return next((Parameters(*row) for row in rows), None)
+    return next((Parameters(**row) for row in rows), None)
 
 
-async def begin(connection: aiosqlite.Connection, chosen: Parameters) -> None:
+def begin_anew(connection: sqlite3.Connection) -> None:
+    """Empty the index, if there is one: its pages are to be added again."""
+    rows = connection.execute("SELECT threshold, bands, band_rows FROM lsh").fetchall()
+    for row in rows:
+        begin(connection, Parameters(*row))
+
+
+def begin(connection: sqlite3.Connection, chosen: Parameters) -> None:
     """Start an empty index with these parameters, in place of one that there is."""
     for table in ("lsh_bucket", "lsh_group", "lsh_page", "lsh"):
-        await connection.execute(f"DELETE FROM {table}")
-    await connection.execute(
+        connection.execute(f"DELETE FROM {table}")
+    connection.execute(
         "INSERT INTO lsh VALUES (1, ?, ?, ?, 0)",
         (chosen.threshold, chosen.bands, chosen.band_rows),
     )
 
 
-async def survey(connection: aiosqlite.Connection, limit: int) -> int:
+def survey(connection: sqlite3.Connection, limit: int) -> int:
     """Look at the next ``limit`` observations, and take out the pages that they outdate.
 
     Those that have a text wait to be placed again; so do the members of a group whose
     leader has changed. Returns how many observations there were, 0 at the end.
     """
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT id, page_id FROM observation WHERE id > (SELECT observation_id FROM lsh) "
         "ORDER BY id LIMIT ?",
         (limit,),
-    )
+    ).fetchall()
     seen = [(row[0], row[1]) for row in rows]
     if seen:
-        await _revise(connection, sorted({page_id for _, page_id in seen}))
-        await connection.execute("UPDATE lsh SET observation_id = ?", (seen[-1][0],))
+        _revise(connection, sorted({page_id for _, page_id in seen}))
+        connection.execute("UPDATE lsh SET observation_id = ?", (seen[-1][0],))
     return len(seen)
 
 
-async def revise(connection: aiosqlite.Connection, page_id: int) -> None:
+def revise(connection: sqlite3.Connection, page_id: int) -> None:
     """Take a page out of the index whose sketch has gone, or was another before."""
-    rows = await connection.execute_fetchall("SELECT 1 FROM lsh_page WHERE page_id = ?", (page_id,))
+    rows = connection.execute("SELECT 1 FROM lsh_page WHERE page_id = ?", (page_id,)).fetchall()
     if list(rows):
-        await _revise(connection, [page_id])
+        _revise(connection, [page_id])
 
 
-async def _revise(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> None:
+def _revise(connection: sqlite3.Connection, page_ids: Sequence[int]) -> None:
     """Take out the pages that are placed by a sketch that they no longer have."""
-    touched = await _leaders_of(connection, page_ids)
-    await _take_out(connection, await _stale(connection, page_ids))
-    await _choose_representatives(connection, touched)
+    touched = _leaders_of(connection, page_ids)
+    _take_out(connection, _stale(connection, page_ids))
+    _choose_representatives(connection, touched)
 
 
-async def _stale(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> list[_Stale]:
-    rows = await connection.execute_fetchall(
+def _stale(connection: sqlite3.Connection, page_ids: Sequence[int]) -> list[_Stale]:
+    rows = connection.execute(
         f"SELECT p.id, {_CURRENT} AS current, l.leader_id, l.keys "
         "FROM json_each(?) AS seen CROSS JOIN page AS p ON p.id = seen.value "
         "LEFT JOIN lsh_page AS l ON l.page_id = p.id WHERE l.version_id IS NOT current",
         (json.dumps(page_ids),),
-    )
+    ).fetchall()
     return [_Stale(*row) for row in rows]
 
 
-async def _leaders_of(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> list[int]:
+def _leaders_of(connection: sqlite3.Connection, page_ids: Sequence[int]) -> list[int]:
     """The leaders of the groups to which these pages belong."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT DISTINCT g.leader_id FROM json_each(?) AS seen "
         "CROSS JOIN lsh_page AS l ON l.page_id = seen.value "
         "CROSS JOIN lsh_group AS g ON g.leader_id = l.leader_id",
         (json.dumps(page_ids),),
-    )
+    ).fetchall()
     return [row[0] for row in rows]
 
 
-async def _take_out(connection: aiosqlite.Connection, stale: Sequence[_Stale]) -> None:
+def _take_out(connection: sqlite3.Connection, stale: Sequence[_Stale]) -> None:
     """Let pages leave their groups and buckets; those with a text wait for a new place."""
-    await connection.executemany(
+    connection.executemany(
         "DELETE FROM lsh_bucket WHERE key = ? AND page_id = ?",
         sorted((key, s.page_id) for s in stale if s.keys for key in _unpacked(s.keys)),
     )
-    await connection.executemany(
+    connection.executemany(
         "UPDATE lsh_page SET leader_id = NULL, resemblance = NULL, resemblance_se = NULL, "
         "at = NULL WHERE leader_id = ?1 AND leader_id <> page_id",
         [(s.page_id,) for s in stale if s.leader_id == s.page_id],
     )
-    await connection.executemany(
-        "DELETE FROM lsh_page WHERE page_id = ?", [(s.page_id,) for s in stale]
-    )
-    await connection.executemany(
+    connection.executemany("DELETE FROM lsh_page WHERE page_id = ?", [(s.page_id,) for s in stale])
+    connection.executemany(
         "INSERT INTO lsh_page (page_id, version_id) VALUES (?, ?)",
         [(s.page_id, s.version_id) for s in stale if s.version_id is not None],
     )
 
 
-async def waiting(connection: aiosqlite.Connection, after: int, limit: int) -> dict[int, bytes]:
+def waiting(connection: sqlite3.Connection, after: int, limit: int) -> dict[int, bytes]:
     """The sketches of pages that wait to be placed, by page id from ``after`` on, in order."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT l.page_id, v.sketch FROM lsh_page AS l JOIN version AS v ON v.id = l.version_id "
         "WHERE l.leader_id IS NULL AND l.page_id > ? ORDER BY l.page_id LIMIT ?",
         (after, limit),
-    )
+    ).fetchall()
     return {row[0]: row[1] for row in rows}
 
 
-async def buckets(
-    connection: aiosqlite.Connection, keys: Collection[int], size: int
+def buckets(
+    connection: sqlite3.Connection, keys: Collection[int], size: int
 ) -> Mapping[int, list[int]]:
     """The leaders in these buckets, the ``size`` oldest of each; empty ones are left out."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT b.key, b.page_id FROM json_each(?) AS k CROSS JOIN lsh_bucket AS b "
         "ON b.key = k.value AND b.page_id IN ("
         "  SELECT page_id FROM lsh_bucket WHERE key = k.value ORDER BY page_id LIMIT ?)",
         (json.dumps(sorted(keys)), size),
-    )
+    ).fetchall()
     found: defaultdict[int, list[int]] = defaultdict(list)
     for row in rows:
         found[row[0]].append(row[1])
     return found
 
 
-async def sketches(
-    connection: aiosqlite.Connection, page_ids: Collection[int]
-) -> Mapping[int, bytes]:
+def sketches(connection: sqlite3.Connection, page_ids: Collection[int]) -> Mapping[int, bytes]:
     """The sketches by which these pages are placed."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT l.page_id, v.sketch FROM json_each(?) AS chosen "
         "CROSS JOIN lsh_page AS l ON l.page_id = chosen.value "
         "CROSS JOIN version AS v ON v.id = l.version_id",
         (json.dumps(sorted(page_ids)),),
-    )
+    ).fetchall()
     return {row[0]: row[1] for row in rows}
 
 
-async def place(
-    connection: aiosqlite.Connection, placements: Sequence[Placement], at: float
-) -> None:
+def place(connection: sqlite3.Connection, placements: Sequence[Placement], at: float) -> None:
     """Put pages that wait where they belong, and name the groups that have grown."""
-    await connection.executemany(
+    connection.executemany(
         "UPDATE lsh_page SET leader_id = ?, resemblance = ?, resemblance_se = ?, at = ?, "
         "keys = ? WHERE page_id = ?",
         [
@@ -213,26 +215,24 @@ async def place(
         ],
     )  # fmt: skip
     # In the order of the table, which touches each of its leaves once.
-    await connection.executemany(
+    connection.executemany(
         "INSERT INTO lsh_bucket VALUES (?, ?)",
         sorted((key, p.page_id) for p in placements for key in p.keys),
     )
     grown = {p.leader_id for p in placements if p.leader_id != p.page_id}
-    await _choose_representatives(connection, sorted(grown))
+    _choose_representatives(connection, sorted(grown))
 
 
-async def _choose_representatives(
-    connection: aiosqlite.Connection, leader_ids: Sequence[int]
-) -> None:
+def _choose_representatives(connection: sqlite3.Connection, leader_ids: Sequence[int]) -> None:
     """Name the page that stands for each of these groups; a leader left alone has none.
 
     It is one that a member names as canonical, then the one with the shortest URL, https
     before http, then the oldest.
     """
-    await connection.executemany(
+    connection.executemany(
         "DELETE FROM lsh_group WHERE leader_id = ?", [(leader_id,) for leader_id in leader_ids]
     )
-    await connection.executemany(
+    connection.executemany(
         "INSERT INTO lsh_group "
         "WITH member (id) AS ("
         "  SELECT ?1 WHERE EXISTS (SELECT 1 FROM lsh_page WHERE page_id = ?1 AND leader_id = ?1) "
@@ -329,7 +329,7 @@ async def _duplicates(connection: aiosqlite.Connection, representative_id: int) 
         "JOIN page AS p ON p.id = d.page_id WHERE d.representative_id = ? ORDER BY p.url",
         (representative_id,),
     )
-    return [Duplicate(*row) for row in rows]
+    return [Duplicate(**row) for row in rows]
 
 
 async def state(connection: aiosqlite.Connection) -> IndexState:

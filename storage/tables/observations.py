@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf, log1p
 from typing import NamedTuple
 
 import aiosqlite
 
+from freshet.storage.database import columns_of, values_of
 from freshet.storage.entries import Amendment, Retraction
-from freshet.storage.records import PageHistory, Visit
+from freshet.storage.records import Observation, PageHistory, Visit
 from freshet.storage.tables import links, near_duplicates, pages
 from freshet.storage.words import REBASED, Kind, Rung
 
 #: Kinds that saw the page's content and so refer to a version of it.
 _SAW_CONTENT = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
 
+_AT = "SELECT count(*) FROM observation WHERE page_id = ? AND at = ?"
+
 
 async def count_at(connection: aiosqlite.Connection, page_id: int, at: float) -> int:
     """How many observations there are of a page of that time."""
-    rows = await connection.execute_fetchall(
-        "SELECT count(*) FROM observation WHERE page_id = ? AND at = ?", (page_id, at)
-    )
+    rows = await connection.execute_fetchall(_AT, (page_id, at))
     return int(next(iter(rows))[0])
+
+
+def any_at(connection: sqlite3.Connection, page_id: int, at: float) -> bool:
+    """Return whether there is an observation of a page of that time."""
+    return bool(connection.execute(_AT, (page_id, at)).fetchone()[0])
 
 
 async def last_at(connection: aiosqlite.Connection, run_id: int) -> float:
@@ -36,22 +43,18 @@ async def last_at(connection: aiosqlite.Connection, run_id: int) -> float:
     return -inf if found is None else float(found)
 
 
-async def append(connection: aiosqlite.Connection, run_id: int, visits: Sequence[Visit]) -> None:
+def append(connection: sqlite3.Connection, run_id: int, visits: Sequence[Visit]) -> None:
     """Append the observations of these visits, after their versions were written."""
-    await connection.executemany(
-        "INSERT INTO observation (page_id, run_id, at, kind, rung, status, reason, detail, "
-        "resemblance, resemblance_se, blocks_added, blocks_removed, duration_s, size_bytes, "
-        "version_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+    names = columns_of(Observation)
+    marks = ", ".join("?" * len(fields(Observation)))
+    connection.executemany(
+        f"INSERT INTO observation ({names}, run_id, version_id) VALUES ({marks}, ?, "
         "(SELECT max(id) FROM version WHERE page_id = ? AND ?))",
         [
-            (
-                o.page_id, run_id, o.at, o.kind, o.rung, o.status, o.reason, o.detail,
-                o.resemblance, o.resemblance_se, o.blocks_added, o.blocks_removed, o.duration_s,
-                o.size_bytes, o.page_id, o.kind in _SAW_CONTENT,
-            )
+            (*values_of(o), run_id, o.page_id, o.kind in _SAW_CONTENT)
             for o in (visit.observation for visit in visits)
         ],
-    )  # fmt: skip
+    )
 
 
 # -- amendments --------------------------------------------------------------
@@ -75,37 +78,35 @@ class Move:
 _OPEN = f"(o.kind = '{Kind.CHANGED}' AND o.rung = '{Rung.BLOCKS}') OR o.rung = '{Rung.FRAME}'"
 
 
-async def append_amendment(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
+def append_amendment(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
     """Write what these visits say of earlier observations of their pages."""
     for visit in visits:
         for amendment in visit.amendments:
-            await amend(connection, visit.due.page_id, amendment, visit.observation.at)
+            amend(connection, visit.due.page_id, amendment, visit.observation.at)
 
 
-async def amend(
-    connection: aiosqlite.Connection, page_id: int, amendment: Amendment, now: float
-) -> None:
+def amend(connection: sqlite3.Connection, page_id: int, amendment: Amendment, now: float) -> None:
     """See an observation otherwise from ``now`` on; the last word counts."""
-    await connection.execute(
+    connection.execute(
         "INSERT OR REPLACE INTO amendment (observation_id, kind, rung, reason, at) "
         "SELECT id, ?, ?, ?, ? FROM observation WHERE page_id = ? AND at = ?",
         (amendment.kind, amendment.rung, amendment.reason, now, page_id, amendment.at),
     )
-    await connection.execute(
+    connection.execute(
         "UPDATE page SET last_kind = ? WHERE id = ? AND last_at = ?",
         (amendment.kind, page_id, amendment.at),
     )
 
 
-async def fail(
-    connection: aiosqlite.Connection,
+def fail(
+    connection: sqlite3.Connection,
     observation_ids: Sequence[int],
     reason: str,
     detail: str,
     now: float,
 ) -> None:
     """See observations as failures from ``now`` on: what they saw was no content."""
-    await connection.executemany(
+    connection.executemany(
         "INSERT OR REPLACE INTO amendment (observation_id, kind, reason, detail, at) "
         "VALUES (?, ?, ?, ?, ?)",
         [(each, Kind.FAILED, reason, detail, now) for each in observation_ids],
@@ -189,9 +190,9 @@ class AuditResult:
     stale: bool
 
 
-async def append_audit(connection: aiosqlite.Connection, visits: Sequence[Visit]) -> None:
+def append_audit(connection: sqlite3.Connection, visits: Sequence[Visit]) -> None:
     """Mark the observations of these visits that are audits, after they were appended."""
-    await connection.executemany(
+    connection.executemany(
         "INSERT OR REPLACE INTO audit (observation_id, importance, since, expected, hazard) "
         "SELECT max(id), ?, ?, ?, ? FROM observation WHERE page_id = ? AND at = ? HAVING max(id)",
         [
@@ -253,43 +254,47 @@ class RereadText(NamedTuple):
     memory: bytes | None
 
 
-async def append_bodies(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
+def append_bodies(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
     """Add a version for each visit with a capture, and its body where one is kept."""
     captured = [(v.due.page_id, v.observation.at, v.capture) for v in visits if v.capture]
-    await connection.executemany(
+    connection.executemany(
         "INSERT INTO version (page_id, at, body_digest, text_digest, content_type, encoding, "
         "sketch, text_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
-                page_id, at, c.digests.body, c.digests.text, c.content_type, c.encoding, c.sketch,
+                page_id,
+                at,
+                c.digests.body,
+                c.digests.text,
+                c.content_type,
+                c.encoding,
+                c.sketch,
                 c.digests.text_version,
             )
             for page_id, at, c in captured
         ],
-    )  # fmt: skip
-    await connection.executemany(
+    )
+    connection.executemany(
         "INSERT OR IGNORE INTO body VALUES (?, ?, ?, ?)",
         [(c.digests.body, at, c.size_bytes, c.body) for _, at, c in captured if c.body is not None],
     )
 
 
-async def reread(connection: aiosqlite.Connection, texts: Sequence[RereadText]) -> None:
+def reread(connection: sqlite3.Connection, texts: Sequence[RereadText]) -> None:
     """Let the newest contents of pages have these texts; the visits that found them stay."""
-    await connection.executemany(
+    connection.executemany(
         "UPDATE version SET text_digest = ?, sketch = ?, text_version = ? WHERE id = ?",
         [(t.text_digest, t.sketch, t.text_version, t.version_id) for t in texts],
     )
-    await connection.executemany(
+    connection.executemany(
         "UPDATE page SET text_digest = ? WHERE id = ?", [(t.text_digest, t.page_id) for t in texts]
     )
-    await connection.executemany(
+    connection.executemany(
         "INSERT OR REPLACE INTO memory VALUES (?, ?)",
         [(t.page_id, t.memory) for t in texts if t.memory is not None],
     )
     # The index of near-duplicates stands on sketches that are there no longer: it is built anew.
-    parameters = await near_duplicates.parameters(connection)
-    if parameters is not None:
-        await near_duplicates.begin(connection, parameters)
+    near_duplicates.begin_anew(connection)
 
 
 # -- memories ----------------------------------------------------------------
@@ -332,13 +337,13 @@ async def sample(connection: aiosqlite.Connection, host_id: int, limit: int) -> 
     )
 
 
-async def record(connection: aiosqlite.Connection, visits: Iterable[Visit]) -> None:
+def record(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
     """Keep the new memories, and count the visits at which nothing differed."""
-    await connection.executemany(
+    connection.executemany(
         "INSERT OR REPLACE INTO memory VALUES (?, ?)",
         [(v.due.page_id, v.memory) for v in visits if v.memory is not None],
     )
-    await connection.executemany(
+    connection.executemany(
         "UPDATE page SET still = iif(?, 0, still + 1) WHERE id = ?",
         [
             (v.memory is not None, v.due.page_id)
@@ -389,36 +394,32 @@ class _Visit:
     version_id: int | None
 
 
-async def take_back(
-    connection: aiosqlite.Connection, retraction: Retraction, now: float
-) -> Kind | None:
+def take_back(connection: sqlite3.Connection, retraction: Retraction, now: float) -> Kind | None:
     """Take a page's last capture back; as what its last visit had counted.
 
     All visits are amended that saw the same. None: the capture that is meant is not the
     page's last one, and nothing is done.
     """
     page_id = retraction.page_id
-    rows = await connection.execute_fetchall(_LAST_CONTENT, (page_id,))
+    rows = connection.execute(_LAST_CONTENT, (page_id,)).fetchall()
     visits = [_Visit(*row) for row in rows]
     if not visits or retraction.at not in {None, visits[-1].at}:
         return None
     ids = [visit.observation_id for visit in visits]
-    await fail(connection, ids, retraction.reason, retraction.detail, now)
-    captured = await _forget_versions(connection, visits)
-    await links.forget(connection, page_id, captured)
-    await links.forget_churn(connection, page_id, captured)
-    await connection.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
-    await pages.take_back(connection, page_id, visits[-1].at)
-    await near_duplicates.revise(connection, page_id)
+    fail(connection, ids, retraction.reason, retraction.detail, now)
+    captured = _forget_versions(connection, visits)
+    links.forget(connection, page_id, captured)
+    links.forget_churn(connection, page_id, captured)
+    connection.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
+    pages.take_back(connection, page_id, visits[-1].at)
+    near_duplicates.revise(connection, page_id)
     return Kind(visits[-1].kind)
 
 
-async def _forget_versions(
-    connection: aiosqlite.Connection, visits: Sequence[_Visit]
-) -> list[float]:
+def _forget_versions(connection: sqlite3.Connection, visits: Sequence[_Visit]) -> list[float]:
     """Delete what these visits captured; when that was."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at",
         (json.dumps([visit.version_id for visit in visits]),),
-    )
+    ).fetchall()
     return [row[0] for row in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -9,6 +10,7 @@ from typing import Final
 
 import aiosqlite
 
+from freshet.storage.database import columns_of, row_to
 from freshet.storage.entries import CappedLane, Discovered, Outlook
 from freshet.storage.records import SeedLine, StoredSeed
 
@@ -36,9 +38,9 @@ class CrawlRun:
 async def latest(connection: aiosqlite.Connection) -> CrawlRun | None:
     """The run that was started last, or None in a new store."""
     rows = await connection.execute_fetchall(
-        "SELECT id, started_at, ended_at, state, fetches FROM crawl_run ORDER BY id DESC LIMIT 1"
+        f"SELECT {columns_of(CrawlRun, run_id='id')} FROM crawl_run ORDER BY id DESC LIMIT 1"
     )
-    return next((CrawlRun(r[0], r[1], r[2], RunState(r[3]), r[4]) for r in rows), None)
+    return next(map(row_to(CrawlRun), rows), None)
 
 
 async def began_at(connection: aiosqlite.Connection, run_id: int) -> float:
@@ -63,40 +65,38 @@ async def settings_of_latest(connection: aiosqlite.Connection) -> str | None:
     return next((str(row[0]) for row in rows), None)
 
 
-async def start(connection: aiosqlite.Connection, now: float, settings: str) -> int:
+def start(connection: sqlite3.Connection, now: float, settings: str) -> int:
     """Begin a run; its id. ``settings`` is a JSON object, kept as a record."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "INSERT INTO crawl_run (started_at, state, settings) VALUES (?, ?, ?) RETURNING id",
         (now, RunState.RUNNING, settings),
-    )
+    ).fetchall()
     return int(next(iter(rows))[0])
 
 
-async def record_settings(connection: aiosqlite.Connection, run_id: int, settings: str) -> None:
+def record_settings(connection: sqlite3.Connection, run_id: int, settings: str) -> None:
     """Keep other settings (a JSON object) as the record of a run."""
-    await connection.execute("UPDATE crawl_run SET settings = ? WHERE id = ?", (settings, run_id))
+    connection.execute("UPDATE crawl_run SET settings = ? WHERE id = ?", (settings, run_id))
 
 
-async def reopen(connection: aiosqlite.Connection, run_id: int) -> None:
+def reopen(connection: sqlite3.Connection, run_id: int) -> None:
     """Go on with a run that did not end (or, when forced, with one that did)."""
-    await connection.execute(
+    connection.execute(
         "UPDATE crawl_run SET state = ?, ended_at = NULL WHERE id = ?", (RunState.RUNNING, run_id)
     )
 
 
-async def close(connection: aiosqlite.Connection, run_id: int, state: RunState, now: float) -> None:
+def close(connection: sqlite3.Connection, run_id: int, state: RunState, now: float) -> None:
     """Record how a run was left; only ``ENDED`` sets ``ended_at``."""
     ended_at = now if state is RunState.ENDED else None
-    await connection.execute(
+    connection.execute(
         "UPDATE crawl_run SET state = ?, ended_at = ? WHERE id = ?", (state, ended_at, run_id)
     )
 
 
-async def count_fetches(connection: aiosqlite.Connection, run_id: int, fetches: int) -> None:
+def count_fetches(connection: sqlite3.Connection, run_id: int, fetches: int) -> None:
     """Add requests to a run's total."""
-    await connection.execute(
-        "UPDATE crawl_run SET fetches = fetches + ? WHERE id = ?", (fetches, run_id)
-    )
+    connection.execute("UPDATE crawl_run SET fetches = fetches + ? WHERE id = ?", (fetches, run_id))
 
 
 async def is_first(connection: aiosqlite.Connection, run_id: int) -> bool:
@@ -112,14 +112,14 @@ async def is_first(connection: aiosqlite.Connection, run_id: int) -> bool:
 # Table ``seed``: the site list as given, and where each seed's scope has moved.
 
 
-async def add(
-    connection: aiosqlite.Connection,
+def add(
+    connection: sqlite3.Connection,
     seeds: Sequence[SeedLine],
     now: float,
 ) -> None:
     """Add seeds; one whose URL is known takes what the line says now."""
-    await connection.executemany(
-        "INSERT INTO seed (text, url, fallback_url, importance, half_life_hours, added_at) "
+    connection.executemany(
+        f"INSERT INTO seed ({', '.join(SeedLine._fields)}, added_at) "
         "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET text = excluded.text, "
         "importance = excluded.importance, half_life_hours = excluded.half_life_hours",
         [(*seed, now) for seed in seeds],
@@ -129,24 +129,23 @@ async def add(
 async def load(connection: aiosqlite.Connection) -> list[StoredSeed]:
     """All seeds of the store, in the order of the list."""
     rows = await connection.execute_fetchall(
-        "SELECT id, text, url, fallback_url, root_url, page_id, importance, half_life_hours "
-        "FROM seed ORDER BY id"
+        f"SELECT {columns_of(StoredSeed, seed_id='id')} FROM seed ORDER BY id"
     )
-    return [StoredSeed(*row) for row in rows]
+    return list(map(row_to(StoredSeed), rows))
 
 
-async def settle(connection: aiosqlite.Connection, seed_id: int, url: str) -> None:
+def settle(connection: sqlite3.Connection, seed_id: int, url: str) -> None:
     """A seed is crawled at this URL from now on."""
-    await connection.execute(
+    connection.execute(
         "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1) "
         "WHERE id = ?2",
         (url, seed_id),
     )
 
 
-async def move(connection: aiosqlite.Connection, page_id: int, url: str) -> None:
+def move(connection: sqlite3.Connection, page_id: int, url: str) -> None:
     """A page has redirected: all seeds that stand at it stand at this URL from now on."""
-    await connection.execute(
+    connection.execute(
         "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1) "
         "WHERE page_id = ?2",
         (url, page_id),
@@ -179,13 +178,11 @@ class Spending:
     flowed: float
 
 
-async def append(
-    connection: aiosqlite.Connection, run_id: int, outlooks: Sequence[Outlook]
-) -> None:
+def append(connection: sqlite3.Connection, run_id: int, outlooks: Sequence[Outlook]) -> None:
     """Note outlooks of a run, after its requests have been counted, and thin the old ones."""
     for it in outlooks:
-        await connection.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
-        await connection.execute(
+        connection.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
+        connection.execute(
             f"INSERT OR REPLACE INTO outlook (run_id, fetches, {_VALUES}) VALUES "
             f"(?1, (SELECT fetches FROM crawl_run WHERE id = ?1){', ?' * _VALUES.count(',')}, ?)",
             (
@@ -195,22 +192,22 @@ async def append(
                 *(getattr(it.discovered, name) for name in _DISCOVERED),
             ),
         )
-        await connection.executemany(
+        connection.executemany(
             "INSERT INTO capped_lane VALUES (?, ?, ?, ?, ?)",
             [(it.at, lane.lane, lane.most, lane.wanted, lane.pages) for lane in it.capped],
         )
-        await _thin(connection, it.at - _ALL_S)
+        _thin(connection, it.at - _ALL_S)
 
 
-async def _thin(connection: aiosqlite.Connection, before: float) -> None:
+def _thin(connection: sqlite3.Connection, before: float) -> None:
     """Keep the last outlook of each day that ended before a time."""
     ended = before // _DAY_S * _DAY_S
     old = (
         "SELECT at FROM outlook AS early WHERE at < ?1 AND EXISTS (SELECT 1 FROM outlook AS late "
         f"WHERE late.at > early.at AND late.at < (CAST(early.at / {_DAY_S} AS INT) + 1) * {_DAY_S})"
     )
-    await connection.execute(f"DELETE FROM capped_lane WHERE outlook_at IN ({old})", (ended,))
-    await connection.execute(f"DELETE FROM outlook WHERE at IN ({old})", (ended,))
+    connection.execute(f"DELETE FROM capped_lane WHERE outlook_at IN ({old})", (ended,))
+    connection.execute(f"DELETE FROM outlook WHERE at IN ({old})", (ended,))
 
 
 async def latest_outlook(connection: aiosqlite.Connection, run_id: int) -> Outlook | None:
@@ -227,7 +224,7 @@ async def latest_outlook(connection: aiosqlite.Connection, run_id: int) -> Outlo
         plain = dict(zip(_PLAIN, row, strict=False))
         rest = tuple(row)[len(_PLAIN) :]
         changing, discovered = rest[: -len(_DISCOVERED)], rest[-len(_DISCOVERED) :]
-        capped = tuple(CappedLane(*lane) for lane in lanes)
+        capped = tuple(CappedLane(**lane) for lane in lanes)
         return Outlook(
             **plain, changing=changing, capped=capped, discovered=Discovered(*discovered)
         )
@@ -240,7 +237,7 @@ async def spendings(connection: aiosqlite.Connection, since: float) -> list[Spen
         "SELECT at, run_id, began_at, fetches, flowed FROM outlook WHERE at >= ? ORDER BY at",
         (since,),
     )
-    return [Spending(*row) for row in rows]
+    return [Spending(**row) for row in rows]
 
 
 async def upcoming(connection: aiosqlite.Connection, outlook: Outlook) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -109,27 +110,27 @@ def sampling(refused: int) -> int:
     return SAMPLED << (max(refused, 0) // THINNED).bit_length()
 
 
-async def closed_copies(connection: aiosqlite.Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
+def closed_copies(connection: sqlite3.Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
     """Which of these patterns (host id and shape) are closed; how many URLs of each are held."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT host_id, shape, refused FROM json_each(?) AS k CROSS JOIN trap "
         "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = ? "
         "WHERE closed_at IS NOT NULL",
         (json.dumps(list(keys)), KIND),
-    )
+    ).fetchall()
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-async def refuse(connection: aiosqlite.Connection, keys: Sequence[_Key]) -> None:
+def refuse(connection: sqlite3.Connection, keys: Sequence[_Key]) -> None:
     """Count URLs of closed patterns that are held back, by their patterns."""
-    await connection.executemany(
+    connection.executemany(
         "UPDATE trap SET refused = refused + 1 WHERE host_id = ? AND shape = ? AND kind = ?",
         [(*key, KIND) for key in keys],
     )
 
 
-async def weigh(
-    connection: aiosqlite.Connection,
+def weigh(
+    connection: sqlite3.Connection,
     visits: Sequence[Visit],
     run_id: int,
     rule: CopyRule,
@@ -139,44 +140,44 @@ async def weigh(
 
     ``revealed`` are the pages that each page visited led to and that have become due.
     """
-    await _let_pass(connection, [v.due.page_id for v in visits])
+    _let_pass(connection, [v.due.page_id for v in visits])
     findings = [finding for visit in visits for finding in visit.copies]
-    findings = await _without_leads(connection, findings, revealed)
+    findings = _without_leads(connection, findings, revealed)
     weighed = Weighed()
     if not findings:
         return weighed
     at = max(visit.observation.at for visit in visits)
-    changes = await _changes(connection, findings, {v.due.page_id for v in visits}, run_id)
+    changes = _changes(connection, findings, {v.due.page_id for v in visits}, run_id)
     for (host_id, shape), change in changes.items():
-        rows = await connection.execute_fetchall(
+        rows = connection.execute(
             "INSERT INTO trap (host_id, shape, kind, admitted, copies) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET admitted = admitted + excluded.admitted, "
             "copies = copies + excluded.copies RETURNING admitted, copies, closed_at",
             (host_id, shape, KIND, change.read, change.copies),
-        )
+        ).fetchall()
         for read, copies, closed_at in rows:
             found = CopyPattern(shape, read, copies, closed_at)
-            await _decide(connection, host_id, found, rule, at, weighed)
+            _decide(connection, host_id, found, rule, at, weighed)
     return weighed
 
 
-async def reconsider(connection: aiosqlite.Connection, rule: CopyRule, at: float) -> None:
+def reconsider(connection: sqlite3.Connection, rule: CopyRule, at: float) -> None:
     """Close and open patterns as this rule has it; the rule may not be the last run's."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT host_id, shape, admitted, copies, closed_at FROM trap WHERE kind = ?", (KIND,)
-    )
+    ).fetchall()
     for host_id, *found in rows:
-        await _decide(connection, host_id, CopyPattern(*found), rule, at, Weighed())
+        _decide(connection, host_id, CopyPattern(*found), rule, at, Weighed())
 
 
 async def pattern_of(connection: aiosqlite.Connection, page_id: int) -> CopyPattern | None:
     """What is known of the pattern of a URL, or None."""
     rows = await connection.execute_fetchall(
-        "SELECT t.shape, t.admitted, t.copies, t.closed_at FROM page AS p JOIN trap AS t "
+        "SELECT t.shape, t.admitted AS read, t.copies, t.closed_at FROM page AS p JOIN trap AS t "
         "ON t.host_id = p.host_id AND t.shape = p.pattern AND t.kind = ? WHERE p.id = ?",
         (KIND, page_id),
     )
-    return next((CopyPattern(*row) for row in rows), None)
+    return next((CopyPattern(**row) for row in rows), None)
 
 
 async def original_of(connection: aiosqlite.Connection, page_id: int) -> str | None:
@@ -192,27 +193,27 @@ async def original_of(connection: aiosqlite.Connection, page_id: int) -> str | N
 async def texts(connection: aiosqlite.Connection, host_id: int, limit: int) -> list[KnownText]:
     """What the first ``limit`` pages of a host say, in the order in which they were found."""
     rows = await connection.execute_fetchall(
-        "SELECT id, url, (SELECT sketch FROM version WHERE page_id = page.id "
-        "  AND sketch IS NOT NULL ORDER BY id DESC LIMIT 1) AS latest FROM page "
+        "SELECT id AS page_id, url, (SELECT sketch FROM version WHERE page_id = page.id "
+        "  AND sketch IS NOT NULL ORDER BY id DESC LIMIT 1) AS sketch FROM page "
         "WHERE host_id = ? AND role = 'page' AND text_digest IS NOT NULL "
-        "AND last_kind <> 'gone' AND latest IS NOT NULL ORDER BY id LIMIT ?",
+        "AND last_kind <> 'gone' AND sketch IS NOT NULL ORDER BY id LIMIT ?",
         (host_id, limit),
     )
-    return [KnownText(*row) for row in rows]
+    return [KnownText(**row) for row in rows]
 
 
-async def _let_pass(connection: aiosqlite.Connection, page_ids: Collection[int]) -> None:
+def _let_pass(connection: sqlite3.Connection, page_ids: Collection[int]) -> None:
     """What was under way when its pattern was closed has been asked for, and is held no more."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "UPDATE page SET held_back = NULL WHERE id IN (SELECT value FROM json_each(?)) "
         "AND held_back = ? RETURNING host_id, pattern",
         (json.dumps(list(page_ids)), KIND),
-    )
-    await _count_refused(connection, [(row[0], row[1], -1) for row in rows])
+    ).fetchall()
+    _count_refused(connection, [(row[0], row[1], -1) for row in rows])
 
 
-async def _without_leads(
-    connection: aiosqlite.Connection,
+def _without_leads(
+    connection: sqlite3.Connection,
     findings: Sequence[CopyFinding],
     revealed: Mapping[int, Sequence[int]],
 ) -> list[CopyFinding]:
@@ -221,12 +222,12 @@ async def _without_leads(
     Worth finding is what is in no pattern, or in another one most of whose pages are their own.
     """
     new = {f.page_id: revealed.get(f.page_id, ()) for f in findings if f.is_barren}
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT p.id, p.pattern FROM json_each(?) AS k CROSS JOIN page AS p ON p.id = k.value "
         "LEFT JOIN trap AS t ON t.host_id = p.host_id AND t.shape = p.pattern AND t.kind = ? "
         "WHERE p.role = 'page' AND (p.pattern IS NULL OR 2 * t.copies < t.admitted)",
         (json.dumps([page_id for pages in new.values() for page_id in pages]), KIND),
-    )
+    ).fetchall()
     worth = {row[0]: row[1] for row in rows}
     return [
         replace(f, original_id=None, is_barren=False)
@@ -236,14 +237,14 @@ async def _without_leads(
     ]
 
 
-async def _changes(
-    connection: aiosqlite.Connection,
+def _changes(
+    connection: sqlite3.Connection,
     findings: Sequence[CopyFinding],
     visited: Collection[int],
     run_id: int,
 ) -> Mapping[_Key, _Change]:
     """Record of each page whether it is a copy; what that adds to the counts of its pattern."""
-    known = await _known(connection, {f.page_id for f in findings}, run_id)
+    known = _known(connection, {f.page_id for f in findings}, run_id)
     changes: defaultdict[_Key, _Change] = defaultdict(_Change)
     shapes = {}
     for finding in findings:
@@ -260,32 +261,32 @@ async def _changes(
         change.read += before is None
         change.copies += is_copy - was_copy
         known[finding.page_id] = host_id, now, may_have_changed, shape
-    await connection.executemany(
+    connection.executemany(
         "UPDATE page SET copy_of = ?, pattern = ? WHERE id = ?",
         [(known[page_id][1], shape, page_id) for page_id, shape in shapes.items()],
     )
     return changes
 
 
-async def _known(
-    connection: aiosqlite.Connection, page_ids: Collection[int], run_id: int
+def _known(
+    connection: sqlite3.Connection, page_ids: Collection[int], run_id: int
 ) -> dict[int, tuple[int, int | None, bool, str | None]]:
     """Of these pages: host, ``copy_of``, whether that one was not asked in this run, and pattern.
 
     Then it may have changed in the same way, and a page that has left it may be a copy still.
     """
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT p.id, p.host_id, p.copy_of, "
         "coalesce(o.last_at < (SELECT started_at FROM crawl_run WHERE id = ?), 0), p.pattern "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.id = k.value "
         "LEFT JOIN page AS o ON o.id = p.copy_of",
         (run_id, json.dumps(list(page_ids))),
-    )
+    ).fetchall()
     return {row[0]: (row[1], row[2], bool(row[3]), row[4]) for row in rows}
 
 
-async def _decide(
-    connection: aiosqlite.Connection,
+def _decide(
+    connection: sqlite3.Connection,
     host_id: int,
     found: CopyPattern,
     rule: CopyRule,
@@ -296,59 +297,55 @@ async def _decide(
     closes = rule.closes(found.read, found.copies)
     if closes == (found.closed_at is not None):
         return
-    await connection.execute(
+    connection.execute(
         "UPDATE trap SET closed_at = ? WHERE host_id = ? AND shape = ? AND kind = ?",
         (at if closes else None, host_id, found.shape, KIND),
     )
     if closes:
         before = weighed.withdrawn.get(host_id, frozenset())
-        withdrawn = await _withdraw(connection, host_id, found.shape)
+        withdrawn = _withdraw(connection, host_id, found.shape)
         weighed.withdrawn[host_id] = before.union(withdrawn)
-    elif released := await _release(connection, host_id, found.shape, at):
+    elif released := _release(connection, host_id, found.shape, at):
         before = weighed.released.get(host_id, frozenset())
         weighed.released[host_id] = before.union(released)
 
 
-async def _withdraw(connection: aiosqlite.Connection, host_id: int, shape: str) -> list[int]:
+def _withdraw(connection: sqlite3.Connection, host_id: int, shape: str) -> list[int]:
     """Take what nobody has asked for out of the frontier; not what the user named (depth 0)."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT id FROM page WHERE host_id = ? AND pattern = ? AND last_at IS NULL "
         "AND held_back IS NULL AND depth > 0 AND id IN (SELECT page_id FROM frontier)",
         (host_id, shape),
-    )
+    ).fetchall()
     page_ids: list[int] = []
     for (page_id,) in rows:
         if not is_sampled(page_id, len(page_ids)):
             page_ids.append(page_id)
     chosen = json.dumps(page_ids)
-    await connection.execute(
+    connection.execute(
         "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))", (KIND, chosen)
     )
-    await connection.execute(
+    connection.execute(
         "DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(?))", (chosen,)
     )
-    await _count_refused(connection, [(host_id, shape, len(page_ids))])
+    _count_refused(connection, [(host_id, shape, len(page_ids))])
     return page_ids
 
 
-async def _release(
-    connection: aiosqlite.Connection, host_id: int, shape: str, at: float
-) -> list[int]:
-    rows = await connection.execute_fetchall(
+def _release(connection: sqlite3.Connection, host_id: int, shape: str, at: float) -> list[int]:
+    rows = connection.execute(
         "UPDATE page SET held_back = NULL WHERE host_id = ? AND pattern = ? AND held_back = ? "
         "RETURNING id",
         (host_id, shape, KIND),
-    )
+    ).fetchall()
     page_ids = [row[0] for row in rows]
-    await frontier.add(connection, page_ids, at, Reason.DISCOVERY)
-    await _count_refused(connection, [(host_id, shape, -len(page_ids))])
+    frontier.add(connection, page_ids, at, Reason.DISCOVERY)
+    _count_refused(connection, [(host_id, shape, -len(page_ids))])
     return page_ids
 
 
-async def _count_refused(
-    connection: aiosqlite.Connection, counts: Sequence[tuple[int, str, int]]
-) -> None:
-    await connection.executemany(
+def _count_refused(connection: sqlite3.Connection, counts: Sequence[tuple[int, str, int]]) -> None:
+    connection.executemany(
         "UPDATE trap SET refused = refused + ?3 WHERE host_id = ?1 AND shape = ?2 AND kind = ?4",
         [(*count, KIND) for count in counts],
     )
@@ -362,25 +359,25 @@ class _Sign(NamedTuple):
     cap: int
 
 
-async def bound(
-    connection: aiosqlite.Connection, admitted: Sequence[Admitted], targets: Targets
+def bound(
+    connection: sqlite3.Connection, admitted: Sequence[Admitted], targets: Targets
 ) -> dict[int, str]:
     """Count these pages; the ids of those beyond their pattern's cap, with its kind.
 
     Before it is counted, a URL of a pattern that gave nothing but copies is held back.
     """
-    copied = await _copies(connection, admitted, targets)
+    copied = _copies(connection, admitted, targets)
     signs = _signs(targets)
     bounded = [
         (page, signs[page.url])
         for page in admitted
         if page.url in signs and page.page_id not in copied
     ]
-    return copied | await _beyond_caps(connection, bounded)
+    return copied | _beyond_caps(connection, bounded)
 
 
-async def _copies(
-    connection: aiosqlite.Connection, admitted: Sequence[Admitted], targets: Targets
+def _copies(
+    connection: sqlite3.Connection, admitted: Sequence[Admitted], targets: Targets
 ) -> dict[int, str]:
     """Name the patterns of these pages; those of them that are held back as copies."""
     columns = zip(targets.urls, targets.patterns, targets.depths, strict=True)
@@ -388,10 +385,10 @@ async def _copies(
     found = [(page, *patterns[page.url]) for page in admitted if page.url in patterns]
     if not found:
         return {}
-    await connection.executemany(
+    connection.executemany(
         "UPDATE page SET pattern = ? WHERE id = ?", [(shape, p.page_id) for p, shape, _ in found]
     )
-    closed = await closed_copies(connection, {(page.host_id, shape) for page, shape, _ in found})
+    closed = closed_copies(connection, {(page.host_id, shape) for page, shape, _ in found})
     held: list[tuple[int, str]] = []
     refused: dict[int, str] = {}
     for page, shape, depth in found:
@@ -401,18 +398,16 @@ async def _copies(
         closed[key] += 1
         held.append(key)
         refused[page.page_id] = KIND
-    await refuse(connection, held)
+    refuse(connection, held)
     return refused
 
 
-async def _beyond_caps(
-    connection: aiosqlite.Connection, bounded: Sequence[tuple[Admitted, _Sign]]
+def _beyond_caps(
+    connection: sqlite3.Connection, bounded: Sequence[tuple[Admitted, _Sign]]
 ) -> dict[int, str]:
     if not bounded:
         return {}
-    counts = await _counts(
-        connection, {(page.host_id, sign.shape, sign.kind) for page, sign in bounded}
-    )
+    counts = _counts(connection, {(page.host_id, sign.shape, sign.kind) for page, sign in bounded})
     refused: dict[int, str] = {}
     for page, sign in bounded:
         key = page.host_id, sign.shape, sign.kind
@@ -420,7 +415,7 @@ async def _beyond_caps(
             refused[page.page_id] = sign.kind
         else:
             counts[key] += 1
-    await connection.executemany(
+    connection.executemany(
         "INSERT INTO trap (host_id, shape, kind, admitted, refused) "
         "VALUES (?1, ?2, ?3, NOT ?4, ?4) ON CONFLICT DO UPDATE SET "
         "admitted = admitted + excluded.admitted, refused = refused + excluded.refused",
@@ -439,15 +434,15 @@ def _signs(targets: Targets) -> Mapping[str, _Sign]:
     }
 
 
-async def _counts(
-    connection: aiosqlite.Connection, keys: Iterable[tuple[int, str, str]]
+def _counts(
+    connection: sqlite3.Connection, keys: Iterable[tuple[int, str, str]]
 ) -> Counter[tuple[int, str, str]]:
     """How many URLs of these patterns were crawled, by host, shape and kind."""
-    rows = await connection.execute_fetchall(
+    rows = connection.execute(
         "SELECT host_id, shape, kind, admitted FROM json_each(?) AS k CROSS JOIN trap "
         "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = k.value ->> 2",
         (json.dumps(list(keys)),),
-    )
+    ).fetchall()
     return Counter({(row[0], row[1], row[2]): row[3] for row in rows})
 
 
@@ -585,37 +580,40 @@ async def held(connection: aiosqlite.Connection, host_id: int, kind: str, limit:
 
 async def _closed(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
     rows = await connection.execute_fetchall(
-        "SELECT t.host_id, t.kind, t.shape, t.admitted, t.refused, t.copies, "
+        "SELECT t.host_id, t.kind, t.shape, t.admitted AS crawled, t.refused AS held, t.copies, "
         "  (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id AND p.pattern = t.shape "
-        "     AND p.last_at > t.closed_at AND p.found_at > t.closed_at), t.closed_at, "
+        "     AND p.last_at > t.closed_at AND p.found_at > t.closed_at) AS sampled, t.closed_at, "
         "  (SELECT url FROM page AS p WHERE p.host_id = t.host_id AND p.pattern = t.shape "
-        "     AND p.held_back = t.kind ORDER BY p.id LIMIT 1) "
+        "     AND p.held_back = t.kind ORDER BY p.id LIMIT 1) AS example "
         "FROM json_each(?) AS k CROSS JOIN trap AS t ON t.host_id = k.value "
         "WHERE t.kind = ? AND t.closed_at IS NOT NULL",
         (_list(host_ids), KIND),
     )
-    return [Throttle(*row) for row in rows]
+    return [Throttle(**row) for row in rows]
 
 
 async def _capped(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
     rows = await connection.execute_fetchall(
-        "SELECT t.host_id, t.kind, t.shape, t.admitted, t.refused "
+        "SELECT t.host_id, t.kind, t.shape, t.admitted AS crawled, t.refused AS held "
         "FROM json_each(?) AS k CROSS JOIN trap AS t ON t.host_id = k.value "
         "WHERE t.kind <> ? AND t.refused > 0",
         (_list(host_ids), KIND),
     )
-    return [Throttle(*row) for row in rows]
+    return [Throttle(**row) for row in rows]
 
 
 async def _others(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
     rows = await connection.execute_fetchall(
         # Beside min() SQLite takes the other columns from the row that has it.
-        "SELECT p.host_id, p.held_back, count(*), p.url, min(p.id) "
+        "SELECT p.host_id, p.held_back, count(*) AS held, p.url, min(p.id) "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value "
         "WHERE p.held_back NOT LIKE 'trap: %' GROUP BY 1, 2",
         (_list(host_ids),),
     )
-    return [Throttle(row[0], row[1], None, 0, row[2], example=row[3]) for row in rows]
+    return [
+        Throttle(row["host_id"], row["held_back"], None, 0, row["held"], example=row["url"])
+        for row in rows
+    ]
 
 
 def _list(host_ids: Collection[int]) -> str:

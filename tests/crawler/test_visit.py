@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from freshet.crawler.admission.admit import RedirectTarget
 from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.fetch.client import Accept, Request
+from freshet.crawler.reduce.markup import TEXT_VERSION
 from freshet.crawler.reduce.sketch import body_digest
 from freshet.crawler.requests import PageRequest
 from freshet.crawler.visit import (

@@ -45,7 +45,8 @@ class Disk:
         if self.database is not None and should is not self.is_full:
             self.is_full = should
             pages = 1 if should else NO_LIMIT  # at least as many as there are
-            await self.database.writer.execute(f"PRAGMA max_page_count = {pages}")
+            sql = f"PRAGMA max_page_count = {pages}"
+            await self.database.at_once(lambda connection: connection.execute(sql).fetchall())
 
 
 class DiskClock(VirtualClock):

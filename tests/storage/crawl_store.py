@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,17 +41,16 @@ class CrawlStore:
         self.tables = VisitTables(run_id)
 
     async def apply(self, *entries: Entry) -> list[Acknowledged]:
-        async with self.database.transaction() as connection:
-            return await self.tables.apply(connection, entries)
+        return await self.tables.write(self.database, entries)
 
     async def admit(self, *paths: str, at: float = START) -> list[Acknowledged]:
         return await self.apply(SeedsSettled((), at, targets(*paths)))
 
     async def new_run(self, at: float, recheck_before: float = 0.0) -> None:
-        async with self.database.transaction() as connection:
-            await runs.close(connection, self.run_id, runs.RunState.ENDED, at)
-            self.run_id = await runs.start(connection, at, "{}")
-            await frontier.begin_run(connection, at, recheck_before)
+        with writing(self.database) as connection:
+            runs.close(connection, self.run_id, runs.RunState.ENDED, at)
+            self.run_id = runs.start(connection, at, "{}")
+            frontier.begin_run(connection, at, recheck_before)
         self.tables = VisitTables(self.run_id)
 
     async def rows(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
@@ -76,13 +76,22 @@ class CrawlStore:
         return next(d for d in await self.due(now) if d.url == url_of(path))
 
 
+@contextmanager
+def writing(database: Database) -> Iterator[sqlite3.Connection]:
+    """A transaction of a connection beside the store's own."""
+    with closing(sqlite3.connect(database.path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+        connection.execute("COMMIT")
+
+
 @asynccontextmanager
 async def crawl_store(path: Path, at: float = START) -> AsyncIterator[CrawlStore]:
     """A store in its first run, checked for broken references when the test is done."""
     database = await open_store(path)
     try:
-        async with database.transaction() as connection:
-            run_id = await runs.start(connection, at, "{}")
+        with writing(database) as connection:
+            run_id = runs.start(connection, at, "{}")
         store = CrawlStore(database, run_id)
         yield store
         assert await store.rows("PRAGMA foreign_key_check") == []

@@ -13,6 +13,7 @@ import pytest
 from freshet.storage import maintenance
 from freshet.storage.database import StoreError, open_store
 from freshet.storage.maintenance import Retention, Rows
+from tests.storage.crawl_store import writing
 from tests.storage.small_store import SmallStore, small_store
 
 DAY_S = 86_400.0
@@ -233,9 +234,9 @@ async def test_it_throws_away_beside_transactions_of_others(store: SmallStore) -
     database = await open_store(store.path)
 
     async def fails() -> None:
-        async with database.transaction() as connection:
+        with writing(database) as connection:
             for _ in range(50):
-                await connection.execute("SELECT 1")
+                connection.execute("SELECT 1")
             raise LookupError
 
     keep = kept_for(failure_age_s=DAY_S)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import aiosqlite
 import pytest
 
 from freshet.storage.database import StoreError, StoreUnavailable
@@ -94,8 +94,8 @@ async def test_a_store_that_fails_ends_the_writer_and_acknowledges_nothing(
         (entry,), ledger = await visits(store, 1), Ledger(store)
         writer = Writer(store.database, store.tables, ledger, batch=4)
 
-        async def disk_full(*_: object) -> None:
-            raise aiosqlite.OperationalError("disk full")
+        def disk_full(*_: object) -> None:
+            raise sqlite3.OperationalError("disk full")
 
         monkeypatch.setattr(observations, "append", disk_full)
         await writer.submit(entry)
@@ -113,8 +113,8 @@ async def test_after_a_failure_nothing_is_taken_for_known_that_did_not_commit(
         seen, ledger = captured(await store.taken("/"), to=["https://new.example/"]), Ledger(store)
         writer = Writer(store.database, store.tables, ledger, batch=4)
 
-        async def disk_full(*_: object) -> None:
-            raise aiosqlite.OperationalError("disk full")
+        def disk_full(*_: object) -> None:
+            raise sqlite3.OperationalError("disk full")
 
         with monkeypatch.context() as patched:
             patched.setattr(observations, "append", disk_full)
@@ -128,6 +128,10 @@ async def test_after_a_failure_nothing_is_taken_for_known_that_did_not_commit(
         assert await store.value("SELECT origin FROM host WHERE id = 2") == "https://new.example"
 
 
+def room(pages: int) -> Callable[[sqlite3.Connection], object]:
+    return lambda connection: connection.execute(f"PRAGMA max_page_count = {pages}").fetchall()
+
+
 async def test_a_store_that_is_unavailable_is_waited_for_and_the_batch_tried_again(
     tmp_path: Path,
 ) -> None:
@@ -139,10 +143,10 @@ async def test_a_store_that_is_unavailable_is_waited_for_and_the_batch_tried_aga
             waits.append(error.why)
             assert ledger.pages == []
             if len(waits) == 2:
-                await store.database.writer.execute(f"PRAGMA max_page_count = {1 << 30}")
+                await store.database.at_once(room(1 << 30))
 
         writer = Writer(store.database, store.tables, ledger, batch=4, patience=patience)
-        await store.database.writer.execute("PRAGMA max_page_count = 1")
+        await store.database.at_once(room(1))
         big = replace(entries[0], memory=bytes(100_000))
         for entry in (big, *entries[1:]):
             await writer.submit(entry)
@@ -184,11 +188,12 @@ async def test_a_writer_that_is_cancelled_in_a_transaction_rolls_it_back(
     async with crawl_store(tmp_path / "db") as store:
         (entry,), ledger = await visits(store, 1), Ledger(store)
         writer = Writer(store.database, store.tables, ledger, batch=4)
-        reached = asyncio.Event()
+        reached, may_end = asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
 
-        async def hang(*_: object) -> None:
-            reached.set()
-            await asyncio.Event().wait()
+        def hang(*_: object) -> None:
+            loop.call_soon_threadsafe(reached.set)
+            may_end.wait()
 
         with monkeypatch.context() as patched:
             patched.setattr(observations, "append", hang)
@@ -196,9 +201,33 @@ async def test_a_writer_that_is_cancelled_in_a_transaction_rolls_it_back(
             await writer.submit(entry)
             await reached.wait()
             running.cancel()
+            loop.call_soon(may_end.set)
             with pytest.raises(asyncio.CancelledError):
                 await running
         assert ledger.pages == []
         assert [due.page_id for due in await store.due()] == [entry.due.page_id]
         await store.apply(replace(entry))
         assert committed(store) == 1
+
+
+async def test_a_batch_is_written_in_one_call_on_the_writers_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        await store.admit("/", "/a", "/b")
+        entries = [captured(due, due.url, to=["/a", "/new"]) for due in await store.due()]
+        ledger, calls = Ledger(store), list[object]()
+        submit = store.database.thread.submit
+
+        def counted(work: Callable[..., object], *rest: object) -> object:
+            calls.append(work)
+            return submit(work, *rest)
+
+        monkeypatch.setattr(store.database.thread, "submit", counted)
+        writer = Writer(store.database, store.tables, ledger, batch=4)
+        for entry in entries:
+            await writer.submit(entry)
+        await writer.finish()
+        await writer.run()
+        assert ledger.batches == [3]
+        assert len(calls) == 1

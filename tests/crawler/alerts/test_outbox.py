@@ -26,7 +26,7 @@ from freshet.storage.tables import alerts
 from freshet.storage.tables.alerts import AlertRule
 from freshet.storage.words import Kind
 from tests.integration.quick import quick
-from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit
+from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit, writing
 
 HOUR_S = 3_600.0
 TAKEN = Answer(Outcome.TAKEN)
@@ -187,8 +187,8 @@ async def test_a_message_is_given_up_after_its_time_and_sent_when_asked_for(
         assert await it.states() == ["failed"]
         assert caplog.text.count("does not take them (HTTP 503)") == 1
         assert caplog.text.count("is given up (HTTP 503)") == 1
-        async with it.store.database.transaction() as connection:
-            assert await alerts.requeue(connection, None, it.clock.now()) == 1
+        with writing(it.store.database) as connection:
+            assert alerts.requeue(connection, None, it.clock.now()) == 1
         it.receivers["a"].answers = []
         await it.send()
         assert await it.states() == ["sent"]
@@ -315,7 +315,8 @@ async def test_other_rules_are_obeyed_while_it_runs(tmp_path: Path) -> None:
         await it.outbox.finish(asyncio.Event())
         assert it.receivers["a"].heard == []
         assert len(it.receivers["b"].heard) == 1
-        waiting = await alerts.waiting(it.store.database.reader, "a", inf, 9)
+        with writing(it.store.database) as connection:
+            waiting = alerts.waiting(connection, "a", inf, 9)
         assert len(waiting) == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,10 @@ def test_a_policy_whose_construction_fails_is_told_under_its_name(
     assert "policy greedy_index: no licence" in the_line(result)
 
 
-def newer(path: Path) -> None:
+def store_of(schema: int, path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA application_id = 0x46525348")
-    connection.execute("PRAGMA user_version = 9999")
+    connection.execute(f"PRAGMA user_version = {schema}")
     connection.execute("CREATE TABLE page (id)")
     connection.close()
 
@@ -62,7 +63,11 @@ def newer(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (newer, "its schema 9999 is newer than the "),
+        (partial(store_of, 9999), "its schema 9999 is newer than the "),
+        (
+            partial(store_of, 13),
+            "before 0.1.0 (schema 13), which this one cannot read; crawl into a new file",
+        ),
         (lambda path: path.write_bytes(b"%PDF-1.7 and more" * 99), "is not a Freshet store"),
         (lambda path: path.mkdir(), "it is a folder"),
     ],

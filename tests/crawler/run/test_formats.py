@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from freshet.crawler.cli.main import app
 from freshet.crawler.reduce.sketch import VERSION, sketch
 from freshet.storage.database import open_store
+from tests.storage.crawl_store import writing
 from tests.storage.sketched_store import sketched_store
 from tests.storage.small_store import HOST
 
@@ -64,8 +65,8 @@ def test_sketches_of_a_later_freshet_are_refused(tmp_path: Path) -> None:
 def test_so_are_memories_and_walls(tmp_path: Path, table: str, what: str) -> None:
     async def spoil() -> None:
         database = await open_store(db)
-        async with database.transaction() as connection:
-            await connection.execute(f"INSERT INTO {table} VALUES (1, x'00ff')")
+        with writing(database) as connection:
+            connection.execute(f"INSERT INTO {table} VALUES (1, x'00ff')")
         await database.close()
 
     db = store(tmp_path / "old.db", VERSION)

@@ -23,6 +23,7 @@ from freshet.crawler.reduce.sketch import PERMUTATIONS, Sketch, sketch
 from freshet.crawler.run.upkeep import CaughtUp, Watch, catch_up
 from freshet.storage.tables import near_duplicates
 from freshet.storage.tables.near_duplicates import Parameters
+from tests.storage.crawl_store import writing
 from tests.storage.sketched_store import SketchedStore, sketched_store
 
 WORDS = [f"word{i}" for i in range(2_000)]
@@ -142,7 +143,8 @@ async def test_the_candidates_are_those_of_minhash_lsh(store: SketchedStore) -> 
     met = 0
     for each in stored + [text(seed, 4) for seed in range(8)]:
         keys = bucket_keys(Sketch.from_bytes(each), Banding(chosen.bands, chosen.band_rows))
-        found = await near_duplicates.buckets(store.database.reader, keys, 99)
+        with writing(store.database) as connection:
+            found = near_duplicates.buckets(connection, keys, 99)
         candidates = {page_id for page_ids in found.values() for page_id in page_ids}
         assert candidates == set(lsh.query(minhash(each)))
         met += len(candidates)

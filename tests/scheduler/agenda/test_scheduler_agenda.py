@@ -19,7 +19,15 @@ from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage.records import Acknowledged, DueUrl, SeedsSettled, Visit
 from freshet.storage.tables import frontier
 from freshet.storage.words import Kind
-from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, targets, visit
+from tests.storage.crawl_store import (
+    START,
+    CrawlStore,
+    captured,
+    crawl_store,
+    targets,
+    visit,
+    writing,
+)
 
 LATER = START + 1_000.0
 
@@ -282,8 +290,8 @@ async def test_deferred_urls_come_first(tmp_path: Path) -> None:
         await crawl.find("/deep", depth=5)
         for path in ("/a", "/b"):
             await crawl.settle(captured(await crawl.store.taken(path)))
-        async with crawl.store.database.transaction() as connection:
-            await frontier.defer(connection, {1: "dns"})
+        with writing(crawl.store.database) as connection:
+            frontier.defer(connection, {1: "dns"})
         await crawl.store.new_run(LATER)
         again = Crawl(crawl.store)
         await again.agenda.open()
@@ -316,13 +324,13 @@ async def test_nothing_is_kept_of_hosts_that_are_finished(tmp_path: Path) -> Non
 async def test_a_frontier_of_100_000_urls_takes_little_memory(tmp_path: Path) -> None:
     async with crawling(tmp_path / "db") as crawl:
         await crawl.find("/")
-        async with crawl.store.database.transaction() as connection:
-            await connection.execute(
+        with writing(crawl.store.database) as connection:
+            connection.execute(
                 "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
                 "INSERT INTO page (url, fetch_url, host_id, depth, found_at, found_run_id) "
                 "SELECT 'https://a.example/' || i, 'https://a.example/' || i, 1, 1, 0, 1 FROM n"
             )
-            await connection.execute(
+            connection.execute(
                 "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
                 "SELECT id, host_id, 1, ?, 'refresh' FROM page",
                 (START,),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from freshet.storage import database
 from freshet.storage.queries import columns
 from freshet.storage.queries.columns import KeptHost, KeptPages, PastObservations
 from freshet.storage.queries.page import snapshot
@@ -106,7 +107,7 @@ async def test_every_kind_has_its_code(store: SmallStore) -> None:
 async def test_answers_of_many_pieces_are_whole(
     store: SmallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(columns, "_ROWS", 2)
+    monkeypatch.setattr(database, "_ROWS_COLUMNS", 2)
     for number in range(5):
         store.observe(store.page(f"/{number}", checked_at=9.0), float(number), "new")
     pages, observed = await read(store)

@@ -28,6 +28,7 @@ from freshet.storage.records import (
 from freshet.storage.tables import frontier, hosts, runs
 from freshet.storage.words import AliasKind, Kind, Reason, Role, Rung
 from freshet.storage.writer import VisitTables
+from tests.storage.crawl_store import writing
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 NOW = 1_000_000.0
@@ -44,9 +45,9 @@ async def store(tmp_path: Path) -> SmallStore:
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
     database = await open_store(tmp_path / "visited.db")
-    async with database.transaction() as connection:
-        await runs.start(connection, NOW, "{}")
-        await hosts.ensure(connection, [HOST])
+    with writing(database) as connection:
+        runs.start(connection, NOW, "{}")
+        hosts.ensure(connection, [HOST])
     yield database
     await database.close()
 
@@ -58,8 +59,8 @@ async def known(connection: aiosqlite.Connection, url: str) -> KnownUrl:
 
 
 async def write(database: Database, *entries: Entry) -> None:
-    async with database.transaction() as connection:
-        await VisitTables(1).apply(connection, entries)
+    with writing(database) as connection:
+        VisitTables(1).apply(connection, entries)
 
 
 def targets(*paths: str) -> Targets:
@@ -77,12 +78,12 @@ async def due(database: Database, path: str) -> DueUrl:
 
 
 async def test_a_captured_page_is_told_as_its_visit_wrote_it(database: Database) -> None:
-    async with database.transaction() as connection:
-        await connection.execute(
+    with writing(database) as connection:
+        connection.execute(
             "INSERT INTO page (url, fetch_url, host_id, depth, found_at, found_run_id)"
             f" VALUES ('{HOST}/', '{HOST}/?', 1, 0, {NOW}, 1)"
         )
-        await frontier.add(connection, [1], NOW, Reason.DISCOVERY)
+        frontier.add(connection, [1], NOW, Reason.DISCOVERY)
     home = await due(database, "/")
     capture = Capture(
         Digests(b"b" * 16, b"t" * 16), 1_234, "text/html", "utf-8", b"sketch", b"packed",
@@ -118,12 +119,12 @@ async def test_a_captured_page_is_told_as_its_visit_wrote_it(database: Database)
 
 
 async def test_an_alias_and_its_page_know_each_other(database: Database) -> None:
-    async with database.transaction() as connection:
-        await connection.execute(
+    with writing(database) as connection:
+        connection.execute(
             "INSERT INTO page (url, fetch_url, host_id, depth, found_at, found_run_id)"
             f" VALUES ('{HOST}/old', '{HOST}/old', 1, 0, {NOW}, 1)"
         )
-        await frontier.add(connection, [1], NOW, Reason.DISCOVERY)
+        frontier.add(connection, [1], NOW, Reason.DISCOVERY)
     visit = Visit(
         await due(database, "/old"),
         Observation(1, NOW + 1, Kind.REDIRECTED, status=301, detail=f"{HOST}/new"),

@@ -30,6 +30,7 @@ from tests.storage.crawl_store import (
     crawl_store,
     redirected,
     visit,
+    writing,
 )
 
 ALL = AlertRule("all", frozenset({Kind.NEW, Kind.CHANGED, Kind.GONE}), re.compile(".*"))
@@ -63,10 +64,11 @@ async def told(store: CrawlStore, rule: str = "changes") -> list[tuple[str, floa
 
 
 async def put_into_message(store: CrawlStore, rule: str = "changes") -> bool:
-    waiting = await alerts.waiting(store.database.reader, rule, inf, 100)
+    with writing(store.database) as connection:
+        waiting = alerts.waiting(connection, rule, inf, 100)
     message = Message(0, "-".join(each.key for each in waiting), rule, "{}", START, 0, START)
-    async with store.database.transaction() as connection:
-        return bool(waiting) and await alerts.compose(connection, message, waiting)
+    with writing(store.database) as connection:
+        return bool(waiting) and alerts.compose(connection, message, waiting)
 
 
 async def amend(
@@ -77,9 +79,9 @@ async def amend(
     now: float = START + 9,
 ) -> None:
     amendment = Amendment(seen.observation.at, kind, Rung.FRAME, "known better")
-    async with store.database.transaction() as connection:
-        await observations.amend(connection, seen.due.page_id, amendment, now)
-        await alerts.review(connection, rules, now)
+    with writing(store.database) as connection:
+        observations.amend(connection, seen.due.page_id, amendment, now)
+        alerts.review(connection, rules, now)
 
 
 async def test_each_rule_is_told_of_what_it_asks_for(tmp_path: Path) -> None:
@@ -101,7 +103,6 @@ async def test_a_batch_that_fails_leaves_no_alert(tmp_path: Path) -> None:
         with pytest.raises(AttributeError):
             await store.apply(seen, None)  # type: ignore[arg-type]
         assert await told(store, "all") == []
-        store.tables.forget()
         await store.apply(seen)
         assert await told(store, "all") == [("new", START, False)]
 
@@ -141,7 +142,8 @@ async def test_a_change_that_was_none_is_not_told_unless_it_was_told_already(
             ("changed", START + 1, True),
             ("withdrawn", START + 9, False),
         ]
-        (withdrawal,) = await alerts.waiting(store.database.reader, "changes", inf, 9)
+        with writing(store.database) as connection:
+            (withdrawal,) = alerts.waiting(connection, "changes", inf, 9)
         assert withdrawal.reason == "known better"
         assert withdrawal.withdraws == await store.value("SELECT key FROM alert WHERE kind <> "
                                                          "'withdrawn'")  # fmt: skip
@@ -188,12 +190,13 @@ async def test_a_message_is_not_made_of_what_was_taken_back_meanwhile(tmp_path: 
     async with crawl_store(tmp_path / "db") as store:
         store.tables.alert_rules = (CHANGES,)
         seen = await changed_once(store)
-        waiting = await alerts.waiting(store.database.reader, "changes", inf, 9)
+        with writing(store.database) as connection:
+            waiting = alerts.waiting(connection, "changes", inf, 9)
         await amend(store, seen, Kind.UNCHANGED)
         await amend(store, seen, Kind.CHANGED)
-        async with store.database.transaction() as connection:
+        with writing(store.database) as connection:
             message = Message(0, "key", "changes", "{}", START, 0, START)
-            assert not await alerts.compose(connection, message, waiting)
+            assert not alerts.compose(connection, message, waiting)
         assert await store.rows("SELECT * FROM alert_message") == []
         assert await told(store) == [("changed", START + 9, False)]
 
@@ -254,9 +257,9 @@ async def test_what_is_seen_otherwise_after_its_alerts_are_gone_is_not_told_agai
         seen = await changed_once(store)
         assert await put_into_message(store)
         sent_at, late = START + 60, START + 40 * 86_400.0
-        async with store.database.transaction() as connection:
-            (message,) = await connection.execute_fetchall("SELECT id FROM alert_message")
-            await alerts.sent(connection, message[0], sent_at)
+        with writing(store.database) as connection:
+            (message,) = connection.execute("SELECT id FROM alert_message").fetchall()
+            alerts.sent(connection, message[0], sent_at)
         await maintenance.prune(store.database, Retention(1, inf, alert_age_s=30 * 86_400.0), late)
         assert await told(store) == []
         await amend(store, seen, Kind.CHANGED, now=late)

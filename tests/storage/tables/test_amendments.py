@@ -19,6 +19,7 @@ from tests.storage.crawl_store import (
     digest,
     redirected,
     visit,
+    writing,
 )
 
 FRAME = Amendment(START + 1, Kind.UNCHANGED, Rung.FRAME, "on many pages")
@@ -40,8 +41,8 @@ async def test_an_amended_observation_is_found_otherwise_and_stands_as_it_was(
 ) -> None:
     async with crawl_store(tmp_path / "db") as store:
         page_id = await changed_once(store)
-        async with store.database.transaction() as connection:
-            await observations.amend(connection, page_id, FRAME, START + 9)
+        with writing(store.database) as connection:
+            observations.amend(connection, page_id, FRAME, START + 9)
         assert await store.rows("SELECT kind FROM observation ORDER BY id") == [
             ("new",),
             ("changed",),
@@ -60,9 +61,9 @@ async def test_the_last_amendment_counts(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         page_id = await changed_once(store)
         back = Amendment(START + 1, Kind.CHANGED, Rung.BLOCKS, "alone")
-        async with store.database.transaction() as connection:
-            await observations.amend(connection, page_id, FRAME, START + 8)
-            await observations.amend(connection, page_id, back, START + 9)
+        with writing(store.database) as connection:
+            observations.amend(connection, page_id, FRAME, START + 8)
+            observations.amend(connection, page_id, back, START + 9)
         assert await store.rows("SELECT kind, reason, at FROM amendment") == [
             ("changed", "alone", START + 9)
         ]
@@ -114,6 +115,6 @@ async def test_a_new_page_to_which_an_older_one_redirects_for_good_has_moved(
             Move(new.page_id, START + 6, b"old", b"new")
         ]
         it_moved = Amendment(START + 6, Kind.CHANGED, Rung.BLOCKS, "it stood elsewhere")
-        async with store.database.transaction() as connection:
-            await observations.amend(connection, new.page_id, it_moved, START + 8)
+        with writing(store.database) as connection:
+            observations.amend(connection, new.page_id, it_moved, START + 8)
         assert await observations.moves(reader, store.run_id) == []

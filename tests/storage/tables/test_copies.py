@@ -17,7 +17,15 @@ from freshet.storage.records import Acknowledged, DueUrl, SeedsSettled
 from freshet.storage.tables import url_patterns
 from freshet.storage.tables.url_patterns import KIND, CopyPattern, CopyRule, is_sampled, sampling
 from freshet.storage.writer import VisitTables
-from tests.storage.crawl_store import START, CrawlStore, crawl_store, digest, targets, visit
+from tests.storage.crawl_store import (
+    START,
+    CrawlStore,
+    crawl_store,
+    digest,
+    targets,
+    visit,
+    writing,
+)
 
 PATTERN = "/list?sort"
 RULE = CopyRule(urls=4, share=0.75)
@@ -220,8 +228,8 @@ async def test_another_rule_closes_and_opens_what_it_says(tmp_path: Path) -> Non
             await read(store, path, "/list")
         withdrawn = await held(store)
         for rule, expected in ((CopyRule(0), set()), (RULE, withdrawn), (CopyRule(5), set())):
-            async with store.database.transaction() as connection:
-                await url_patterns.reconsider(connection, rule, START)
+            with writing(store.database) as connection:
+                url_patterns.reconsider(connection, rule, START)
             assert await held(store) == expected
 
 
@@ -230,12 +238,12 @@ async def test_the_texts_of_a_host_are_those_of_its_first_pages(tmp_path: Path) 
         await shop(store)
         for path in ("/list", "/other", PATHS[0]):
             page_id = await store.page_id(path)
-            async with store.database.transaction() as connection:
-                await connection.execute(
+            with writing(store.database) as connection:
+                connection.execute(
                     "UPDATE page SET text_digest = ?, last_kind = 'new' WHERE id = ?",
                     (digest("t"), page_id),
                 )
-                await connection.execute(
+                connection.execute(
                     "INSERT INTO version (page_id, at, body_digest, sketch) VALUES (?, 0, ?, ?)",
                     (page_id, digest("b"), path.encode()),
                 )

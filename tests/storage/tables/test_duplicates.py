@@ -9,6 +9,7 @@ import pytest
 
 from freshet.storage.tables import near_duplicates
 from freshet.storage.tables.near_duplicates import Duplicate, DuplicateGroup, Parameters, Placement
+from tests.storage.crawl_store import writing
 from tests.storage.sketched_store import SketchedStore, sketched_store
 from tests.storage.small_store import HOST
 
@@ -21,9 +22,9 @@ async def store(tmp_path: Path) -> AsyncIterator[SketchedStore]:
     async with sketched_store(tmp_path / "crawl.db") as store:
         for path in ("/leader", "/a", "/copy", "/x", "/other", "/alone"):
             store.page(path, b"")
-        async with store.database.transaction() as connection:
-            await near_duplicates.begin(connection, Parameters(0.9, 9, 14))
-            await near_duplicates.survey(connection, 100)
+        with writing(store.database) as connection:
+            near_duplicates.begin(connection, Parameters(0.9, 9, 14))
+            near_duplicates.survey(connection, 100)
             placements = [
                 Placement(1, 1, keys=(1,)),
                 Placement(2, 1, 0.9, 0.03),
@@ -32,7 +33,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SketchedStore]:
                 Placement(5, 4, 1.0, 0.0),
                 Placement(6, 6, keys=(3,)),
             ]
-            await near_duplicates.place(connection, placements, AT)
+            near_duplicates.place(connection, placements, AT)
         yield store
 
 
@@ -74,8 +75,8 @@ async def test_the_state_counts_what_is_compared_and_what_is_not_yet(
     assert state.parameters == Parameters(0.9, 9, 14)
     assert (state.pages, state.groups, state.duplicates) == (6, 2, 3)
     assert (state.unseen, state.waiting) == (2, 0)
-    async with store.database.transaction() as connection:
-        await near_duplicates.survey(connection, 100)
+    with writing(store.database) as connection:
+        near_duplicates.survey(connection, 100)
     state = await near_duplicates.state(store.database.reader)
     assert (state.unseen, state.waiting, state.groups) == (0, 3, 1)
 

@@ -19,14 +19,15 @@ from tests.storage.crawl_store import (
     targets,
     url_of,
     visit,
+    writing,
 )
 
 LATER = START + 7 * DAY_S
 
 
 async def defer(store: CrawlStore, reasons: dict[int, str]) -> int:
-    async with store.database.transaction() as connection:
-        return await frontier.defer(connection, reasons)
+    with writing(store.database) as connection:
+        return frontier.defer(connection, reasons)
 
 
 async def test_what_leaves_is_a_due_url_with_all_that_is_known_of_the_page(tmp_path: Path) -> None:
@@ -75,9 +76,9 @@ async def test_a_host_gives_no_more_than_the_limit_and_only_what_is_due(tmp_path
 async def test_a_page_that_several_seeds_stand_at_is_handed_out_once(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/")
-        async with store.database.transaction() as connection:
+        with writing(store.database) as connection:
             for number in (1, 2):
-                await connection.execute(
+                connection.execute(
                     "INSERT INTO seed (text, url, page_id, added_at) VALUES ('', ?, 1, 0)",
                     (str(number),),
                 )
@@ -158,9 +159,9 @@ async def test_resuming_makes_the_deferred_due_again_and_leaves_the_others(tmp_p
         for path in ("/waits", "/deferred"):
             failed = visit(await store.taken(path), Kind.FAILED)
             await store.apply(replace(failed, retry_at=START + 900))
-        async with store.database.transaction() as connection:
-            await connection.execute("UPDATE frontier SET deferred = 'dns' WHERE page_id = 2")
-            await frontier.resume_run(connection, START + 1)
+        with writing(store.database) as connection:
+            connection.execute("UPDATE frontier SET deferred = 'dns' WHERE page_id = 2")
+            frontier.resume_run(connection, START + 1)
         assert [(d.url, d.attempt) for d in await store.due(START + 1)] == [
             (url_of("/deferred"), 0)
         ]

@@ -9,6 +9,7 @@ import pytest
 
 from freshet.storage.tables import near_duplicates
 from freshet.storage.tables.near_duplicates import Parameters, Placement
+from tests.storage.crawl_store import writing
 from tests.storage.sketched_store import SketchedStore, sketched_store
 from tests.storage.small_store import HOST
 
@@ -19,27 +20,29 @@ AT = 1_000.0
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SketchedStore]:
     async with sketched_store(tmp_path / "crawl.db") as store:
-        async with store.database.transaction() as connection:
-            await near_duplicates.begin(connection, PARAMETERS)
+        with writing(store.database) as connection:
+            near_duplicates.begin(connection, PARAMETERS)
         yield store
 
 
 async def survey(store: SketchedStore, limit: int = 100) -> int:
-    async with store.database.transaction() as connection:
-        return await near_duplicates.survey(connection, limit)
+    with writing(store.database) as connection:
+        return near_duplicates.survey(connection, limit)
 
 
 async def waiting(store: SketchedStore) -> dict[int, bytes]:
-    return await near_duplicates.waiting(store.database.reader, 0, 100)
+    with writing(store.database) as connection:
+        return near_duplicates.waiting(connection, 0, 100)
 
 
 async def place(store: SketchedStore, *placements: Placement) -> None:
-    async with store.database.transaction() as connection:
-        await near_duplicates.place(connection, placements, AT)
+    with writing(store.database) as connection:
+        near_duplicates.place(connection, placements, AT)
 
 
 async def buckets(store: SketchedStore, keys: Iterable[int]) -> dict[int, list[int]]:
-    return dict(await near_duplicates.buckets(store.database.reader, list(keys), 3))
+    with writing(store.database) as connection:
+        return dict(near_duplicates.buckets(connection, list(keys), 3))
 
 
 async def group(store: SketchedStore, paths: Iterable[str], **columns: object) -> list[int]:
@@ -61,8 +64,8 @@ async def representative(store: SketchedStore) -> list[str]:
 async def test_a_new_index_has_its_parameters_and_nothing_else(store: SketchedStore) -> None:
     await group(store, ["/a", "/b"])
     other = Parameters(0.8, 16, 8)
-    async with store.database.transaction() as connection:
-        await near_duplicates.begin(connection, other)
+    with writing(store.database) as connection:
+        near_duplicates.begin(connection, other)
     assert await near_duplicates.parameters(store.database.reader) == other
     for table in ("lsh_bucket", "lsh_group", "lsh_page"):
         assert await store.rows(f"SELECT * FROM {table}") == []
@@ -171,7 +174,8 @@ async def test_a_leader_that_leaves_takes_its_buckets_along_and_its_group_waits(
 async def test_the_sketches_are_those_that_the_pages_were_placed_by(store: SketchedStore) -> None:
     leader, _ = await group(store, ["/a", "/b"])
     store.version(leader, b"not looked at")
-    assert await near_duplicates.sketches(store.database.reader, [leader]) == {leader: b"sketch"}
+    with writing(store.database) as connection:
+        assert near_duplicates.sketches(connection, [leader]) == {leader: b"sketch"}
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from tests.storage.crawl_store import (
     crawl_store,
     digest,
     visit,
+    writing,
 )
 
 WHY = "another URL shows it"
@@ -224,11 +225,11 @@ async def test_copies_of_a_wall_are_no_duplicates(tmp_path: Path) -> None:
             ]
         )
         leader, copy = pages[0].page_id, pages[1].page_id
-        async with store.database.transaction() as connection:
-            await near_duplicates.begin(connection, Parameters(0.9, 9, 14))
-            await near_duplicates.survey(connection, 99)
+        with writing(store.database) as connection:
+            near_duplicates.begin(connection, Parameters(0.9, 9, 14))
+            near_duplicates.survey(connection, 99)
             found = [Placement(leader, leader, keys=(7,)), Placement(copy, leader, 1.0, 0.0)]
-            await near_duplicates.place(connection, found, START + 5)
+            near_duplicates.place(connection, found, START + 5)
         assert await store.value("SELECT count(*) FROM duplicate") == 1
         await store.apply(taken_back(pages[2], leader, START, START + 9))
         assert await store.rows("SELECT page_id, leader_id FROM lsh_page") == [(copy, None)]

@@ -7,12 +7,12 @@ from pathlib import Path
 from freshet.storage.database import Database, open_store
 from freshet.storage.tables import runs
 from freshet.storage.tables.runs import CrawlRun, RunState
-from tests.storage.crawl_store import START
+from tests.storage.crawl_store import START, writing
 
 
 async def started(database: Database, at: float = START) -> int:
-    async with database.transaction() as connection:
-        return await runs.start(connection, at, "{}")
+    with writing(database) as connection:
+        return runs.start(connection, at, "{}")
 
 
 async def test_a_new_store_has_no_run(tmp_path: Path) -> None:
@@ -25,17 +25,17 @@ async def test_a_run_is_left_and_resumed_until_it_ends(tmp_path: Path) -> None:
     database = await open_store(tmp_path / "db")
     run_id = await started(database)
     for state in (RunState.INTERRUPTED, RunState.LIMIT):
-        async with database.transaction() as connection:
-            await runs.close(connection, run_id, state, START + 60)
+        with writing(database) as connection:
+            runs.close(connection, run_id, state, START + 60)
         assert await runs.latest(database.reader) == CrawlRun(run_id, START, None, state, 0)
-        async with database.transaction() as connection:
-            await runs.reopen(connection, run_id)
+        with writing(database) as connection:
+            runs.reopen(connection, run_id)
         latest = await runs.latest(database.reader)
         assert latest == CrawlRun(run_id, START, None, RunState.RUNNING, 0)
-    async with database.transaction() as connection:
-        await runs.count_fetches(connection, run_id, 3)
-        await runs.count_fetches(connection, run_id, 4)
-        await runs.close(connection, run_id, RunState.ENDED, START + 99)
+    with writing(database) as connection:
+        runs.count_fetches(connection, run_id, 3)
+        runs.count_fetches(connection, run_id, 4)
+        runs.close(connection, run_id, RunState.ENDED, START + 99)
     ended = CrawlRun(run_id, START, START + 99, RunState.ENDED, 7)
     assert await runs.latest(database.reader) == ended
     await database.close()

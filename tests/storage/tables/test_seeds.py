@@ -7,7 +7,15 @@ from pathlib import Path
 
 from freshet.storage.records import SeedLine, SeedsSettled, StoredSeed
 from freshet.storage.tables import runs
-from tests.storage.crawl_store import START, CrawlStore, crawl_store, redirected, targets, url_of
+from tests.storage.crawl_store import (
+    START,
+    CrawlStore,
+    crawl_store,
+    redirected,
+    targets,
+    url_of,
+    writing,
+)
 
 LINES = [
     SeedLine("a.example", "https://a.example", "http://a.example", 1.0),
@@ -17,8 +25,8 @@ LINES = [
 
 
 async def add(store: CrawlStore, lines: list[SeedLine]) -> None:
-    async with store.database.transaction() as connection:
-        await runs.add(connection, lines, START)
+    with writing(store.database) as connection:
+        runs.add(connection, lines, START)
 
 
 async def test_seeds_come_back_in_the_order_of_the_list(tmp_path: Path) -> None:

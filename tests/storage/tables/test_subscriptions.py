@@ -9,6 +9,7 @@ from freshet.storage.database import open_store
 from freshet.storage.entries import Subscription, SubscriptionNoted, SubscriptionState
 from freshet.storage.tables import claims
 from freshet.storage.writer import VisitTables
+from tests.storage.crawl_store import writing
 from tests.storage.small_store import SmallStore
 
 WANTED = Subscription(
@@ -29,12 +30,12 @@ async def test_a_subscription_is_loaded_as_it_was_noted_last(tmp_path: Path) -> 
         detail="late",
     )  # fmt: skip
     for entries in ([WANTED], [active, replace(active, failures=0)]):
-        async with database.transaction() as connection:
+        with writing(database) as connection:
             noted = [SubscriptionNoted(each, 1.0) for each in entries]
-            acknowledged = await tables.apply(connection, noted)
+            acknowledged = tables.apply(connection, noted)
         assert [each.entry for each in acknowledged] == noted
     assert await claims.load_subscriptions(database.reader) == [replace(active, failures=0)]
-    async with database.transaction() as connection:
-        await tables.apply(connection, [SubscriptionNoted(active, 2.0, ended=True)])
+    with writing(database) as connection:
+        tables.apply(connection, [SubscriptionNoted(active, 2.0, ended=True)])
     assert await claims.load_subscriptions(database.reader) == []
     await database.close()
