@@ -13,7 +13,7 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.config.settings import Daemon, PageRule
+from freshet.config.settings import PageRule
 from freshet.crawler.urls import canonical, site_key
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Floats, Ints
@@ -220,80 +220,6 @@ def pagerank(
     return rank / rank.mean() if n else rank
 
 
-# -- patterns ----------------------------------------------------------------
-#
-# Patterns of URLs, as rules have them.
-
-
-def pattern(match: str) -> re.Pattern[str]:
-    """``*`` stands for anything; what begins with a slash is a path, on whatever host."""
-    text = ".*".join(map(re.escape, match.split("*")))
-    return re.compile(f"[a-z]+://[^/]+{text}" if match.startswith("/") else text)
-
-
-# -- page rules --------------------------------------------------------------
-#
-# Rules for pages by the pattern of their URL (``daemon.rules``).
-
-_DAY_HOURS: Final = 24.0
-
-
-def terms(
-    urls: Sequence[str],
-    area: Rows,
-    importance: Floats,
-    rules: Sequence[PageRule],
-    half_life_days: Floats | None = None,
-) -> Terms:
-    """The terms of pages of these importances; for each term the first rule that sets it counts.
-
-    ``half_life_days`` (m,) are those that the site list says, None where it says none.
-    """
-    n = len(urls)
-    found = Terms(
-        area, importance.copy(), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf),
-        np.full(n, np.nan) if half_life_days is None else half_life_days.copy(),
-    )  # fmt: skip
-    # From the last to the first, so that the first has the last word.
-    for rule in reversed(rules):
-        matching = pattern(rule.match)
-        rows = np.array([matching.fullmatch(url) is not None for url in urls], np.bool_)
-        if rule.importance is not None:
-            found.importance[rows] = rule.importance
-        if rule.never is not None:
-            found.never[rows] = rule.never
-        if rule.least_days is not None:
-            found.least_days[rows] = rule.least_days
-        if rule.most_days is not None:
-            found.most_days[rows] = rule.most_days
-        _declare(found.half_life_days, rows, rule)
-    return found
-
-
-def _declare(half_life: Floats, rows: Bools, rule: PageRule) -> None:
-    """Say what a rule says of whether these pages are ephemeral sources."""
-    if rule.ephemeral is False:
-        half_life[rows] = 0.0
-    elif rule.half_life_hours is not None:
-        half_life[rows] = rule.half_life_hours / _DAY_HOURS
-    elif rule.ephemeral:
-        # A rule further down, or the site list, may have said how fast.
-        own = np.isfinite(half_life) & (half_life > 0)
-        half_life[rows & ~own] = np.inf
-
-
-def ruling(url: str, rules: Sequence[PageRule], term: str) -> PageRule | None:
-    """The rule that sets a term of the page with this URL, or None."""
-    return next(
-        (
-            rule
-            for rule in rules
-            if getattr(rule, term) is not None and pattern(rule.match).fullmatch(url)
-        ),
-        None,
-    )
-
-
 # -- weighing ----------------------------------------------------------------
 #
 # What each page weighs: the site list's word, divided by links or depth, and shared by copies.
@@ -308,6 +234,7 @@ _DIVIDING: Final = frozenset({"depth", "pagerank"})
 #: A link deeper, a page is worth so much less.
 _DEPTH_FACTOR: Final = 0.5
 _DEEPEST: Final = 500
+_DAY_HOURS: Final = 24.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,28 +316,6 @@ class Weighing:
             return np.full(len(urls), DEFAULT)
         return importances(urls, host, origins, self.seeds)
 
-    def told(self, page_id: int, url: str, origin: str, value: float, daemon: Daemon) -> Importance:
-        """Where the importance of a page comes from, which is this value."""
-        rule = ruling(url, daemon.rules, "importance")
-        if rule is not None:
-            return Importance(value, "rule", rule.match)
-        representative = self.representatives.get(page_id, page_id)
-        group = sum(each == representative for each in self.representatives.values())
-        if self.by == "constant":
-            return Importance(value, "constant", near_duplicates=group)
-        host = np.zeros(1, np.intp)
-        seed = int(speaking([url], host, [origin], self.seeds)[0])
-        share = self.shares.of(np.array([page_id]), host, [origin])
-        return Importance(
-            value,
-            "default" if seed < 0 else "site list",
-            None if seed < 0 else self.seeds[seed].text,
-            DEFAULT if seed < 0 else self.seeds[seed].importance,
-            None if self.by == "list" else self.by,
-            float(share[0]),
-            group,
-        )
-
 
 async def weigh(connection: aiosqlite.Connection, by: str) -> Weighing:
     """Weigh the pages of a store by what is known of them now; PageRank in a thread."""
@@ -447,6 +352,78 @@ def divided(pages: LinkedPages, weights: Floats, host: Rows, origins: Sequence[s
     np.minimum.at(least, site, share)
     found = dict(zip(codes, least.tolist(), strict=True))
     return Shares(pages.page_id, share, found, newest=len(pages.row_of) - 1)
+
+
+# -- patterns ----------------------------------------------------------------
+#
+# Patterns of URLs, as rules have them.
+
+
+def pattern(match: str) -> re.Pattern[str]:
+    """``*`` stands for anything; what begins with a slash is a path, on whatever host."""
+    text = ".*".join(map(re.escape, match.split("*")))
+    return re.compile(f"[a-z]+://[^/]+{text}" if match.startswith("/") else text)
+
+
+# -- page rules --------------------------------------------------------------
+#
+# Rules for pages by the pattern of their URL (``daemon.rules``).
+
+
+def terms(
+    urls: Sequence[str],
+    area: Rows,
+    importance: Floats,
+    rules: Sequence[PageRule],
+    half_life_days: Floats | None = None,
+) -> Terms:
+    """The terms of pages of these importances; for each term the first rule that sets it counts.
+
+    ``half_life_days`` (m,) are those that the site list says, None where it says none.
+    """
+    n = len(urls)
+    found = Terms(
+        area, importance.copy(), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf),
+        np.full(n, np.nan) if half_life_days is None else half_life_days.copy(),
+    )  # fmt: skip
+    # From the last to the first, so that the first has the last word.
+    for rule in reversed(rules):
+        matching = pattern(rule.match)
+        rows = np.array([matching.fullmatch(url) is not None for url in urls], np.bool_)
+        if rule.importance is not None:
+            found.importance[rows] = rule.importance
+        if rule.never is not None:
+            found.never[rows] = rule.never
+        if rule.least_days is not None:
+            found.least_days[rows] = rule.least_days
+        if rule.most_days is not None:
+            found.most_days[rows] = rule.most_days
+        _declare(found.half_life_days, rows, rule)
+    return found
+
+
+def _declare(half_life: Floats, rows: Bools, rule: PageRule) -> None:
+    """Say what a rule says of whether these pages are ephemeral sources."""
+    if rule.ephemeral is False:
+        half_life[rows] = 0.0
+    elif rule.half_life_hours is not None:
+        half_life[rows] = rule.half_life_hours / _DAY_HOURS
+    elif rule.ephemeral:
+        # A rule further down, or the site list, may have said how fast.
+        own = np.isfinite(half_life) & (half_life > 0)
+        half_life[rows & ~own] = np.inf
+
+
+def ruling(url: str, rules: Sequence[PageRule], term: str) -> PageRule | None:
+    """The rule that sets a term of the page with this URL, or None."""
+    return next(
+        (
+            rule
+            for rule in rules
+            if getattr(rule, term) is not None and pattern(rule.match).fullmatch(url)
+        ),
+        None,
+    )
 
 
 # -- areas -------------------------------------------------------------------

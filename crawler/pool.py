@@ -170,6 +170,9 @@ class FetchPool:
                         return ending
                 if ending is not None or not self.agenda.hungry:
                     await self._wait(deadline, draining=ending is not None)
+                else:
+                    # Everybody else has a turn, too.
+                    await asyncio.sleep(0)
         finally:
             self._break_off()
 

@@ -29,6 +29,7 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.masking import masked
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import canonical
+from freshet.scheduler.policy import PolicyError
 from freshet.storage.database import StoreError
 from freshet.storage.tables.near_duplicates import IndexState
 
@@ -326,7 +327,7 @@ def told_in_one_line() -> Iterator[None]:
     """Ends the program with one line where the user has to do something first."""
     try:
         yield
-    except (CrawlError, StoreError) as error:
+    except (CrawlError, PolicyError, StoreError) as error:
         fail(str(error))
     except KeyboardInterrupt:
         fail("interrupted", INTERRUPTED)

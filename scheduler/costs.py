@@ -1,16 +1,52 @@
-"""Harmonic numbers of a random number of changes: E H(N).
+"""The costs of staleness, harmonic and binary: in closed form, and along a known history.
 
-The harmonic cost counts N uncrawled changes as H(N) = 1 + 1/2 + … + 1/N. One integral serves
-every law of N, because
+Let N(t) be the number of a source's changes since its last crawl. Its costs are long-run time
+averages, weighted with its importance μ, and a policy costs the sum over its sources:
+
+    harmonic  J_h = μ E H(N),  H(n) = 1 + 1/2 + … + 1/n    every further change hurts less
+    binary    J_b = μ P(N > 0)                             stale is stale
+
+Changes come as a Poisson process of rate Δ. Sources of incomplete observations (W⁻ of the
+paper) are crawled by the clock, those of complete observations (Wᵒ) when a signal tells of a
+change; each at random or regularly. All that matters of these four ways of crawling is the law
+of N at a random moment:
+
+    crawled                              law of N                   E H(N)       P(N > 0)
+    by the clock, Poisson of rate ρ      geometric, mean x = Δ/ρ    ln(1 + x)    x/(1 + x)
+    by the clock, every 1/ρ days         Poisson, with a mean that  Ein(x) − 1   1 − (1 − e^{−x})/x
+                                         is uniform on (0, x)       + (1 − e^{−x})/x
+    on a signal, with probability p      geometric, mean (1 − p)/p  −ln p        1 − p
+    on every k-th signal                 uniform on 0 … k − 1       H(k) − 1     1 − 1/k
+
+Every cost takes columns of one row a source:
+    importance: μ (n,), a weight of at least 0.
+    change_rate: Δ (n,), changes per day, at least 0.
+    crawl_rate: ρ (n,), crawls per day, at least 0; with complete observations pΔ, at most Δ.
+    complete_observations: (n,), True where crawls answer to signals; left out: nowhere.
+    crawling: ``"poisson"`` (lines 1 and 3) or ``"periodic"`` (2 and 4, k = ⌈1/p⌉).
+
+Edge cases: never crawled (ρ = 0) is inf for the harmonic cost and μ for the binary one; a
+source without importance or without changes costs 0 however it is crawled. Bad values raise
+ValueError, naming the argument and the row; so does a crawl rate above the change rate of a
+source of complete observations (by more than 1e-9 of it, which is taken for rounding).
+
+Numerical form: by x, or by (1 − p)/p from the exact difference Δ − pΔ; relative errors stay
+below 1e-12 for Δ/ρ from 1e-12 to 1e12. One pass over the columns in pieces that stay in the
+processor's cache: 18.5 million sources need no further columns.
+
+Reference: Kolobov, Peres, Lu, Horvitz, "Staying up to Date with Online Content Changes Using
+Reinforcement Learning for Scheduling", NeurIPS 2019: eq. 1 and 2, eq. 4 (Prop. 1), eq. 6
+(Prop. 4), and eq. 8 for both classes together. Differs from the paper in: it has no regular
+crawling (lines 2 and 4), which costs less at the same rates.
+
+*Harmonic numbers.* The harmonic cost counts N uncrawled changes as H(N). One integral serves every
+law of N, because
 
     H(n) = ∫₀¹ (1 − (1 − u)ⁿ)/u du,   so   E H(N) = ∫₀¹ (1 − E[(1 − u)ᴺ])/u du,
 
 and E[(1 − u)ᴺ] is e^{−mu} for a Poisson number with mean m, (1 − qu)ᵏ for a binomial one, and
-their product for the sum of the two.
-
-Every function takes one number or an array of any shape, and returns the same. Relative
-errors are below 1e-13. Nothing is checked here: :mod:`freshet.scheduler.costs` and the policies
-check their arguments.
+their product for the sum of the two. These functions take one number or an array of any shape and
+return the same, with relative errors below 1e-13; their arguments are not checked.
 """
 
 from __future__ import annotations
@@ -23,12 +59,20 @@ from typing import TypeAlias, overload
 import numpy as np
 from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike
-from scipy.special import digamma, exp1, gammainc
+from scipy.special import digamma, exp1
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.policy import Crawling, CrawlPlan
 from freshet.scheduler.sources import SourceTable
+
+#: Change rates, crawl rates and classes of some rows → the figure of each at importance 1.
+_Formula: TypeAlias = Callable[[Floats, Floats, Bools], Floats]
+_Columns: TypeAlias = tuple[Floats, Floats, Floats, Bools]
+
+_ROWS = 1 << 14
+#: A crawl rate pΔ that was computed may miss its bound, and 1/p its whole number, by this.
+_ROUNDING = 1e-9
 
 # Below 1 the closed forms subtract nearly equal numbers, while the Taylor series alternate
 # with falling terms: the first one left out is below 1/20!.
@@ -46,237 +90,12 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 _TAIL = 40.0
 
 
-@overload
-def ein(m: float) -> float: ...
-@overload
-def ein(m: Floats) -> Floats: ...
-def ein(m: float | Floats) -> float | Floats:
-    """Ein(m) = E H(N) for a Poisson number N of changes with mean m.
-
-        Ein(m) = ∫₀ᵐ (1 − e^{−s})/s ds = γ + ln m + E₁(m)
-
-    Symbols: m is ``m``, the mean number of changes, 0 to inf; γ Euler's constant; E₁ the
-    exponential integral.
-
-    Method: below 1 the series m − m²/(2·2!) + m³/(3·3!) − …, above it the closed form.
-
-    Reference: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 5.1.39, 5.1.40.
-
-    >>> ein(0.0), round(ein(1.0), 6)  # 1 - 1/4 + 1/18 - 1/96 + …
-    (0.0, 0.7966)
-    """
-    return _piecewise(m, _EIN, lambda x: np.euler_gamma + np.log(x) + exp1(x))
-
-
-@overload
-def ein_mean(x: float) -> float: ...
-@overload
-def ein_mean(x: Floats) -> Floats: ...
-def ein_mean(x: float | Floats) -> float | Floats:
-    """The mean of Ein over (0, x): E H(N) at a random moment between evenly spaced crawls.
-
-        (1/x) ∫₀ˣ Ein(s) ds = Ein(x) − 1 + (1 − e^{−x})/x
-
-    by parts, with s·dEin(s)/ds = 1 − e^{−s}. Near 0 it is x/2 − x²/12 + …; for large x it tends
-    to ln x + γ − 1.
-
-    Symbols: x is ``x``, the mean number of changes from one crawl to the next, 0 to inf.
-
-    >>> ein_mean(0.0), round(ein_mean(1.0), 6)  # 0.7966 - 1/e
-    (0.0, 0.42872)
-    """
-    return _piecewise(
-        x, _EIN_MEAN, lambda x: np.euler_gamma + np.log(x) + exp1(x) - 1 - np.expm1(-x) / x
-    )
-
-
-@overload
-def ein_integral(x: float) -> float: ...
-@overload
-def ein_integral(x: Floats) -> Floats: ...
-def ein_integral(x: float | Floats) -> float | Floats:
-    """∫₀ˣ Ein(s) ds = x·Ein(x) − x + 1 − e^{−x}, the area under :func:`ein`.
-
-    Symbols: x is ``x``, 0 to inf. Divided by Δ it is the harmonic cost, in days, that a source
-    of importance 1 and change rate Δ runs up within x/Δ days after a crawl.
-
-    >>> ein_integral(0.0), round(ein_integral(1.0), 6)  # 0.7966 - 1/e
-    (0.0, 0.42872)
-    """
-    return x * ein_mean(x)
-
-
-@overload
-def changed_mean(x: float) -> float: ...
-@overload
-def changed_mean(x: Floats) -> Floats: ...
-def changed_mean(x: float | Floats) -> float | Floats:
-    """The mean of 1 − e^{−s} over (0, x): P(N > 0) at a random moment between even crawls.
-
-        1 − (1 − e^{−x})/x,   near 0   x/2 − x²/6 + …
-
-    Symbols: x is ``x``, the mean number of changes from one crawl to the next, 0 to inf.
-
-    >>> changed_mean(0.0), round(changed_mean(1.0), 6)  # 1/e
-    (0.0, 0.367879)
-    """
-    return _piecewise(x, _CHANGED_MEAN, lambda x: 1 + np.expm1(-x) / x)
-
-
-@overload
-def harmonic_number(n: float) -> float: ...
-@overload
-def harmonic_number(n: Floats | Ints) -> Floats: ...
-def harmonic_number(n: float | Floats | Ints) -> float | Floats:
-    """H(n) = 1 + 1/2 + … + 1/n = ψ(n + 1) + γ; H(0) = 0.
-
-    Symbols: n is ``n``, a whole number of at least 0 (as int or float; inf gives inf); ψ the
-    digamma function, used from n = 64 on.
-
-    >>> harmonic_number(0), harmonic_number(1), harmonic_number(2)
-    (0.0, 1.0, 1.5)
-    """
-    whole = np.asarray(n, dtype=np.float64)
-    small = whole < len(_SMALL)
-    if small.all():
-        return _same_kind(_SMALL[whole.astype(np.intp)])
-    known = _SMALL[np.where(small, whole, 0).astype(np.intp)]
-    return _same_kind(np.where(small, known, digamma(whole + 1) + np.euler_gamma))
-
-
-@overload
-def noisy_harmonic(m: float, k: int, q: float) -> float: ...
-@overload
-def noisy_harmonic(m: Floats, k: Floats | Ints | int, q: Floats | float) -> Floats: ...
-def noisy_harmonic(m: float | Floats, k: int | Floats | Ints, q: float | Floats) -> float | Floats:
-    """E H(N) for N = Poisson(m) + Bin(k, q): unannounced changes, and signals that were true.
-
-        ∫₀¹ (1 − e^{−mu} (1 − qu)ᵏ)/u du
-
-    Special cases: for k = 0 or q = 0 it is Ein(m), for m = 0 and q = 1 it is H(k).
-
-    Symbols (arrays broadcast): m is ``m``, the mean number of unannounced changes, at least 0
-    and finite; k is ``k``, the number of signals; q is ``q``, their precision, 0 to 1.
-
-    Method: with M = m + kq and s = Mu the integral equals
-
-        Ein(M) + ∫₀ᴹ e^{−s} (1 − e^{k(ln(1 − qu) + qu)})/s ds,
-
-    a sum of two terms that are not negative. The second integrand is smooth and has vanished
-    at s = 40: Gauss-Legendre with 32 nodes on (0, min(M, 40)).
-
-    >>> round(noisy_harmonic(0.0, 2, 1.0), 12), round(noisy_harmonic(0.0, 1, 0.5), 12)
-    (1.5, 0.5)
-    """
-    unannounced, signals, precision = np.broadcast_arrays(
-        np.asarray(m, dtype=np.float64),
-        np.asarray(k, dtype=np.float64),
-        np.asarray(q, dtype=np.float64),
-    )
-    mean = unannounced + signals * precision
-    end = np.minimum(mean, _TAIL)
-    # qs/M without 0/0 where nothing is expected: there s = 0, and the term vanishes.
-    scale = precision / np.where(mean > 0, mean, 1.0)
-    result = np.array(ein(mean), ndmin=mean.ndim)
-    for node, weight in zip((_NODES + 1) / 2, _WEIGHTS / 2, strict=True):
-        s = end * node
-        qu = scale * s
-        result -= weight / node * np.exp(-s) * np.expm1(signals * (np.log1p(-qu) + qu))
-    return _same_kind(result)
-
-
-def _piecewise(
-    x: float | Floats, series: Sequence[float], closed: Callable[[Floats], Floats]
-) -> float | Floats:
-    """x·(series in x) below 1, the closed form from 1 on."""
-    given = np.asarray(x, dtype=np.float64)
-    small = given < 1
-    if small.all():
-        return _same_kind(given * polyval(given, series))
-    result = np.empty_like(given)
-    result[small] = given[small] * polyval(given[small], series)
-    result[~small] = closed(given[~small])
-    return _same_kind(result)
-
-
-def _same_kind(result: Floats) -> float | Floats:
-    """A number where a number was given."""
-    return result if result.ndim else float(result)
-
-
-# -- freshness ---------------------------------------------------------------
-#
-# What staleness costs: the harmonic and the binary objective in closed form.
-#
-# Let N(t) be the number of a source's changes since its last crawl. Its costs are long-run time
-# averages, weighted with its importance μ, and a policy costs the sum over its sources:
-#
-#     harmonic  J_h = μ E H(N),  H(n) = 1 + 1/2 + … + 1/n    every further change hurts less
-#     binary    J_b = μ P(N > 0)                             stale is stale
-#
-# Changes come as a Poisson process of rate Δ. Sources of incomplete observations (W⁻ of the
-# paper) are crawled by the clock, those of complete observations (Wᵒ) when a signal tells of a
-# change; each at random or regularly. All that matters of these four ways of crawling is the law
-# of N at a random moment:
-#
-#     crawled                              law of N                   E H(N)       P(N > 0)
-#     by the clock, Poisson of rate ρ      geometric, mean x = Δ/ρ    ln(1 + x)    x/(1 + x)
-#     by the clock, every 1/ρ days         Poisson, with a mean that  Ein(x) − 1  1 − (1 − e^{−x})/x
-#                                          is uniform on (0, x)       + (1 − e^{−x})/x
-#     on a signal, with probability p      geometric, mean (1 − p)/p  −ln p        1 − p
-#     on every k-th signal                 uniform on 0 … k − 1       H(k) − 1     1 − 1/k
-#
-# Every cost takes columns of one row a source:
-#     importance: μ (n,), a weight of at least 0.
-#     change_rate: Δ (n,), changes per day, at least 0.
-#     crawl_rate: ρ (n,), crawls per day, at least 0; with complete observations pΔ, at most Δ.
-#     complete_observations: (n,), True where crawls answer to signals; left out: nowhere.
-#     crawling: ``"poisson"`` (lines 1 and 3) or ``"periodic"`` (2 and 4, k = ⌈1/p⌉).
-#
-# Edge cases: never crawled (ρ = 0) is inf for the harmonic cost and μ for the binary one; a
-# source without importance or without changes costs 0 however it is crawled. Bad values raise
-# ValueError, naming the argument and the row; so does a crawl rate above the change rate of a
-# source of complete observations (by more than 1e-9 of it, which is taken for rounding).
-#
-# Numerical form: by x, or by (1 − p)/p from the exact difference Δ − pΔ; relative errors stay
-# below 1e-12 for Δ/ρ from 1e-12 to 1e12. One pass over the columns in pieces that stay in the
-# processor's cache: 18.5 million sources need no further columns.
-#
-# Reference: Kolobov, Peres, Lu, Horvitz, "Staying up to Date with Online Content Changes Using
-# Reinforcement Learning for Scheduling", NeurIPS 2019: eq. 1 and 2, eq. 4 (Prop. 1), eq. 6
-# (Prop. 4), and eq. 8 for both classes together. Differs from the paper in: it has no regular
-# crawling (lines 2 and 4), which costs less at the same rates.
-
-#: Change rates, crawl rates and classes of some rows → the figure of each at importance 1.
-_Formula: TypeAlias = Callable[[Floats, Floats, Bools], Floats]
-_Columns: TypeAlias = tuple[Floats, Floats, Floats, Bools]
-
-_ROWS = 1 << 14
-#: A crawl rate pΔ that was computed may miss its bound, and 1/p its whole number, by this.
-_ROUNDING = 1e-9
-
-
 @dataclass(frozen=True, slots=True)
 class Costs:
     """Both costs of each source, (n,): time averages, weighted with importance."""
 
     harmonic: Floats
     binary: Floats
-
-
-def plan_costs(table: SourceTable, plan: CrawlPlan) -> Costs:
-    """What each source costs under a plan, carried out as the plan says.
-
-    Raises:
-        ValueError: as told above, of the table's and the plan's columns.
-    """
-    columns = _checked(
-        table.importance, table.change_rate, plan.crawl_rate, plan.on_signals, plan.crawling
-    )
-    return Costs(
-        _each(_HARMONIC[plan.crawling], columns),
-        _each(_BINARY[plan.crawling], columns),
-    )
 
 
 def harmonic_cost(
@@ -287,7 +106,7 @@ def harmonic_cost(
     complete_observations: ArrayLike | None = None,
     crawling: Crawling = "poisson",
 ) -> float:
-    """J_h, the sum of :func:`harmonic_costs`.
+    """Return J_h, the sum over all sources.
 
     >>> round(harmonic_cost([2.0, 3.0], [1.0, 4.0], [1.0, 4.0]), 6)  # 5 ln 2
     3.465736
@@ -304,7 +123,7 @@ def binary_cost(
     complete_observations: ArrayLike | None = None,
     crawling: Crawling = "poisson",
 ) -> float:
-    """J_b, the sum of :func:`binary_costs`.
+    """Return J_b, the sum over all sources.
 
     >>> binary_cost([2.0, 4.0], [1.0, 1.0], [1.0, 0.75], complete_observations=[False, True])
     2.0
@@ -313,95 +132,68 @@ def binary_cost(
     return fsum(float(cost.sum()) for cost in _pieces(_BINARY[crawling], columns))
 
 
-def harmonic_costs(
+def costs_of(
     importance: ArrayLike,
     change_rate: ArrayLike,
     crawl_rate: ArrayLike,
     *,
     complete_observations: ArrayLike | None = None,
     crawling: Crawling = "poisson",
-) -> Floats:
-    """μ E H(N) of each source, (n,).
+) -> Costs:
+    """Return μ E H(N) and μ P(N > 0) of each source.
 
     >>> on_every_second = {"complete_observations": [True], "crawling": "periodic"}
-    >>> harmonic_costs([6.0], [3.0], [1.5], **on_every_second).tolist()  # 6 (1 + 1/2 - 1)
-    [3.0]
+    >>> costs_of([6.0], [3.0], [1.5], **on_every_second)  # 6 (1 + 1/2 - 1) and 6 (1 - 1/2)
+    Costs(harmonic=array([3.]), binary=array([3.]))
     """
     columns = _checked(importance, change_rate, crawl_rate, complete_observations, crawling)
-    return _each(_HARMONIC[crawling], columns)
+    return Costs(_each(_HARMONIC[crawling], columns), _each(_BINARY[crawling], columns))
 
 
-def binary_costs(
-    importance: ArrayLike,
-    change_rate: ArrayLike,
-    crawl_rate: ArrayLike,
-    *,
-    complete_observations: ArrayLike | None = None,
-    crawling: Crawling = "poisson",
-) -> Floats:
-    """μ P(N > 0) of each source, (n,).
-
-    >>> binary_costs([5.0, 5.0, 5.0], [0.0, 1.0, 1.0], [0.0, 0.0, 4.0]).tolist()
-    [0.0, 5.0, 1.0]
-    """
-    columns = _checked(importance, change_rate, crawl_rate, complete_observations, crawling)
-    return _each(_BINARY[crawling], columns)
-
-
-def harmonic_marginals(
-    importance: ArrayLike,
-    change_rate: ArrayLike,
-    crawl_rate: ArrayLike,
-    *,
-    complete_observations: ArrayLike | None = None,
-    crawling: Crawling = "poisson",
-) -> Floats:
-    """−∂J_h/∂ρ of each source, (n,): what one more crawl per day would save.
-
-    By the clock it is J_b/ρ, for either way of crawling (d ln(1 + x)/d ln x = x/(1 + x), and
-    alike for the other); on signals μ/(pΔ). A source that is never crawled has inf.
+def plan_costs(table: SourceTable, plan: CrawlPlan) -> Costs:
+    """Return what each source costs under a plan, carried out as the plan says.
 
     Raises:
-        ValueError: also for a source of complete observations that is crawled periodically:
-            its cost is a step function of its rate and has no derivative.
-
-    >>> harmonic_marginals([6.0, 6.0], [1.0, 4.0], [1.0, 3.0],
-    ...                    complete_observations=[False, True]).tolist()
-    [3.0, 2.0]
+        ValueError: as told above, of the table's and the plan's columns.
     """
-    columns = _checked(importance, change_rate, crawl_rate, complete_observations, crawling)
-    _refuse_steps(columns, crawling)
-    return _each(_HARMONIC_MARGINAL[crawling], columns)
+    return costs_of(
+        table.importance,
+        table.change_rate,
+        plan.crawl_rate,
+        complete_observations=plan.on_signals,
+        crawling=plan.crawling,
+    )
 
 
-def binary_marginals(
-    importance: ArrayLike,
-    change_rate: ArrayLike,
-    crawl_rate: ArrayLike,
-    *,
-    complete_observations: ArrayLike | None = None,
-    crawling: Crawling = "poisson",
-) -> Floats:
-    """−∂J_b/∂ρ of each source, (n,): what one more crawl per day would save.
+def stale_days(
+    changed: Floats, first: Ints, number: Ints, begin: Floats, end: Floats
+) -> tuple[Floats, Floats]:
+    """Return ∫ H(N) dt and ∫ 1{N > 0} dt, (g,) each, of g stretches of time without a crawl.
 
-        by the clock, Poisson        μΔ/(Δ + ρ)²
-        by the clock, every 1/ρ      (μ/Δ)(1 − e^{−x}(1 + x))
-        on signals                   μ/Δ
+    Args:
+        changed: when changes happened, those of a stretch together and in the order of time.
+        first: (g,), the place of the first change between the crawl before a stretch and its end.
+        number: (g,), how many these are; the j-th of them adds 1/j to H(N).
+        begin: (g,), of the stretch; a change before it counts from here on.
+        end: (g,), of the stretch.
 
-    Raises:
-        ValueError: as for :func:`harmonic_marginals`.
-
-    >>> binary_marginals([8.0, 8.0], [1.0, 4.0], [1.0, 3.0],
-    ...                  complete_observations=[False, True]).tolist()
-    [2.0, 2.0]
+    >>> stale_days(np.array([1.0, 2.0]), np.array([0]), np.array([2]), np.array([0.0]),
+    ...            np.array([4.0]))  # 3 + 2/2 and 3
+    (array([4.]), array([3.]))
     """
-    columns = _checked(importance, change_rate, crawl_rate, complete_observations, crawling)
-    _refuse_steps(columns, crawling)
-    return _each(_BINARY_MARGINAL[crawling], columns)
+    starts = np.cumsum(number) - number
+    stretch = np.repeat(np.arange(len(first)), number)
+    nth = np.arange(len(stretch)) - starts[stretch]
+    stale = end[stretch] - np.maximum(changed[first[stretch] + nth], begin[stretch])
+    some = number > 0
+    binary = np.zeros(len(first))
+    binary[some] = stale[starts[some]]
+    harmonic = np.bincount(stretch, stale / (nth + 1), len(first))
+    return np.asarray(harmonic, np.float64), binary
 
 
 def changes_per_crawl(change_rate: Floats, crawl_rate: Floats) -> Floats:
-    """On which change a regular crawl answers: k = ⌈1/p⌉, p = crawl_rate/change_rate; (n,).
+    """Return on which change a regular crawl answers: k = ⌈1/p⌉, p = crawl_rate/change_rate; (n,).
 
     A 1/p that misses a whole number by rounding only stays that number. No crawls give inf,
     a source without changes 1.
@@ -434,25 +226,6 @@ def _binary_periodic(delta: Floats, rho: Floats, complete: Bools) -> Floats:
     return cost
 
 
-def _harmonic_marginal_poisson(delta: Floats, rho: Floats, complete: Bools) -> Floats:
-    stale = _ratio(delta, np.where(complete, delta, delta + rho))
-    return _ratio(stale, rho)
-
-
-def _binary_marginal_poisson(delta: Floats, rho: Floats, complete: Bools) -> Floats:
-    events = np.where(complete, delta, delta + rho)
-    return _ratio(_ratio(delta, events), events)
-
-
-def _harmonic_marginal_periodic(delta: Floats, rho: Floats, _: Bools) -> Floats:
-    return _ratio(changed_mean(_ratio(delta, rho)), rho)
-
-
-def _binary_marginal_periodic(delta: Floats, rho: Floats, _: Bools) -> Floats:
-    # 1 − e^{−x}(1 + x) is the regularised incomplete gamma function P(2, x).
-    return _ratio(np.asarray(gammainc(2.0, _ratio(delta, rho))), delta)
-
-
 _HARMONIC: dict[Crawling, _Formula] = {
     "poisson": _harmonic_poisson,
     "periodic": _harmonic_periodic,
@@ -461,30 +234,22 @@ _BINARY: dict[Crawling, _Formula] = {
     "poisson": _binary_poisson,
     "periodic": _binary_periodic,
 }
-_HARMONIC_MARGINAL: dict[Crawling, _Formula] = {
-    "poisson": _harmonic_marginal_poisson,
-    "periodic": _harmonic_marginal_periodic,
-}
-_BINARY_MARGINAL: dict[Crawling, _Formula] = {
-    "poisson": _binary_marginal_poisson,
-    "periodic": _binary_marginal_periodic,
-}
 
 
 def _passed_over(delta: Floats, rho: Floats, complete: Bools) -> Floats:
-    """Changes per day that no crawl answers to at once: Δ, or Δ − pΔ on signals."""
+    """Return the changes per day that no crawl answers to at once: Δ, or Δ − pΔ on signals."""
     # The difference of close numbers is exact; 1 − p would have lost its last digits.
     return np.where(complete, np.maximum(delta - rho, 0.0), delta)
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
-    """above/below, and 0 where nothing is above, whatever is below."""
+    """Return above/below, and 0 where nothing is above, whatever is below."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.divide(above, below, out=np.zeros_like(above), where=above > 0)
 
 
 def _pieces(formula: _Formula, columns: _Columns) -> Iterator[Floats]:
-    """μ times the formula, some rows at a time."""
+    """Yield μ times the formula, some rows at a time."""
     importance, change_rate, crawl_rate, complete = columns
     for start in range(0, len(importance), _ROWS):
         rows = slice(start, start + _ROWS)
@@ -523,7 +288,7 @@ def _checked(
 
 
 def _refuse_unanswered(delta: Floats, rho: Floats, complete: Bools) -> None:
-    """A crawl on a signal answers to a change: there are no more of the one than of the other."""
+    """Refuse more crawls on signals than there are changes."""
     for start in range(0, len(delta), _ROWS):
         rows = slice(start, start + _ROWS)
         above = complete[rows] & (rho[rows] > delta[rows] * (1 + _ROUNDING))
@@ -535,10 +300,143 @@ def _refuse_unanswered(delta: Floats, rho: Floats, complete: Bools) -> None:
             )
 
 
-def _refuse_steps(columns: _Columns, crawling: Crawling) -> None:
-    complete = columns[3]
-    if crawling == "periodic" and complete.any():
-        raise ValueError(
-            f"complete_observations: row {int(np.argmax(complete))} is True; accepted is False, "
-            "for the cost of crawling every k-th change has no derivative"
-        )
+@overload
+def ein(m: float) -> float: ...
+@overload
+def ein(m: Floats) -> Floats: ...
+def ein(m: float | Floats) -> float | Floats:
+    """Return Ein(m) = E H(N) for a Poisson number N of changes with mean m.
+
+        Ein(m) = ∫₀ᵐ (1 − e^{−s})/s ds = γ + ln m + E₁(m)
+
+    Symbols: m is ``m``, the mean number of changes, 0 to inf; γ Euler's constant; E₁ the
+    exponential integral.
+
+    Method: below 1 the series m − m²/(2·2!) + m³/(3·3!) − …, above it the closed form.
+
+    Reference: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 5.1.39, 5.1.40.
+
+    >>> ein(0.0), round(ein(1.0), 6)  # 1 - 1/4 + 1/18 - 1/96 + …
+    (0.0, 0.7966)
+    """
+    return _piecewise(m, _EIN, lambda x: np.euler_gamma + np.log(x) + exp1(x))
+
+
+@overload
+def ein_mean(x: float) -> float: ...
+@overload
+def ein_mean(x: Floats) -> Floats: ...
+def ein_mean(x: float | Floats) -> float | Floats:
+    """Return the mean of Ein over (0, x): E H(N) at a random moment between evenly spaced crawls.
+
+        (1/x) ∫₀ˣ Ein(s) ds = Ein(x) − 1 + (1 − e^{−x})/x
+
+    by parts, with s·dEin(s)/ds = 1 − e^{−s}. Near 0 it is x/2 − x²/12 + …; for large x it tends
+    to ln x + γ − 1.
+
+    Symbols: x is ``x``, the mean number of changes from one crawl to the next, 0 to inf.
+
+    >>> ein_mean(0.0), round(ein_mean(1.0), 6)  # 0.7966 - 1/e
+    (0.0, 0.42872)
+    """
+    return _piecewise(
+        x, _EIN_MEAN, lambda x: np.euler_gamma + np.log(x) + exp1(x) - 1 - np.expm1(-x) / x
+    )
+
+
+@overload
+def changed_mean(x: float) -> float: ...
+@overload
+def changed_mean(x: Floats) -> Floats: ...
+def changed_mean(x: float | Floats) -> float | Floats:
+    """Return the mean of 1 − e^{−s} over (0, x): P(N > 0) at a random moment between even crawls.
+
+        1 − (1 − e^{−x})/x,   near 0   x/2 − x²/6 + …
+
+    Symbols: x is ``x``, the mean number of changes from one crawl to the next, 0 to inf.
+
+    >>> changed_mean(0.0), round(changed_mean(1.0), 6)  # 1/e
+    (0.0, 0.367879)
+    """
+    return _piecewise(x, _CHANGED_MEAN, lambda x: 1 + np.expm1(-x) / x)
+
+
+@overload
+def harmonic_number(n: float) -> float: ...
+@overload
+def harmonic_number(n: Floats | Ints) -> Floats: ...
+def harmonic_number(n: float | Floats | Ints) -> float | Floats:
+    """Return H(n) = 1 + 1/2 + … + 1/n = ψ(n + 1) + γ; H(0) = 0.
+
+    Symbols: n is ``n``, a whole number of at least 0 (as int or float; inf gives inf); ψ the
+    digamma function, used from n = 64 on.
+
+    >>> harmonic_number(0), harmonic_number(1), harmonic_number(2)
+    (0.0, 1.0, 1.5)
+    """
+    whole = np.asarray(n, dtype=np.float64)
+    small = whole < len(_SMALL)
+    if small.all():
+        return _same_kind(_SMALL[whole.astype(np.intp)])
+    known = _SMALL[np.where(small, whole, 0).astype(np.intp)]
+    return _same_kind(np.where(small, known, digamma(whole + 1) + np.euler_gamma))
+
+
+@overload
+def noisy_harmonic(m: float, k: int, q: float) -> float: ...
+@overload
+def noisy_harmonic(m: Floats, k: Floats | Ints | int, q: Floats | float) -> Floats: ...
+def noisy_harmonic(m: float | Floats, k: int | Floats | Ints, q: float | Floats) -> float | Floats:
+    """Return E H(N) for N = Poisson(m) + Bin(k, q): unannounced changes, and true signals.
+
+        ∫₀¹ (1 − e^{−mu} (1 − qu)ᵏ)/u du
+
+    Special cases: for k = 0 or q = 0 it is Ein(m), for m = 0 and q = 1 it is H(k).
+
+    Symbols (arrays broadcast): m is ``m``, the mean number of unannounced changes, at least 0
+    and finite; k is ``k``, the number of signals; q is ``q``, their precision, 0 to 1.
+
+    Method: with M = m + kq and s = Mu the integral equals
+
+        Ein(M) + ∫₀ᴹ e^{−s} (1 − e^{k(ln(1 − qu) + qu)})/s ds,
+
+    a sum of two terms that are not negative. The second integrand is smooth and has vanished
+    at s = 40: Gauss-Legendre with 32 nodes on (0, min(M, 40)).
+
+    >>> round(noisy_harmonic(0.0, 2, 1.0), 12), round(noisy_harmonic(0.0, 1, 0.5), 12)
+    (1.5, 0.5)
+    """
+    unannounced, signals, precision = np.broadcast_arrays(
+        np.asarray(m, dtype=np.float64),
+        np.asarray(k, dtype=np.float64),
+        np.asarray(q, dtype=np.float64),
+    )
+    mean = unannounced + signals * precision
+    end = np.minimum(mean, _TAIL)
+    # qs/M without 0/0 where nothing is expected: there s = 0, and the term vanishes.
+    scale = precision / np.where(mean > 0, mean, 1.0)
+    result = np.array(ein(mean), ndmin=mean.ndim)
+    for node, weight in zip((_NODES + 1) / 2, _WEIGHTS / 2, strict=True):
+        s = end * node
+        qu = scale * s
+        result -= weight / node * np.exp(-s) * np.expm1(signals * (np.log1p(-qu) + qu))
+    return _same_kind(result)
+
+
+def _piecewise(
+    x: float | Floats, series: Sequence[float], closed: Callable[[Floats], Floats]
+) -> float | Floats:
+    """Return x·(series in x) below 1, the closed form from 1 on."""
+    given = np.asarray(x, dtype=np.float64)
+    small = given < 1
+    if small.all():
+        return _same_kind(given * polyval(given, series))
+    result = np.empty_like(given)
+    result[small] = given[small] * polyval(given[small], series)
+    result[~small] = closed(given[~small])
+    return _same_kind(result)
+
+
+def _same_kind(result: Floats) -> float | Floats:
+    """Return a number where a number was given."""
+    return result if result.ndim else float(result)

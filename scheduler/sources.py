@@ -31,6 +31,8 @@ class SourceTable:
         complete_observations: True where every change is notified (class Wᵒ of the paper).
         host: code of the source's host, 0 to H − 1.
         host_capacity: (H,), crawls per day that politeness allows a host; inf: no limit.
+        host_cost: (H,), the cost of a crawl of each host, in those of the cheapest; 1 without
+            delays that differ.
         last_crawl: day of the last crawl, on the clock of ``now``.
         pending_signals: k, signals since the last crawl; for a source of complete
             observations the number n of its uncrawled changes.
@@ -45,6 +47,7 @@ class SourceTable:
     complete_observations: Bools
     host: NDArray[np.intp]
     host_capacity: Floats
+    host_cost: Floats
     last_crawl: Floats
     pending_signals: Ints
     signal_rate: Floats
@@ -62,6 +65,7 @@ class SourceTable:
         complete_observations: ArrayLike | None = None,
         host: ArrayLike | None = None,
         host_capacity: ArrayLike | None = None,
+        host_cost: ArrayLike | None = None,
         last_crawl: ArrayLike | None = None,
         pending_signals: ArrayLike | None = None,
         signal_rate: ArrayLike | None = None,
@@ -69,8 +73,8 @@ class SourceTable:
     ) -> SourceTable:
         """A checked table; what is left out is the plain case.
 
-        That is: incomplete observations, one host without a limit, last crawled on day 0,
-        no signals.
+        That is: incomplete observations, one host without a limit, crawls that cost the same,
+        last crawled on day 0, no signals.
 
         Raises:
             ValueError: naming the argument, the row and what is accepted.
@@ -87,6 +91,9 @@ class SourceTable:
             complete,
             hosts,
             capacity,
+            np.ones(len(capacity))
+            if host_cost is None
+            else arrays.positive("host_cost", host_cost, len(capacity)),
             np.zeros(n) if last_crawl is None else arrays.finite("last_crawl", last_crawl, n),
             np.zeros(n, np.int64)
             if pending_signals is None
@@ -103,6 +110,7 @@ class SourceTable:
             self.complete_observations[rows],
             self.host[rows],
             self.host_capacity,
+            self.host_cost,
             self.last_crawl[rows],
             self.pending_signals[rows],
             self.signal_rate[rows],

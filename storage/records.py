@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from freshet.storage.entries import (
     CLAIM_KINDS,
@@ -124,7 +124,8 @@ __all__ = [
     "CLAIM_KINDS", "KINDS", "RATE_CLASSES", "REBASED", "Acknowledged", "Advertised", "Agenda",
     "Alias", "AliasKind", "Amendment", "Announcement", "Audit", "Called", "CappedLane", "Capture",
     "Churn", "Claim", "ClaimKind", "Claims", "CopyFinding", "Digests", "Discovered", "DueUrl",
-    "Entry", "FetchResult", "HeaderSigns", "Host", "HostState", "Kind", "Links", "Observation",
+    "Entry", "Estimate", "EstimateBatch", "FetchResult", "HeaderSigns", "Host", "HostState",
+    "Kind", "Links", "Observation",
     "Outcome", "Outlook", "PageHistory", "Reason", "Retraction", "RobotsRecord", "RobotsStanding",
     "RobotsVisit", "Role", "Rung", "SeedLine", "SeedsSettled", "StoredSeed", "Subscription",
     "SubscriptionNoted", "SubscriptionState", "Supply", "Targets", "Validators", "Visit",
@@ -407,9 +408,70 @@ class Announcement:
     host: HostState | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a daemon believed of one page at one moment; a row of table ``estimate``.
+
+    Attributes:
+        page_id: of the page.
+        at: Unix seconds of the valuation.
+        visited_at: the last visit that the estimate knows of; before the first one, when the page
+            was found.
+        rate: changes a day; between ``low`` and ``high`` with a probability of 90 %.
+        hazard: x, the changes expected from the last visit until ``at``: the copy is stale with
+            probability 1 − e^{−x}.
+        importance: μ.
+        clocked: 0 to 1, how far ``hazard`` follows the rhythm of the page's site.
+        claimed: whether what others say of the page is believed; None: nobody says anything.
+        worth: of a visit at ``at``; None where the policy has no index, and for a page that comes
+            before all others.
+        urgent: whether the page is a new item of an ephemeral source, to be fetched at once.
+        reveals: new pages that a visit is expected to reveal.
+        arrival_rate: new items a day at an ephemeral source, each of which loses half of its worth
+            in ``half_life_hours``; None elsewhere.
+        planned: visits a day by a rate policy's plan; None under other policies.
+        not_before: Unix seconds before which the page is not visited; None: it may be at any time.
+        due_at: when a visit is worth the price or planned, expected in Unix seconds; None: not
+            for years, or nothing is known.
+        paid: the worth of the last visit when the page was chosen for it; None: not known.
+    """
+
+    page_id: int
+    at: float
+    visited_at: float
+    rate: float
+    low: float
+    high: float
+    hazard: float
+    importance: float
+    clocked: float = 0.0
+    claimed: bool | None = None
+    worth: float | None = None
+    urgent: bool = False
+    reveals: float = 0.0
+    arrival_rate: float | None = None
+    half_life_hours: float | None = None
+    planned: float | None = None
+    not_before: float | None = None
+    due_at: float | None = None
+    paid: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateBatch:
+    """Estimates that the writer stores together, noted ``at`` (Unix seconds)."""
+
+    estimates: tuple[Estimate, ...]
+    at: float
+
+    fetches: ClassVar[int] = 0
+    targets: ClassVar[None] = None
+    host: ClassVar[None] = None
+
+
 Entry = (
     Visit | RobotsVisit | SeedsSettled | Probed | Called | Announcement | SubscriptionNoted
-    | Outlook
+    | Outlook | EstimateBatch
 )  # fmt: skip
 
 

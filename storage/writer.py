@@ -16,10 +16,19 @@ from itertools import chain
 
 from freshet.storage.database import Database, StoreUnavailable
 from freshet.storage.entries import Claims, HostState, Outlook, Retraction, SubscriptionNoted
-from freshet.storage.records import Acknowledged, Entry, RobotsVisit, SeedsSettled, Targets, Visit
+from freshet.storage.records import (
+    Acknowledged,
+    Entry,
+    EstimateBatch,
+    RobotsVisit,
+    SeedsSettled,
+    Targets,
+    Visit,
+)
 from freshet.storage.tables import (
     alerts,
     claims,
+    estimates,
     frontier,
     hosts,
     links,
@@ -105,6 +114,10 @@ class VisitTables:
         runs.count_fetches(connection, self._run_id, sum(e.fetches for e in entries))
         noted = [e for e in entries if isinstance(e, Outlook)]
         runs.append(connection, self._run_id, noted)
+        for entry in entries:
+            if isinstance(entry, EstimateBatch):
+                # One at a time: nobody waits for more than a batch.
+                estimates.write(connection, entry.estimates)
         agreed = [e for e in entries if isinstance(e, SubscriptionNoted)]
         claims.record(connection, agreed)
         acknowledged = [

@@ -84,7 +84,11 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         ),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(metavar="NAME[:OPTION=VALUE,…]", help="What a look is worth.")
+        str | None,
+        typer.Option(
+            metavar="NAME[:OPTION=VALUE,…]",
+            help="How pages are ranked for the next visit: site_clock (default), greedy_index, …",
+        ),
     ] = None,
     importance: Annotated[
         str | None,

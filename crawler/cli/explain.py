@@ -15,8 +15,7 @@ from freshet.crawler import terminal
 from freshet.crawler.cli import history, options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.robots.parser import Verdict, in_force, is_fresh
-from freshet.crawler.run.daemon_state import LastVisit, Prospect, prospect
-from freshet.crawler.run.orders import parsed
+from freshet.crawler.run.daemon_state import LastVisit, Prospect, Rate, prospect, rate_of
 from freshet.crawler.terminal import (
     amount,
     joined,
@@ -277,15 +276,15 @@ def obstacle(robots: RobotsView | None, host: HostState | None, now: float) -> s
 
 # -- prospect words ----------------------------------------------------------
 #
-# A page's prospects in words: why it was or was not fetched, and when it is next.
+# The forecast of a page in sentences: why it was or was not visited, and when it is next.
 
-#: New pages from which on they are told of.
+#: Expected new pages from which on they are mentioned.
 _WORTH_TELLING: Final = 0.05
 _TIMES: Final = {1: "once", 2: "twice"}
 
 
 def paragraph(it: Prospect, now: float, *, obstacle: str | None, is_running: bool) -> str:
-    """All that there is to say; ``obstacle`` is what stands in the way of its host."""
+    """Return all that is known; ``obstacle`` is what keeps the page's host from being asked."""
     return " ".join(_sentences(it, now, obstacle, is_running=is_running))
 
 
@@ -293,22 +292,24 @@ def _sentences(
     it: Prospect, now: float, obstacle: str | None, *, is_running: bool
 ) -> Iterator[str]:
     if it.excluded_by is not None:
-        yield f"Not asked for: the rule for {it.excluded_by} says never."
+        yield f"Not visited: the rule for {it.excluded_by} says never."
         return
     yield from _history(it, now)
     yield f"Its importance is {it.importance.value:.3g} ({it.importance.said()})."
     if it.captured or it.not_before is None:
-        yield from _value(it)
+        yield from _value(it, now)
         yield from _when(it, now)
     else:
-        yield f"It is asked for again from {moment(it.not_before, now)} on."
+        yield f"It is visited again from {moment(it.not_before, now)} on."
     if it.capped is not None:
         yield (
-            f"Its host is at its cap: {amount(it.capped.most)} looks a day at most, asked for "
-            f"{amount(it.capped.wanted)}."
+            f"Its host is at its cap: {amount(it.capped.most)} visits a day at most, where "
+            f"{amount(it.capped.wanted)} are wanted."
         )
     if obstacle:
         yield f"Now {obstacle}."
+    if it.estimated_at is None:
+        yield "The daemon has not valued it since; it does so once an hour."
     if not is_running:
         yield "No daemon is running."
 
@@ -322,10 +323,10 @@ def _history(it: Prospect, now: float) -> Iterator[str]:
         yield f"Found {_ago(it.age_days * _DAY_S)} and not fetched yet."
         return
     if it.captured and last.kind is not Kind.GONE:
-        yield _rate(it)
+        yield change_rate(it.rate)
     match last.kind:
         case Kind.NEW | Kind.CHANGED | Kind.UNCHANGED:
-            yield _looked_at(it, last, now)
+            yield _visited(it, last, now)
         case Kind.GONE:
             yield _gone(it, last, now)
         case Kind.FAILED:
@@ -334,16 +335,16 @@ def _history(it: Prospect, now: float) -> Iterator[str]:
             yield _elsewhere(last, now)
 
 
-def _rate(it: Prospect) -> str:
-    rate = it.rate
+def change_rate(rate: Rate) -> str:
+    """Return a change rate as a sentence."""
     if not rate.compared:
-        return f"How often it changes is not known yet; pages like it do {_often(rate.per_day)}."
+        return f"Its change rate is not known yet; {_often(rate.per_day)} is taken for likely."
     comparisons = f"{rate.compared:,} comparison{'s' * (rate.compared != 1)}"
     between = _between(rate.lower, rate.upper)
     return f"It changes about {_often(rate.per_day)} ({between}, from {comparisons})."
 
 
-def _looked_at(it: Prospect, last: LastVisit, now: float) -> str:
+def _visited(it: Prospect, last: LastVisit, now: float) -> str:
     found = {Kind.NEW: "fetched for the first time", Kind.CHANGED: "found changed"}
     what = found.get(last.kind, "found unchanged")
     if last.reason == REBASED:
@@ -352,24 +353,23 @@ def _looked_at(it: Prospect, last: LastVisit, now: float) -> str:
     if last.drawn:
         why = ", drawn at random to measure the freshness"
     elif last.worth is not None:
-        why = f", when a look was worth {amount(last.worth)}"
-    stale = f"stale by now with {percent(it.stale)}{_by(it)}"
-    return f"It was {what} {_ago(now - last.at)}{why}: {stale}."
+        why = f", when a visit was worth {amount(last.worth)}"
+    chance = f"the chance that it has changed since is {percent(it.stale)}{_basis(it)}"
+    return f"It was {what} {_ago(now - last.at)}{why}; {chance}."
 
 
-def _by(it: Prospect) -> str:
-    """By what that is foretold."""
+def _basis(it: Prospect) -> str:
     if it.claimed:
-        return ", by what is claimed of it, which has proved right"
-    clock = ", by the clock of its site" if it.clocked else ""
-    return clock if it.claimed is None else f"{clock}; what is claimed of it is not believed"
+        return ", by what others say of it, which has proved right"
+    rhythm = ", by the rhythm of its site" if it.clocked else ""
+    return rhythm if it.claimed is None else f"{rhythm}; what others say of it is not believed"
 
 
 def _gone(it: Prospect, last: LastVisit, now: float) -> str:
     part = "tenth" if it.captured else "hundredth"
     return (
-        f"It was gone {_times(last.in_a_row)} ({_why(last)}), last {_ago(now - last.at)}: each "
-        f"time in a row a look is worth a {part} of before."
+        f"It was gone {_times(last.in_a_row)} ({_why(last)}), last {_ago(now - last.at)}; each "
+        f"time in a row divides the worth of a visit to a {part}."
     )
 
 
@@ -382,8 +382,8 @@ def _elsewhere(last: LastVisit, now: float) -> str:
     what = {
         Kind.REDIRECTED: f"It led to {last.detail}",
         Kind.REFUSED: f"Its host's robots.txt forbade it ({last.detail})",
-    }.get(last.kind, f"It is nothing that is crawled ({_why(last)})")
-    return f"{what} when it was asked for {_ago(now - last.at)}."
+    }.get(last.kind, f"It is not crawled ({_why(last)})")
+    return f"{what} when it was visited {_ago(now - last.at)}."
 
 
 def _why(last: LastVisit) -> str:
@@ -393,7 +393,7 @@ def _why(last: LastVisit) -> str:
 # -- what it is worth --------------------------------------------------------------
 
 
-def _value(it: Prospect) -> Iterator[str]:
+def _value(it: Prospect, now: float) -> Iterator[str]:
     if it.arrival_rate is not None:
         yield (
             f"It is an ephemeral source: about {amount(it.arrival_rate)} new items appear a day, "
@@ -401,30 +401,37 @@ def _value(it: Prospect) -> Iterator[str]:
         )
     if it.urgent:
         yield "It is new at an ephemeral source: it comes before all that can wait."
-    elif not it.captured and it.worth is None:
-        yield "Without a copy it goes by its importance and the days that it waits."
     elif it.planned is not None:
         yield _plan(it)
-    elif it.worth is not None and _is_overdue(it):
-        yield f"A rule wants it looked at every {_days(it.most_days)}: it goes before all others."
-    elif it.worth is not None:
+    elif _is_overdue(it):
+        yield f"A rule wants it visited every {_days(it.most_days)}: it goes before all others."
+    elif it.worth is not None and it.estimated_at is not None:
         if not it.captured:
             yield (
-                "Without a copy a look is worth the importance times the days that it waits, and "
+                "Without a copy a visit is worth the importance times the days that it waits, and "
                 "a turn of all pages, as far as it is likely to be there."
             )
         if it.reveals >= _WORTH_TELLING:
-            yield f"A look is expected to reveal {amount(it.reveals)} new pages."
-        where = "looks" if it.capped is None else "looks at the pages of its host"
-        price = f"; under {_budget(it)} {where} are taken at about {amount(it.price or 0.0)}"
-        yield f"A look is worth {amount(it.worth)} now{'' if it.price is None else price}."
+            yield f"A visit is expected to reveal {amount(it.reveals)} new pages."
+        yield f"A visit was worth {amount(it.worth)} {_ago(now - it.estimated_at)}.{_price(it)}"
+    elif not it.captured and it.estimated_at is not None:
+        yield "Without a copy it is chosen by its importance and the days that it waits."
+
+
+def _price(it: Prospect) -> str:
+    if it.price is None:
+        return ""
+    return (
+        f" Under {_budget(it)} the price is {amount(it.price)}: pages worth less than this are "
+        "not visited now."
+    )
 
 
 def _plan(it: Prospect) -> str:
-    plan = f"The plan of {it.policy} for {_budget(it)} gives it"
+    plan = f"The plan of {it.policy} for {_budget(it)}"
     if not it.planned:
-        return f"{plan} no looks: others gain more."
-    return f"{plan} a look {_often(it.planned)}."
+        return f"{plan} gives it no visits: others gain more."
+    return f"{plan} visits it {_often(it.planned)}."
 
 
 def _is_overdue(it: Prospect) -> bool:
@@ -436,29 +443,28 @@ def _is_overdue(it: Prospect) -> bool:
 
 def _when(it: Prospect, now: float) -> Iterator[str]:
     if it.captured and it.least_days:
-        yield f"A rule keeps looks {_days(it.least_days)} apart."
+        yield f"A rule keeps visits {_days(it.least_days)} apart."
     if it.captured and it.most_days is not None and not _is_overdue(it):
-        yield f"A rule wants it looked at every {_days(it.most_days)}."
+        yield f"A rule wants it visited every {_days(it.most_days)}."
     if it.due_in_days is None:
         if it.not_before is not None:
-            yield f"It is not asked for before {moment(it.not_before, now)}."
-        elif it.price is not None:
-            yield "At this price its turn does not come for years, but for draws at random."
+            yield f"It is not visited before {moment(it.not_before, now)}."
+        elif it.price is not None and it.worth is not None:
+            yield "At this price it is visited only when it is drawn at random."
         return
     at = now + it.due_in_days * _DAY_S
     if at <= now:
-        yield (
-            "So its turn is now." if it.capped is None else "So its turn is when its host is free."
-        )
+        yield "It is next when its host is free." if it.capped else "It is due now."
     else:
-        yield f"So the next look is due about {moment(at, now)}."
+        yield f"The next visit is due about {moment(at, now)}."
 
 
 # -- words -------------------------------------------------------------------------
 
 
 def _budget(it: Prospect) -> str:
-    return f"{amount(parsed(it.budget))} requests a day"
+    number, _, unit = it.budget.partition("/")
+    return f"{amount(float(number))} requests a {unit.strip()}"
 
 
 def _ago(seconds: float) -> str:
@@ -474,15 +480,15 @@ def _times(count: int) -> str:
 
 
 def _between(lower: float, upper: float) -> str:
-    """Two rates in words, the quicker one first unless both are counts."""
-    if lower >= 1:
+    """Return two rates in words, the quicker one first unless both are counts."""
+    if lower >= 2:
         return f"{lower:.2g} to {_often(upper)}"
     return f"{_often(upper)} to {_often(lower)}"
 
 
 def _often(per_day: float) -> str:
-    """A rate in words."""
-    return f"{per_day:.2g} times a day" if per_day >= 1 else f"every {span(_DAY_S / per_day)}"
+    """Return a rate in words."""
+    return f"{per_day:.2g} times a day" if per_day >= 2 else f"every {span(_DAY_S / per_day)}"
 
 
 def explain_command(
@@ -503,25 +509,33 @@ def explain_command(
         robots_max_age_s=settings.robots.max_age_s,
         permanent_recheck_days=settings.crawl.permanent_recheck_days,
     )
-    explanation, ahead = terminal.run(_read(db, terminal.spellings(url), rules, time.time()))
+    explanation, ahead, rate = terminal.run(_read(db, terminal.spellings(url), rules, time.time()))
     if json:
-        print_json(explanation.as_json() | {"prospect": ahead and asdict(ahead)})
+        found = {"prospect": ahead and asdict(ahead), "change_rate": rate and asdict(rate)}
+        print_json(explanation.as_json() | found)
     else:
-        _print(explanation, ahead, db)
+        _print(explanation, ahead, rate, db)
 
 
 async def _read(
     db: Path, urls: Sequence[str], rules: ExplanationRules, now: float
-) -> tuple[Explanation, Prospect | None]:
+) -> tuple[Explanation, Prospect | None, Rate | None]:
     async with page.snapshot(db) as connection:
         it = await explain(connection, urls, rules, now)
-        page_id = it.known.page_id if it.known is not None else None
-        return it, None if page_id is None else await prospect(connection, page_id, now)
+        if it.known is None:
+            return it, None, None
+        page_id = it.known.page_id
+        ahead = await prospect(connection, page_id, now)
+        if ahead is not None:
+            return it, ahead, ahead.rate
+        return it, None, await rate_of(connection, page_id) if it.capture else None
 
 
-def _print(it: Explanation, ahead: Prospect | None, db: Path) -> None:
+def _print(it: Explanation, ahead: Prospect | None, rate: Rate | None, db: Path) -> None:
     show_line(it.url, "bold")
     show_line(it.outlook if ahead is None else _ahead(it, ahead, db))
+    if ahead is None and rate is not None:
+        show_line(f"{change_rate(rate)} Estimated from its own visits alone.")
     if it.known is None:
         _print_unknown(it)
     else:

@@ -1,4 +1,4 @@
-"""``freshet export``: pages, observations or links as CSV, JSON lines or Parquet."""
+"""``freshet export``: pages, observations, estimates or links as CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class Table(StrEnum):
 
     PAGES = "pages"
     OBSERVATIONS = "observations"
+    ESTIMATES = "estimates"
     LINKS = "links"
 
 
@@ -81,7 +82,7 @@ def export_command(
     ] = None,
     db: Db = DEFAULT_DB,
 ) -> None:
-    """Write pages, observations or links as one table, for other programs.
+    """Write pages, observations, estimates or links as one table, for other programs.
 
     Times are Unix seconds (UTC). A file appears when it is whole: an export that is broken
     off leaves what was there before.

@@ -12,12 +12,14 @@ import typer
 
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
-from freshet.crawler.run.daemon_state import Learnt, relearnt
+from freshet.crawler.run.daemon_state import daemon_settings
 from freshet.crawler.run.orders import require_readable
+from freshet.crawler.run.state import DaemonState, load_state
 from freshet.crawler.terminal import counted, moment, print_json, show_line, show_list, span
+from freshet.scheduler.agenda.ranker import JudgesSources
 from freshet.scheduler.estimate.sources_trust import Reputation, Trust
 from freshet.storage.queries import page
-from freshet.storage.tables import claims, hosts
+from freshet.storage.tables import claims, hosts, runs
 from freshet.storage.tables.claims import ClaimSource
 from freshet.storage.tables.hosts import HostSignals
 
@@ -93,18 +95,24 @@ async def _read(db: Path, host: str | None) -> Signals:
             for each in await hosts.load_signals(connection)
             if host is None or host in each.origin
         ]
-        learnt = await relearnt(connection) if known else None
-        thought = {} if learnt is None else _reputations(learnt)
+        settings = daemon_settings(await runs.settings_of_latest(connection))
+        thought: dict[tuple[str, int], Reputation] = {}
+        if known and settings is not None:
+            thought = await _reputations(await load_state(connection, settings))
         views = [SourceView(each, thought.get((each.host, each.source_id))) for each in known]
-        return Signals(None if learnt is None else learnt.order.policy, views, headers)
+        followed = settings.daemon.policy if known and settings is not None else None
+        return Signals(followed, views, headers)
 
 
-def _reputations(learnt: Learnt) -> dict[tuple[str, int], Reputation]:
-    """What is thought of sources, by the origins of the hosts that they speak for."""
+async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
+    """Return what is thought of sources, by the origins of the hosts that they speak for."""
+    ranker = state.ranker
+    if not isinstance(ranker, JudgesSources):
+        return {}
     return {
-        (origin, each.source): each
-        for origin, site in learnt.sites.items()
-        if (listening := learnt.refresher.listening(site)) is not None
+        (host.origin, each.source): each
+        for site, host in enumerate(await state.hosts())
+        if (listening := ranker.listening(site)) is not None
         for each in listening.reputations()
     }
 

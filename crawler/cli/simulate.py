@@ -40,7 +40,7 @@ from freshet.crawler.terminal import (
     times,
 )
 from freshet.scheduler import policy as policy_scheduler
-from freshet.scheduler.agenda.audit import Estimate
+from freshet.scheduler.agenda.audit import MeasuredMean
 from freshet.scheduler.estimate import ESTIMATORS
 from freshet.scheduler.evaluate import changes, news
 from freshet.scheduler.evaluate.news import (
@@ -442,7 +442,7 @@ def _freshness_row(budget: str, policy: str, found: Rehearsal) -> tuple[Cell, ..
     )
 
 
-def _between(stale: Estimate) -> str:
+def _between(stale: MeasuredMean) -> str:
     return f"({1 - stale.upper:.0%} to {1 - stale.lower:.0%})"
 
 

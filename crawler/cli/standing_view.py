@@ -16,7 +16,7 @@ from freshet.crawler.terminal import (
     show_list,
     span,
 )
-from freshet.scheduler.agenda.audit import Estimate
+from freshet.scheduler.agenda.audit import MeasuredMean
 from freshet.storage.entries import Discovered, Outlook
 
 _DAY_S = 86_400.0
@@ -128,20 +128,20 @@ def _harmonic(it: Standing) -> str | None:
     return joined((expected, measured))
 
 
-def _interval(found: Estimate) -> str:
+def _interval(found: MeasuredMean) -> str:
     return f"{amount(found.mean)} measured ({amount(found.lower)} to {amount(found.upper)})"
 
 
 def _price(outlook: Outlook) -> str | None:
     if outlook.price is None:
         return None
-    return f"{amount(outlook.price)} (importance × days): what looks are worth that are taken"
+    return f"{amount(outlook.price)}: pages worth less than this are not visited now"
 
 
 def _clocks(outlook: Outlook) -> str | None:
     if not outlook.clocked:
         return None
-    return f"{percent(outlook.clocked)} of pages go by the clock of their site"
+    return f"{percent(outlook.clocked)} of pages are scheduled by their site's rhythm"
 
 
 def _next(it: Standing, now: float) -> str | None:

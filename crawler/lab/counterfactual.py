@@ -19,7 +19,7 @@ from freshet.crawler import terminal
 from freshet.crawler.importance import Areas, terms, weigh
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err, progress_bars
-from freshet.scheduler.evaluate import counterfactual
+from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.evaluate.captures import FAILED, Captures, contents_of
 from freshet.scheduler.evaluate.counterfactual import Terms
 from freshet.scheduler.evaluate.verdicts import (
@@ -202,7 +202,7 @@ async def read_past(db: Path, daemon: Daemon) -> Past:
 
 
 #: What is asked where nothing else is said: the daemon's own, the published one, all in turn.
-DEFAULT_POLICIES: Final = ("greedy_index", "lambda_crawl", "uniform")
+DEFAULT_POLICIES: Final = ("site_clock", "lambda_crawl", "uniform")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def require_policies(names: Sequence[str]) -> None:
         PolicyError: one is not known, or an option of it.
     """
     for name in names:
-        counterfactual.asker_of(name)
+        ranker_of(name, 1.0, archived=True)
 
 
 def ask(question: Question) -> Answer:

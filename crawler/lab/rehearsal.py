@@ -31,6 +31,7 @@ from freshet.crawler.synthetic_web.site import without_utm
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
 from freshet.scheduler.agenda.audit import Staleness, staleness
+from freshet.scheduler.costs import stale_days
 from freshet.storage.database import reading
 from freshet.storage.records import Acknowledged, FetchResult
 from freshet.storage.tables import observations
@@ -89,38 +90,42 @@ class Discovery:
     utility: float | None
 
 
-@dataclass(slots=True)
-class _Sums:
-    """Integrals over the time of copies, in weighted seconds."""
-
-    lived: float = 0.0
-    stale: float = 0.0
-    harmonic: float = 0.0
-    age: float = 0.0
-    behind: float = 0.0
-
-
 def freshness(
     pages: Iterable[tuple[Known, Sequence[float]]], begin: float, end: float
 ) -> Freshness | None:
-    """How fresh copies were in a span; ``pages`` with the times of the looks at them, rising.
+    """Return how fresh copies were in a span; ``pages`` with the times of their visits, rising.
 
     None where there was no copy.
     """
-    sums = _Sums()
+    stretches: list[tuple[float, float, float, float]] = []
+    missed: list[list[float]] = []
     for page, looks in pages:
         for since, until in _kept(page, looks, end):
             if until > begin:
-                _add(sums, page, since, max(since, begin), until)
-    if not sums.lived:
+                stretches.append((page.importance, since, max(since, begin), until))
+                missed.append(_missed(page, since, until))
+    if not stretches:
         return None
-    binary = sums.stale / sums.lived
+    weight, since_, begin_, end_ = np.array(stretches).T
+    number = np.array([len(each) for each in missed])
+    first = np.cumsum(number) - number
+    changed = np.array([at for each in missed for at in each])
+    harmonic, stale = stale_days(changed, first, number, begin_, end_)
+    stale_since = end_.copy()
+    stale_since[number > 0] = changed[first[number > 0]]
+    lived, was_stale = float(weight @ (end_ - begin_)), float(weight @ stale)
+    if not lived:
+        return None
+    age = weight @ ((end_ - since_) ** 2 - (begin_ - since_) ** 2) / 2
+    # From the first change on, or from the beginning where that came before.
+    before = np.maximum(begin_ - stale_since, 0.0)
+    behind = weight @ ((end_ - stale_since) ** 2 - before**2) / 2
     return Freshness(
-        fresh=1 - binary,
-        binary=binary,
-        harmonic=sums.harmonic / sums.lived,
-        age_days=sums.age / sums.lived / _DAY_S,
-        stale_days=sums.behind / sums.stale / _DAY_S if sums.stale else 0.0,
+        fresh=1 - was_stale / lived,
+        binary=was_stale / lived,
+        harmonic=float(weight @ harmonic) / lived,
+        age_days=float(age) / lived / _DAY_S,
+        stale_days=float(behind) / was_stale / _DAY_S if was_stale else 0.0,
     )
 
 
@@ -160,24 +165,13 @@ def _kept(page: Known, looks: Sequence[float], end: float) -> Iterator[tuple[flo
         yield from pairwise([*answered, min(found_dead, end)])
 
 
-def _add(sums: _Sums, page: Known, since: float, begin: float, until: float) -> None:
-    """Add what a copy of ``since`` was from ``begin`` to ``until``."""
-    weight = page.importance
-    sums.lived += weight * (until - begin)
-    sums.age += weight * ((until - since) ** 2 - (begin - since) ** 2) / 2
+def _missed(page: Known, since: float, until: float) -> list[float]:
+    """Return when a copy of ``since`` missed changes, or its page's death, before ``until``."""
     first = bisect_right(page.changed_at, since)
     missed = [at for at in page.changed_at[first:] if at < until]
     if since < page.died_at < until:
         missed.append(page.died_at)
-    if not missed:
-        return
-    stale_since = missed[0]
-    stale_from = max(stale_since, begin)
-    sums.stale += weight * (until - stale_from)
-    sums.behind += weight * ((until - stale_since) ** 2 - (stale_from - stale_since) ** 2) / 2
-    sums.harmonic += weight * sum(
-        (until - max(at, begin)) / n for n, at in enumerate(missed, start=1)
-    )
+    return missed
 
 
 #: The span over which freshness is measured is the last half, and so many days at most.
@@ -257,7 +251,7 @@ async def rehearse(
     ``tell`` is told which share of the time has passed.
 
     Raises:
-        CrawlError: the policy is none that a daemon can follow.
+        PolicyError: the policy is not known, or an option of it.
         StoreError: the store cannot be opened, read or written.
     """
     # What happens on a made-up web is nobody's news.

@@ -1,1 +1,1 @@
-"""A crawl and a daemon put together from the engine, the scheduler and the store."""
+"""Composition of a crawl and of a daemon: wiring, and the state of a daemon."""

@@ -20,10 +20,8 @@ from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import Scope, ScopeKind, Seeding
 from freshet.crawler.admission.site_lists import Seed
 from freshet.crawler.alerts.rules import channels, matching
-from freshet.crawler.capacities import exchange_of
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.fetch.client import Fetcher
-from freshet.crawler.importance import Areas, Weighing, terms, weigh
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
@@ -36,14 +34,15 @@ from freshet.crawler.run.orders import (
     DaemonOrder,
     Reread,
     given,
+    in_force,
     make_report,
     open_run,
-    recorded,
     require_readable,
 )
 from freshet.crawler.run.outages import Absences, Outages, heeding_hang_ups
 from freshet.crawler.run.push import receiving, sender
 from freshet.crawler.run.service import Parts, Service
+from freshet.crawler.run.state import DaemonState
 from freshet.crawler.run.upkeep import Watch, catch_up, correct, retention_of
 from freshet.crawler.run.wiring import (
     Assembly,
@@ -54,22 +53,17 @@ from freshet.crawler.run.wiring import (
 )
 from freshet.crawler.tally import CrawlError, Tally
 from freshet.crawler.terminal import moment, span
-from freshet.scheduler import policy as policy_scheduler
-from freshet.scheduler.agenda.queue import NewPages
-from freshet.scheduler.agenda.ranker import Refresher
-from freshet.scheduler.agenda.rankers import ByIndex, ByRate, Guarded
-from freshet.scheduler.agenda.recrawl import RecrawlAgenda
-from freshet.scheduler.agenda.site_clock_ranker import ByClock, prepare
-from freshet.scheduler.agenda.terms import Terms
-from freshet.scheduler.arrays import Bools, Ints
-from freshet.scheduler.policies.greedy_index import GreedyIndex
-from freshet.scheduler.policy import IndexPolicy, PolicyError, RatePolicy
+from freshet.scheduler.agenda.ranker import Ranker
+from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.scheduler.agenda.site_clock_ranker import prepare
+from freshet.scheduler.arrays import Bools
+from freshet.scheduler.policy import PolicyError
 from freshet.storage import maintenance
 from freshet.storage.database import Database, StoreError, open_store
 from freshet.storage.entries import Outlook
 from freshet.storage.queries import columns
-from freshet.storage.records import StoredSeed
-from freshet.storage.tables import hosts, observations, runs
+from freshet.storage.records import Estimate, StoredSeed
+from freshet.storage.tables import estimates, hosts, observations, runs
 from freshet.storage.tables.alerts import Told
 from freshet.storage.tables.runs import RunState
 from freshet.storage.words import Kind
@@ -201,33 +195,6 @@ class Usage:
             )
 
 
-# -- refreshing --------------------------------------------------------------
-#
-# What values the pages of a daemon, by the name of a policy.
-
-
-def refresher_of(specification: str) -> Guarded:
-    """What values pages by the policy of this name.
-
-    Raises:
-        CrawlError: there is none of this name, or it is of a kind that a daemon cannot follow.
-    """
-    try:
-        chosen = policy_scheduler.load(specification)
-    except PolicyError as error:
-        raise CrawlError(str(error)) from error
-    if isinstance(chosen, GreedyIndex):
-        return Guarded(ByClock(), specification)
-    if isinstance(chosen, IndexPolicy):
-        return Guarded(ByIndex(chosen), specification)
-    if isinstance(chosen, RatePolicy):
-        return Guarded(ByRate(chosen), specification)
-    raise CrawlError(
-        f"policy {specification}: sets intervals and knows no budget; a daemon follows policies "
-        "of indices and of rates"
-    )
-
-
 _DAY_S = 86_400.0
 #: After so long the daemon pauses for a moment: verdicts are corrected, old bodies thrown away.
 _UPKEEP_EVERY_S = _DAY_S
@@ -257,12 +224,12 @@ async def keep(
     replaces the network, ``clock`` the machine's. ``service`` tells others how it stands.
 
     Raises:
-        CrawlError: there is nothing to keep fresh, no contact for a crawl beyond loopback, or
-            the policy is none that a daemon can follow.
+        CrawlError: there is nothing to keep fresh, or no contact for a crawl beyond loopback.
+        PolicyError: the policy is not known, or an option of it.
         StoreError: the store cannot be opened, read or written.
     """
     service = service or Service()
-    refresher = service.timed(refresher_of(order.policy))
+    ranker = ranker_of(order.policy, order.budget)
     channels(settings.alerts)
     if not order.seeds and not order.db.exists():
         raise CrawlError(NOTHING_TO_KEEP)
@@ -299,7 +266,7 @@ async def keep(
             archive=archive,
         )
         stack.push_async_callback(service.leave)
-        daemon = _Daemon(around, order, refresher, chosen, network, service)
+        daemon = _Daemon(around, order, ranker, chosen, network, service)
         stack.push_async_callback(daemon.outbox.close)
         hang_ups.serve(partial(daemon.reload, reread) if reread is not None else None)
         return await daemon.run(watch)
@@ -321,7 +288,7 @@ class _Daemon:
         self,
         around: Surroundings,
         order: DaemonOrder,
-        refresher: Refresher,
+        ranker: Ranker,
         chosen: ChosenSites,
         network: Network,
         service: Service,
@@ -332,54 +299,34 @@ class _Daemon:
         self._clock = around.clock
         self._chosen = chosen
         self._settings = around.settings
-        self._weighing = Weighing(around.settings.daemon.importance, chosen.seeds)
-        self._areas = Areas()
         self._require_contact = network.require_contact
         self._reread: Reread | None = None
         self._pool: FetchPool | None = None
         self._pacer = Pacer(order.budget, around.clock.now())
         self._usage = Usage()
         self._tally = Tally()
-        self.agenda = RecrawlAgenda(
-            around.database.reader, refresher, self._terms, around.rng,
-            recheck_days=around.settings.crawl.permanent_recheck_days,
+        self.state = DaemonState(
+            around.database.reader,
+            in_force(around.settings, order),
+            ranker,
+            seeds=chosen.seeds,
+            left_out=self._left_out,
+            rng=around.rng,
             # Threads end when they like: in virtual time the outcome must not depend on it.
             many=_MANY if isinstance(around.clock, SteadyClock) else inf,
-        )  # fmt: skip
-        self._allot(order.budget)
+        )
+        self.agenda = self.state.agenda
+        self.agenda.timed = service.timed
         self._assembly = Assembly(around, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
         self.outbox = sender(around, network.resolver, self._importances)
-        refresher.replan(order.budget, around.clock.now() / _DAY_S)
-        self._noting = Noting(
-            around.database.reader, self.agenda, self._pacer, around.settings.politeness,
-            around.clock.now(),
-        )  # fmt: skip
-        self._noting.follow(order.policy, refresher, order.budget)
+        self._noting = Noting(self.state, self._pacer, around.clock.now())
 
-    def _allot(self, budget: float) -> None:
-        """Let the agenda share so many requests a day as the settings say."""
-        said = self._settings.daemon
-        self.agenda.audit_share, self.agenda.budget = said.audit_share, budget
-        self.agenda.exchange = exchange_of(self._settings.ephemeral, said)
-        self.agenda.sharing.terms = NewPages(
-            said.new_page_worth, said.least_discovery, said.most_discovery,
-            come=self._settings.crawl.scope != "list",
-        )  # fmt: skip
-
-    def _terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
-        known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
-        host = np.array([known[origin] for origin in origins], np.intp)
-        importance = self._weighing.importances(page_id, urls, host, list(known))
-        found = terms(
-            urls, self._areas.codes(urls), importance, self._settings.daemon.rules,
-            self._weighing.half_lives(page_id, urls),
-        )  # fmt: skip
-        found.never[:] |= self._chosen.left_out_of(urls, self._assembly.admission.scope)
-        return found
+    def _left_out(self, urls: Sequence[str]) -> Bools:
+        return self._chosen.left_out_of(urls, self._assembly.admission.scope)
 
     async def _importances(self, told: Sequence[Told]) -> Sequence[float]:
         ids = np.array([each.page_id for each in told], np.int64)
-        found = self._terms(ids, [each.url for each in told], [each.origin for each in told])
+        found = self.state.terms(ids, [each.url for each in told], [each.origin for each in told])
         return [float(value) for value in found.importance]
 
     async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
@@ -399,7 +346,7 @@ class _Daemon:
         )  # fmt: skip
         self._service.attend(parts)
         await self._assembly.ask_schemes(seeding)
-        await self._weigh()
+        await self.state.weigh()
         async with receiving(self._around, self._assembly, pool):
             ending = await self._visit(pool, seeding, outages, ends_at)
         if not pool.stopping:
@@ -408,7 +355,8 @@ class _Daemon:
         await self.agenda.rest()
         await self._noting.stop()
         last = await self._noting.outlook(self._clock.now())
-        await outages.endure(partial(self._close_run, last))
+        changed = [each async for batch in self._noting.estimates() for each in batch.estimates]
+        await outages.endure(partial(self._close_run, last, changed))
         report = await make_report(
             self._around.database.reader, self._around.run_id, self._tally, ending,
             seconds=self._clock.now() - started_at, resumed=False,
@@ -449,11 +397,12 @@ class _Daemon:
                 kept_up_at = self._clock.now()
         return ending
 
-    async def _close_run(self, last: Outlook) -> None:
+    async def _close_run(self, last: Outlook, changed: Sequence[Estimate]) -> None:
         run_id, now = self._around.run_id, self._clock.now()
 
         def close(connection: sqlite3.Connection) -> None:
             runs.append(connection, run_id, [last])
+            estimates.write(connection, changed)
             runs.close(connection, run_id, RunState.ENDED, now)
 
         await self._around.database.write(close)
@@ -470,14 +419,15 @@ class _Daemon:
         self._reread = None
         try:
             order = reread()
-            refresher = self._refresher_of(order.policy)
+            ranker = ranker_of(order.policy, order.budget)
             self._require_contact([seed.url for seed in order.seeds])
             now, database = self._clock.now(), self._around.database
             asked = order.settings or self._settings
             settings = taken_over(self._settings, asked)
             self.outbox.obey(settings.alerts, channels(settings.alerts))
-            await database.write(partial(self._record, order=order, settings=settings, now=now))
-        except (CrawlError, StoreError) as error:
+            said = in_force(settings, order)
+            await database.write(partial(self._record, order=order, said=said, now=now))
+        except (CrawlError, PolicyError, StoreError) as error:
             log.warning("not reloaded: %s; the daemon goes on as before", error)
             self._service.reloaded(done=False)
             return
@@ -488,14 +438,12 @@ class _Daemon:
             self._around.archive.describe(settings, self._chosen.seeds)
         self._assembly.obey(politeness_rules(settings))
         self._assembly.alert_by(settings.alerts)
-        await self._weigh()
+        self.state.follow(said)
+        await self.state.weigh()
         seeding.renew(self._chosen.seeds)
         await outages.endure(partial(self._assembly.ask_schemes, seeding))
         self._pacer.change(order.budget, now)
-        refresher.replan(order.budget, now / _DAY_S)
-        self._allot(order.budget)
-        await self.agenda.forget(refresher)
-        self._noting.follow(order.policy, refresher, order.budget)
+        await self.state.begin_anew(ranker)
         self._order = order
         self._service.reloaded(done=True)
         log.warning(
@@ -504,28 +452,17 @@ class _Daemon:
         )  # fmt: skip
 
     def _record(
-        self, connection: sqlite3.Connection, order: DaemonOrder, settings: Settings, now: float
+        self, connection: sqlite3.Connection, order: DaemonOrder, said: Settings, now: float
     ) -> None:
         runs.add(connection, given(order.seeds), now)
-        runs.record_settings(connection, self._around.run_id, recorded(settings, order))
-
-    async def _weigh(self) -> None:
-        """Learn what pages weigh by all that the store knows now."""
-        by = self._settings.daemon.importance
-        self._weighing = await weigh(self._around.database.reader, by)
-
-    def _refresher_of(self, policy: str) -> Refresher:
-        return self._service.timed(refresher_of(policy))
+        runs.record_settings(connection, self._around.run_id, said.model_dump_json())
 
     async def _relearn(self, moved: Sequence[int]) -> None:
         """Learn anew from verdicts that are others by now, unless that would take long."""
         if await columns.visits(self._around.database.reader) > _RELEARNT:
             await self.agenda.inherit(moved)
             return
-        refresher = self._refresher_of(self._order.policy)
-        refresher.replan(self._order.budget, self._clock.now() / _DAY_S)
-        await self.agenda.relearn(refresher)
-        self._noting.follow(self._order.policy, refresher, self._order.budget)
+        await self.state.learn_anew(ranker_of(self._order.policy, self._order.budget))
 
     async def _upkeep(self, since: float, comparing: Watch) -> None:
         """Let what the last days showed count, and throw away what is not to be kept."""
@@ -540,6 +477,4 @@ class _Daemon:
         await maintenance.prune(around.database, retention_of(around.settings.store), now)
         if not comparing.stopping():
             await catch_up(around.database, self._clock.now, batch=COMPARED, watch=comparing)
-            before = self._weighing
-            await self._weigh()
-            await self.agenda.reweigh(self._weighing.touched(before))
+            await self.agenda.reweigh(await self.state.weigh())

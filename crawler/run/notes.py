@@ -1,26 +1,28 @@
-"""Notes in the store how a daemon stands and what it expects: soon after its start, then hourly."""
+"""Notes in the store how a daemon stands, and what it believes of each page, every hour."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Final
+from math import isfinite
+from typing import Any, Final
 
-import aiosqlite
 import numpy as np
 
-from freshet.config.settings import Politeness
-from freshet.crawler.capacities import Limits, Spacing, costs_of, limits_of
+from freshet.crawler.capacities import Limits
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.run.snapshot import Glimpse
-from freshet.scheduler import policy
+from freshet.crawler.run.state import DaemonState
+from freshet.scheduler.agenda.ephemeral import decays
 from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
-from freshet.scheduler.agenda.ranker import Beliefs, Refresher
-from freshet.scheduler.agenda.recrawl import RecrawlAgenda
-from freshet.scheduler.policy import IndexPolicy
+from freshet.scheduler.agenda.ranker import Beliefs, BoundsRates, Ranker
+from freshet.scheduler.agenda.valuation import Valuation
+from freshet.scheduler.arrays import Column, Floats
+from freshet.scheduler.policy import IndexPolicy, Policy
+from freshet.scheduler.sources import Rows
 from freshet.storage.entries import CappedLane, Discovered, Outlook
-from freshet.storage.tables import hosts
+from freshet.storage.records import Estimate, EstimateBatch
 
 _DAY_S: Final = 86_400.0
 _EVERY_S: Final = 3_600.0
@@ -28,37 +30,47 @@ _FIRST_S: Final = 10.0
 #: Pages from which on they are looked over in the background.
 _MANY: Final = 20_000
 _CAPPED: Final = 50
+#: Estimates that are written at once: some 10 ms of the event loop's time, and of the writer's.
+_BATCH: Final = 500
+#: Pages up to which all estimates are written with each note.
+_FEW: Final = 2_000
+#: Where there are many, as long as this between two batches.
+_PAUSE_S: Final = 0.05
+#: An estimate is written again after a visit, after a day, or when the chance that the page has
+#: changed is not what followed from the last one, to within so much.
+_KEPT_DAYS: Final = 1.0
+_UNLIKE: Final = 0.02
+#: Visits that had to be taken, drawn at random or overdue, are worth more than this.
+_FORCED: Final = 1e100
+#: Visits are not foreseen beyond; times are found to within a thousandth of a second.
+_FARTHEST_DAYS: Final = 3_650.0
+_HALVINGS: Final = 40
+_WRITTEN: Final = np.dtype([(name, np.float64) for name in ("at", "asked", "rate", "hazard")])
+_OF_PAGES: Final = (
+    "page_id", "importance", "captured", "since", "least", "most", "not_before", "half_life", "paid"
+)  # fmt: skip
 
 
 class Noting:
-    """The chore of a daemon's pool; it also tells the refresher what politeness allows.
+    """The chore of a daemon's pool; it also tells the ranker what politeness allows.
 
     Notes are taken 10, 20, 40 … seconds after the start, and at each full hour of UTC.
     """
 
-    def __init__(
-        self,
-        reader: aiosqlite.Connection,
-        agenda: RecrawlAgenda,
-        pacer: Pacer,
-        politeness: Politeness,
-        began_at: float,
-    ) -> None:
-        self._reader = reader
-        self._agenda = agenda
+    def __init__(self, state: DaemonState, pacer: Pacer, began_at: float) -> None:
+        self._state = state
+        self._agenda = state.agenda
         self._pacer = pacer
-        self._spacing = Spacing(politeness.delay_s, politeness.connections_per_host)
         self._began_at = began_at
         self._next_at = began_at
         self._last: Outlook | None = None
         self._task: asyncio.Task[None] | None = None
+        self._ranker: Ranker | None = None
+        self._written = Column[np.void](_WRITTEN)
 
-    def follow(self, name: str, refresher: Refresher, budget: float) -> None:
-        """What is noted from now on is what this refresher believes, for this policy and budget."""
-        self._name, self._policy = name, policy.load(name)
-        self._refresher, self._budget = refresher, budget
-
-    async def chore(self, now: float, submit: Callable[[Outlook], Awaitable[None]]) -> None:
+    async def chore(
+        self, now: float, submit: Callable[[Outlook | EstimateBatch], Awaitable[None]]
+    ) -> None:
         """Take a note if it is time; of many pages in the background."""
         if self._task is not None and self._task.done():
             self._task.result()
@@ -72,8 +84,13 @@ class Noting:
         else:
             await self._note(now, submit)
 
-    async def _note(self, now: float, submit: Callable[[Outlook], Awaitable[None]]) -> None:
+    async def _note(
+        self, now: float, submit: Callable[[Outlook | EstimateBatch], Awaitable[None]]
+    ) -> None:
         await submit(await self.outlook(now))
+        async for batch in self.estimates():
+            await submit(batch)
+            await asyncio.sleep(_PAUSE_S if len(self._agenda.pages) > _MANY else 0)
 
     async def stop(self) -> None:
         """Leave a note that is being taken."""
@@ -99,26 +116,21 @@ class Noting:
 
     async def outlook(self, now: float) -> Outlook:
         """How it stands now, and what it expects."""
-        known = await hosts.load(self._reader, self._agenda.host_ids)
-        by_id = {host.host_id: host for host in known}
-        in_order = [by_id[host_id] for host_id in self._agenda.host_ids]
-        limits = limits_of(in_order, await hosts.exchange_s(self._reader), self._spacing)
-        await self._agenda.at_rest()
-        self._agenda.costs = costs_of(in_order, self._spacing.delay_s)
-        self._refresher.limits(limits.lane, limits.per_day)
+        limits, followed = await self._state.limits(), self._state.policy
+        name = self._state.settings.daemon.policy
         # At one moment: pages come and are looked at while the rest is worked out.
         pages = Census.of(self._agenda.pages)
         beliefs = (
-            self._refresher.beliefs(now / _DAY_S) if len(pages) else Beliefs(*(np.zeros(0),) * 3)
+            self._state.ranker.beliefs(now / _DAY_S) if len(pages) else Beliefs(*(np.zeros(0),) * 3)
         )
-        work = partial(self._expected, pages, beliefs, limits, now / _DAY_S)
+        work = partial(self._expected, followed, pages, beliefs, limits, now / _DAY_S)
         found, capped = await asyncio.to_thread(work) if len(pages) > _MANY else work()
         upcoming = self._agenda.upcoming()
         self._last = Outlook(
-            now, self._began_at, self._budget, self._name, self._pacer.flowed(now),
+            now, self._began_at, self._agenda.budget, name, self._pacer.flowed(now),
             self._pacer.forgone, found.watched, found.captured, found.waiting, found.gone,
             found.stale, found.harmonic,
-            price(self._agenda.paid) if isinstance(self._policy, IndexPolicy) else None,
+            price(self._agenda.paid) if isinstance(followed, IndexPolicy) else None,
             found.changing, found.clocked, self._pacer.allows_at(now),
             None if upcoming is None else upcoming.page_id, capped, self._discovered(),
         )  # fmt: skip
@@ -132,21 +144,21 @@ class Noting:
         )  # fmt: skip
 
     def _expected(
-        self, pages: Census, beliefs: Beliefs, limits: Limits, day: float
+        self, followed: Policy, pages: Census, beliefs: Beliefs, limits: Limits, day: float
     ) -> tuple[Forecast, tuple[CappedLane, ...]]:
         found = forecast(pages, beliefs)
-        if not len(pages) or limits.per_day.min() >= self._budget:
+        if not len(pages) or limits.per_day.min() >= self._agenda.budget:
             return found, ()
-        return found, self._capped(pages, beliefs, limits, day)
+        return found, self._capped(followed, pages, beliefs, limits, day)
 
     def _capped(
-        self, pages: Census, beliefs: Beliefs, limits: Limits, day: float
+        self, followed: Policy, pages: Census, beliefs: Beliefs, limits: Limits, day: float
     ) -> tuple[CappedLane, ...]:
         """The lanes of which more is wanted than they allow."""
         table, waited = sources(pages, beliefs, limits.lane, limits.per_day, day)
         try:
-            looks = wanted(self._policy, table, waited, self._budget)
-        except Exception:  # noqa: BLE001 - another's policy; the refresher's guard tells of it
+            looks = wanted(followed, table, waited, self._agenda.budget)
+        except Exception:  # noqa: BLE001 - another's policy; the ranker's guard tells of it
             return ()
         count = np.bincount(table.host, minlength=len(limits.keys))
         found = [
@@ -157,3 +169,122 @@ class Noting:
             if each[1] > each[0]
         ]
         return tuple(sorted(found, key=lambda lane: -lane.refused)[:_CAPPED])
+
+    # -- what it believes of each page -------------------------------------------
+
+    async def estimates(self) -> AsyncIterator[EstimateBatch]:
+        """Yield the estimates that are not in the store yet, as of the last valuation.
+
+        All of them where pages are few. A page that was visited since that valuation
+        waits for the next one.
+        """
+        found, pages, ranker = self._agenda.valuation, self._agenda.pages, self._state.ranker
+        if found is None or not isinstance(ranker, BoundsRates):
+            return
+        if ranker is not self._ranker:
+            self._ranker, self._written = ranker, Column[np.void](_WRITTEN)
+        await self._agenda.at_rest()
+        beliefs = ranker.beliefs(found.at)
+        rows = self._outdated(found, beliefs)
+        for first in range(0, len(rows), _BATCH):
+            await self._agenda.at_rest()
+            if pages is not self._agenda.pages:
+                # The daemon has begun anew, and rows are other pages.
+                return
+            some = rows[first : first + _BATCH]
+            yield self._batch(some, found, beliefs, ranker.credible_interval(some))
+
+    def _outdated(self, found: Valuation, beliefs: Beliefs) -> Rows:
+        """Return the rows to be written, and note that they are."""
+        n = len(found.worth)
+        self._written.append(n - len(self._written))
+        written, now = self._written.rows, np.zeros(n, _WRITTEN)
+        now["at"], now["rate"], now["hazard"] = found.at, beliefs.rate[:n], beliefs.hazard[:n]
+        now["asked"] = self._agenda.pages["asked"][:n]
+        days = found.at - written["at"]
+        expected = np.exp(-written["hazard"] - written["rate"] * days)
+        outdated = (days > _KEPT_DAYS) | (written["asked"] != now["asked"]) | (n <= _FEW)
+        outdated |= np.abs(expected - np.exp(-now["hazard"])) > _UNLIKE
+        rows: Rows = np.flatnonzero(outdated & (now["asked"] <= found.at))
+        written[rows] = now[rows]
+        return rows
+
+    def _batch(
+        self, rows: Rows, found: Valuation, beliefs: Beliefs, rates: tuple[Floats, Floats]
+    ) -> EstimateBatch:
+        """Return the estimates of these rows; ``rates`` bound theirs."""
+        pages: Any = {name: self._agenda.pages[name][rows] for name in _OF_PAGES}
+        noted, worth, paid = self._written.rows[rows], found.worth[rows], pages["paid"]
+        low, high = rates
+        arrivals = np.full(len(found.worth), np.nan)
+        arrivals[found.sources] = found.arrivals
+        half_life = np.log(2) / decays(pages["half_life"], self._agenda.exchange) * 24.0
+        half_life[np.isnan(arrivals[rows])] = np.nan
+        has_index = isinstance(self._state.policy, IndexPolicy)
+        worth = np.where(has_index & (worth < _FORCED), worth, np.nan)
+        planned = np.full(len(rows), np.nan) if beliefs.planned is None else beliefs.planned[rows]
+        urgent = np.isin(rows, found.urgent)
+        free = np.where(pages["captured"], pages["since"] + pages["least"], -np.inf)
+        free = np.maximum(free, pages["not_before"])
+        paid_lately = price(self._agenda.paid)
+        asked = np.inf if paid_lately is None else paid_lately
+        wait = np.maximum(asked - worth, 0.0) / pages["importance"]
+        again = _wait(worth, noted["hazard"], noted["rate"], asked)
+        wait = np.where(pages["captured"], again, wait)
+        with np.errstate(divide="ignore"):
+            due = np.where(planned > 0, pages["since"] + 1 / planned, found.at + wait)
+        due = np.where(pages["captured"], np.fmin(due, pages["since"] + pages["most"]), due)
+        due = np.maximum(np.where(urgent, found.at, due), free)
+        claimed = np.full(len(rows), -1) if beliefs.claimed is None else beliefs.claimed[rows]
+        columns = {
+            "page_id": pages["page_id"].tolist(),
+            "at": (noted["at"] * _DAY_S).tolist(),
+            "visited_at": (noted["asked"] * _DAY_S).tolist(),
+            "rate": noted["rate"].tolist(),
+            "low": np.minimum(low, noted["rate"]).tolist(),
+            "high": np.maximum(high, noted["rate"]).tolist(),
+            "hazard": noted["hazard"].tolist(),
+            "importance": pages["importance"].tolist(),
+            "clocked": beliefs.clocked[rows].tolist(),
+            "claimed": [None if said < 0 else bool(said) for said in claimed.tolist()],
+            "worth": _known(worth),
+            "urgent": urgent.tolist(),
+            "reveals": found.reveals[rows].tolist(),
+            "arrival_rate": _known(arrivals[rows]),
+            "half_life_hours": _known(half_life),
+            "planned": _known(planned),
+            "not_before": _known(free * _DAY_S),
+            "due_at": _known(due * _DAY_S),
+            "paid": _known(np.where(has_index & (paid > 0) & (paid < _FORCED), paid, np.nan)),
+        }
+        values = zip(*columns.values(), strict=True)
+        return EstimateBatch(
+            tuple(Estimate(**dict(zip(columns, each, strict=True))) for each in values),
+            found.at * _DAY_S,
+        )
+
+
+def _wait(worth: Floats, hazard: Floats, rate: Floats, asked: float) -> Floats:
+    """Return the days until visits are worth a price, (m,); inf: not for years, nan: not known.
+
+    The worth of a page grows as x − 1 + e^{−x} of the changes x expected since its last visit.
+    """
+    early, late = np.zeros(len(worth)), np.full(len(worth), _FARTHEST_DAYS)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wanted = asked / worth * _grown(hazard)
+    for _ in range(_HALVINGS):
+        middle = (early + late) / 2
+        reached = _grown(hazard + rate * middle) >= wanted
+        early, late = np.where(reached, early, middle), np.where(reached, middle, late)
+    late[late >= _FARTHEST_DAYS] = np.inf
+    return np.where(np.isnan(worth), np.nan, np.where(worth >= asked, 0.0, late))
+
+
+def _grown(changes: Floats) -> Floats:
+    """Return x − 1 + e^{−x}, also of small x."""
+    return np.where(changes < 1e-4, changes**2 / 2, changes + np.expm1(-changes))
+
+
+def _known(values: Floats) -> list[float | None]:
+    """Return the values as a list, None where they are not finite."""
+    return [value if isfinite(value) else None for value in values.tolist()]

@@ -47,7 +47,7 @@ class DaemonOrder:
     db: Path
     seeds: Sequence[Seed]
     budget: float
-    policy: str = "greedy_index"
+    policy: str = "site_clock"
     time_limit_s: float = 0.0
     settings: Settings | None = None
 
@@ -67,7 +67,7 @@ async def open_run(database: Database, settings: Settings, order: DaemonOrder, n
     Raises:
         CrawlError: there is nothing to keep fresh.
     """
-    last = await runs.latest(database.reader)
+    last, said = await runs.latest(database.reader), in_force(settings, order).model_dump_json()
     if not order.seeds and not await runs.load(database.reader):
         raise CrawlError(NOTHING_TO_KEEP)
 
@@ -77,18 +77,18 @@ async def open_run(database: Database, settings: Settings, order: DaemonOrder, n
         url_patterns.reconsider(connection, copy_rule(settings), now)
         if last is not None and last.ended_at is None:
             runs.reopen(connection, last.run_id)
-            runs.record_settings(connection, last.run_id, recorded(settings, order))
+            runs.record_settings(connection, last.run_id, said)
             return last.run_id
-        return runs.start(connection, now, recorded(settings, order))
+        return runs.start(connection, now, said)
 
     return await database.write(begin)
 
 
-def recorded(settings: Settings, order: DaemonOrder) -> str:
-    """The settings as the run keeps them, with what is in force of the order."""
-    said = {"budget": f"{order.budget:g}/day", "policy": order.policy}
+def in_force(settings: Settings, order: DaemonOrder) -> Settings:
+    """Return the settings with the budget and the policy of the order."""
+    said = {"budget": f"{order.budget:.12g}/day", "policy": order.policy}
     daemon = settings.daemon.model_copy(update=said)
-    return settings.model_copy(update={"daemon": daemon}).model_dump_json()
+    return settings.model_copy(update={"daemon": daemon})
 
 
 # -- budget ------------------------------------------------------------------

@@ -55,7 +55,7 @@ _LEAST: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MeasuredMean:
     """A mean with its 95 % interval; ``expected`` is what the model took it for at the draws."""
 
     mean: float
@@ -71,8 +71,8 @@ class Staleness:
     ``binary`` is the share of importance whose copy is stale, ``harmonic`` the mean of H(N).
     """
 
-    binary: Estimate
-    harmonic: Estimate
+    binary: MeasuredMean
+    harmonic: MeasuredMean
     draws: int
 
 
@@ -102,7 +102,7 @@ def staleness(importance: ArrayLike, stale: Sequence[bool], hazard: ArrayLike) -
     )
 
 
-def _estimate(mu: Floats, z: Floats, counts: Floats, expected: Floats) -> Estimate:
+def _estimate(mu: Floats, z: Floats, counts: Floats, expected: Floats) -> MeasuredMean:
     """The mean of z · counts, by importance."""
     total = float(mu.sum())
     y = z * counts
@@ -118,7 +118,7 @@ def _estimate(mu: Floats, z: Floats, counts: Floats, expected: Floats) -> Estima
         spread *= len(mu) / (len(mu) - 1) / scale**2
         among = min(among, share * (1 - share) / spread)
     lower, upper = _wilson(share, among)
-    return Estimate(mean, scale * lower, scale * upper, foreseen)
+    return MeasuredMean(mean, scale * lower, scale * upper, foreseen)
 
 
 def _wilson(share: float, draws: float) -> tuple[float, float]:

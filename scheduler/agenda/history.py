@@ -10,7 +10,7 @@ import aiosqlite
 import numpy as np
 
 from freshet.scheduler.agenda.pages import Watchlist
-from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.ranker import HearsSignals, Ranker
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.observations import UNASKED, Hearing, Looks, Told, told
 from freshet.scheduler.sources import Rows
@@ -27,20 +27,21 @@ class News:
     looks: Looks
     heard: tuple[tuple[int, Hearing], ...] = ()
 
-    def teach(self, refresher: Refresher, first: int = 0, stop: int | None = None) -> None:
-        """Let a refresher learn of the looks from the so-manieth on, and what was heard after each.
+    def teach(self, ranker: Ranker, first: int = 0, stop: int | None = None) -> None:
+        """Let a ranker learn from visits ``first`` to ``stop`` and the signals after each of them.
 
-        What was heard before all looks comes with the first.
+        Signals before all visits come with the first.
         """
         stop = len(self.looks) if stop is None else stop
+        hears = ranker if isinstance(ranker, HearsSignals) else None
         for after, said in self.heard:
-            if first < after <= stop or after == first == 0:
+            if hears is not None and (first < after <= stop or after == first == 0):
                 if after > first:
-                    refresher.learn(self.looks.take(slice(first, after)))
+                    ranker.learn(self.looks.take(slice(first, after)))
                     first = after
-                refresher.hear(said)
+                hears.hear(said)
         if stop > first:
-            refresher.learn(self.looks.take(slice(first, stop)))
+            ranker.learn(self.looks.take(slice(first, stop)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ _ROW: Final = np.dtype(
         ("taken", np.bool_),
         ("sitemap", np.bool_),
         ("half_life", np.float64),
+        ("paid", np.float64),
     ]
 )
 
@@ -88,7 +89,8 @@ class Watchlist:
     ``away`` page leads to another one: there is no copy of it. Where it does so for good it is
     asked again after ``recheck_days``, and then each time when it has done so for as long again.
     ``half_life`` says whether it is an ephemeral source, as
-    :class:`~freshet.scheduler.agenda.terms.Terms` has it.
+    :class:`~scheduler.agenda.terms.Terms` has it. ``paid`` is what a page was worth when it was
+    taken last, 0 before.
     """
 
     def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:
@@ -122,7 +124,7 @@ class Watchlist:
         return rows
 
     def as_added(self) -> tuple[Rows, Rows, Floats, Floats]:
-        """Host, area, importance and day of discovery, (n,) each, as a refresher takes them."""
+        """Host, area, importance and day of discovery, (n,) each, as a ranker takes them."""
         rows = self._rows
         return (
             rows["host"].copy(), rows["area"].copy(), rows["importance"].copy(),

@@ -1,37 +1,47 @@
-"""What a policy is to a daemon: what is a look at each page worth, learning as it goes."""
+"""The protocol by which a policy ranks pages for whoever asks for them: a daemon, a replay.
+
+A :class:`Ranker` can do six things. What only some can do is a protocol of its own, which is asked
+for once, where a ranker is taken up.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from freshet.scheduler.arrays import Floats
+from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.observations import Hearing, Looks
+from freshet.scheduler.estimate.sources_trust import Listening
 from freshet.scheduler.sources import Rows
 
 
 @dataclass(frozen=True, slots=True)
 class Beliefs:
-    """What is thought of n pages on a day; every column has length n.
+    """State of n pages on a day, as estimated; every column has length n.
 
     Attributes:
-        hazard: x, the changes expected since the last look: the copy is stale with probability
+        hazard: x, the changes expected since the last visit: the copy is stale with probability
             1 − e^{−x}, and Ein(x) is expected of H(N).
         rate: changes a day, from now on.
-        clocked: 0 to 1, how far x goes by the clock of the page's site instead of by the days.
+        clocked: 0 to 1, how far x goes by the site's clock instead of by the days.
+        claimed: 1 where change signals for the page are believed, 0 where they are not, −1 where
+            there are none; None: the ranker does not judge sources.
+        planned: visits a day by the plan of a rate policy; None: there is no plan.
     """
 
     hazard: Floats
     rate: Floats
     clocked: Floats
+    claimed: Ints | None = None
+    planned: Floats | None = None
 
 
-class Refresher(Protocol):
-    """Values looks at pages of which there is a copy; rows come, and never go. Days are Unix days.
+class Ranker(Protocol):
+    """Values visits to pages of which there is a copy; rows come, and never go. Days are Unix days.
 
-    *Law.* What it knows of pages is a function of their order and of the looks in theirs, however
+    *Law.* Its state is a function of the order of the pages and of the visits in theirs, however
     these were divided into calls, and mixed with those of :meth:`add`: fed the same observations
-    again after a crash, it knows the same.
+    again after a crash, it is the same.
     """
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
@@ -39,34 +49,69 @@ class Refresher(Protocol):
         ...
 
     def learn(self, looks: Looks) -> None:
-        """Take in looks, in their order; what is gone counts for nothing until it is back."""
-        ...
-
-    def hear(self, said: Hearing) -> None:
-        """Take in what a source claims of pages."""
+        """Take in visits, in their order; a page that is gone counts again when it is back."""
         ...
 
     def worth(self, now: float) -> Floats:
-        """(n,), what a look at each page is worth on this day, at least 0."""
-        ...
-
-    def reweigh(self, rows: Rows, importance: Floats) -> None:
-        """These pages weigh so much from now on, (m,) each."""
-        ...
+        """Return (n,), the value of a visit to each page on this day, at least 0."""
         ...
 
     def beliefs(self, now: float) -> Beliefs:
-        """What is thought of all pages on this day; not to be written into."""
+        """Return the estimates for all pages on this day; not to be written into."""
+        ...
+
+    def reweigh(self, rows: Rows, importance: Floats) -> None:
+        """Give these pages another importance, (m,) each."""
         ...
 
     def inherit(self, old: int, new: int) -> None:
-        """The page of one row stands at another one now, with all that is known of it."""
+        """Hand the state of one row on to another, where its page stands now."""
         ...
 
-    def replan(self, budget: float, now: float) -> None:
-        """Take it that ``budget`` looks a day can be paid from now on."""
+
+@runtime_checkable
+class BoundsRates(Protocol):
+    """A ranker that says how sure its change rates are."""
+
+    def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Return the rates, (m,) each, between which those of pages lie at 90 %."""
         ...
 
-    def limits(self, lane: Rows, per_day: Floats) -> None:
-        """Take it that site s shares ``per_day[lane[s]]`` looks at most with those of its lane."""
+
+@runtime_checkable
+class HearsSignals(Protocol):
+    """A ranker that heeds change signals: sitemaps, feeds, pings."""
+
+    def hear(self, said: Hearing) -> None:
+        """Take in the signals of one source at one time."""
+        ...
+
+
+@runtime_checkable
+class JudgesSources(Protocol):
+    """A ranker that learns how reliable the sources of signals are."""
+
+    def listening(self, site: int) -> Listening | None:
+        """Return the record of a site's signals, or None if there never was one."""
+        ...
+
+
+@runtime_checkable
+class SetsDueTimes(Protocol):
+    """A ranker that leaves pages alone until they are due, whatever a visit might reveal."""
+
+    def due(self, now: float) -> Bools:
+        """Return (n,), whether each page is due on this day."""
+        ...
+
+
+@runtime_checkable
+class KnowsHosts(Protocol):
+    """A ranker whose policy sees hosts: what politeness allows them, and what a visit costs."""
+
+    def hosts(self, lane: Rows, per_day: Floats, cost: Floats) -> None:
+        """Take it that site s has host ``lane[s]``, which allows ``per_day[lane[s]]`` visits.
+
+        ``cost`` (sites,) is that of a visit, in delays of the usual length.
+        """
         ...

@@ -1,27 +1,44 @@
-"""Pages valued by an index policy, with change rates learnt as they are looked at."""
+"""Rankers of policies that see a table of pages, and the choice of a ranker by a policy's name.
+
+All of them learn change rates and signals as :mod:`scheduler.agenda.rankers` does, and hand the
+policy one table with rates, hosts, costs and signals. The daemon contains a policy's faults: where
+it raises, or answers with anything but n finite numbers from 0 on, its last good answer holds.
+"""
 
 from __future__ import annotations
 
 import logging
 import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from freshet.scheduler.agenda.ranker import Beliefs, Refresher
-from freshet.scheduler.agenda.site_clock_ranker import ByClock
-from freshet.scheduler.arrays import Column, Floats
+from freshet.scheduler import policy
+from freshet.scheduler.agenda.ranker import Beliefs, Ranker
+from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
+from freshet.scheduler.arrays import Bools, Column, Floats
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
 from freshet.scheduler.estimate.observations import Hearing, Looks
-from freshet.scheduler.estimate.sources_trust import Listening
-from freshet.scheduler.policy import CrawlPlan, IndexPolicy, RatePolicy
+from freshet.scheduler.estimate.signal_rates import SignalRates
+from freshet.scheduler.policies.greedy_index import SiteClock
+from freshet.scheduler.policy import (
+    CrawlPlan,
+    IndexPolicy,
+    IntervalPolicy,
+    Pace,
+    Policy,
+    RatePolicy,
+    Revisit,
+)
 from freshet.scheduler.sources import Rows, SourceTable
 
 # -- learning ----------------------------------------------------------------
 #
-# What is learnt of pages as they are looked at: their change rates, as a table.
+# The table of pages that policies see: change rates and signals learnt from visits, and hosts.
 
 _HALF_LIFE_DAYS: Final = 480.0
 _GROWTH_TOGETHER: Final = 4.0
@@ -29,13 +46,13 @@ _NOT_COUNTED: Final = np.zeros(1, np.bool_)
 
 
 class Learning:
-    """n pages that come and never go; each one's rate follows its looks.
+    """n pages that come and never go; each one's rate follows its visits.
 
-    A page's rate is estimated after each look at it, those of all others when the prior that
-    they share has been fitted anew. Rates drift: evidence that is 480 days old weighs half, which
-    served best on recorded sites.
+    A page's rate is estimated after each visit, those of all others when the prior that they share
+    has been fitted anew. Rates drift: evidence that is 480 days old weighs half, which served best
+    on recorded sites.
 
-    Looks are learnt from one by one, so that in which batches they come does not show; or
+    Visits are learnt from one by one, so that in which batches they come does not show; or
     ``together``, with fewer fits of the prior: that takes a tenth of the time where it need not
     hold.
     """
@@ -48,6 +65,10 @@ class Learning:
         self._last = Column[np.float64](np.float64)
         self._rate = Column[np.float64](np.float64)
         self._looked = Column[np.bool_](np.bool_)
+        self._site = Column[np.intp](np.intp)
+        self._signals = SignalRates()
+        self._host, self._per_day = np.empty(0, np.intp), np.empty(0)
+        self._cost = np.empty(0)
 
     def __len__(self) -> int:
         return len(self._rate)
@@ -56,13 +77,16 @@ class Learning:
         """Append rows; their rates are what is usual on their site."""
         first = len(self)
         self._learner.extend(site)
+        self._site.extend(site)
+        self._signals.add(site)
         self._importance.extend(importance)
         self._last.extend(at)
         self._looked.append(len(at))
         self._rate.extend(self._learner.change_rate(np.arange(first, first + len(site))))
 
     def learn(self, looks: Looks) -> None:
-        """Learn from looks, in the order of time."""
+        """Learn from visits, in the order of time."""
+        self._signals.learn(looks)
         if self._together:
             self._learn_together(looks)
             return
@@ -105,138 +129,265 @@ class Learning:
             rows = np.unique(row)
             self._rate.rows[rows] = self._learner.change_rate(rows)
 
+    def hear(self, said: Hearing) -> None:
+        """Take in the signals of one source at one time."""
+        self._signals.hear(said.row, said.until)
+
+    def hosts(self, lane: Rows, per_day: Floats, cost: Floats) -> None:
+        """Take it that site s has host ``lane[s]``, which allows so many visits at such a cost."""
+        self._host, self._per_day = lane, per_day
+        self._cost = np.ones(len(per_day))
+        np.maximum.at(self._cost, lane, cost)
+
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """These pages weigh so much from now on."""
         self._importance.rows[rows] = importance
 
     def inherit(self, old: int, new: int) -> None:
-        """What is known of one page is known of another, which was looked at when that one was."""
+        """What is known of one page is known of another, which was visited when that one was."""
         self._learner.inherit(old, new)
+        self._signals.inherit(old, new)
         if not self._looked.rows[new]:
             self._last.rows[new] = self._last.rows[old]
         self._rate.rows[new] = self._learner.change_rate(np.array([new]))[0]
 
     def table(self) -> SourceTable:
-        """All pages with what is known of them; not to be written into."""
-        n = len(self)
-        nothing = np.zeros(n)
+        """Return all pages with what is known of them; not to be written into.
+
+        Sites of which no host is known yet share one, which has no limit.
+        """
+        signals = self._signals.columns(self._rate.rows)
+        host = np.append(self._host, len(self._per_day))
         return SourceTable(
-            self._importance.rows, self._rate.rows, np.zeros(n, np.bool_), np.zeros(n, np.intp),
-            np.full(1, np.inf), self._last.rows, np.zeros(n, np.int64), nothing, nothing,
-        )  # fmt: skip
+            importance=self._importance.rows,
+            change_rate=self._rate.rows,
+            complete_observations=np.zeros(len(self), np.bool_),
+            host=host[np.minimum(self._site.rows, len(self._host))],
+            host_capacity=np.append(self._per_day, np.inf),
+            host_cost=np.append(self._cost, 1.0),
+            last_crawl=self._last.rows,
+            pending_signals=signals.pending,
+            signal_rate=signals.rate,
+            signal_precision=signals.precision,
+        )
 
-    def rate(self, row: int) -> float:
-        """The estimated changes of a page per day."""
-        return float(self._rate.rows[row])
-
-    def credible(self, row: int) -> tuple[float, float]:
-        """The rates between which that of a page lies with a probability of 90 %."""
-        lower, upper = self._learner.credible_interval(np.array([row], np.intp))
-        return float(lower[0]), float(upper[0])
+    def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Return the rates, (m,) each, between which those of pages lie at 90 %."""
+        return self._learner.credible_interval(rows)
 
     def beliefs(self, now: float) -> Beliefs:
-        """Changes at the estimated rates since the last look at each page."""
+        """Changes at the estimated rates since the last visit to each page."""
         age = np.maximum(now - self._last.rows, 0.0)
         return Beliefs(self._rate.rows * age, self._rate.rows, np.zeros(len(age)))
 
 
-class ByIndex:
-    """A :class:`~freshet.scheduler.agenda.ranker.Refresher` for an index policy.
+log = logging.getLogger(__name__)
 
-    ``learning`` says how rates are learnt.
+#: The value of a page that is not due, at most, compared with one that has been for a day.
+_NOT_DUE: Final = 1e-9
+#: A plan is made anew when there are so many more pages.
+_GROWN: Final = 1.1
+_DAYS: Final = 1.0
+#: A limit that moves by so much calls for another plan.
+_MOVED: Final = 0.2
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+_MOST_TOLD: Final = 100
+#: Pages that were visited since the last good answer come after those that were not.
+_AFTER: Final = 1e-6
+
+
+def ranker_of(specification: str, budget: float, *, archived: bool = False) -> Ranker:
+    """Return the ranker of the policy of this name, for ``budget`` visits a day.
+
+    Before an archive (``archived``) a policy's faults are not contained, and visits are learnt
+    from together, which takes a tenth of the time.
+
+    Raises:
+        PolicyError: there is none of this name, or an option or value is not accepted.
     """
+    chosen: Policy = policy.load(specification)
+    if isinstance(chosen, SiteClock):
+        return SiteClockRanker(budget)
+    learning = Learning(together=archived)
+    guard = None if archived else Guard(specification)
+    if isinstance(chosen, IndexPolicy):
+        return IndexRanker(chosen, learning, guard)
+    if isinstance(chosen, RatePolicy):
+        return RateRanker(chosen, budget, learning, guard)
+    return IntervalRanker(chosen, learning, guard)
 
-    def __init__(self, policy: IndexPolicy, learning: Learning | None = None) -> None:
-        self._policy = policy
-        self._learning = Learning() if learning is None else learning
+
+class Guard:
+    """Contains the faults of somebody else's policy; a kind of fault is logged once."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._told: set[str] = set()
+        self._good = np.empty(0)
+
+    def visited(self, rows: Rows) -> None:
+        """Note that these pages were visited: what was said of them holds no more."""
+        self._good[rows[rows < len(self._good)]] = 0.0
+
+    def worth(self, say: Callable[[], Floats], table: SourceTable, now: float) -> Floats:
+        """Return what the policy says, or said last; other pages go by importance and age."""
+        try:
+            worth: object = say()
+            fault = _fault(worth, len(table))
+        except Exception as error:  # noqa: BLE001 - whatever another's code raises is told
+            worth, fault = None, f"{type(error).__name__}: {error}"
+        if fault is None and isinstance(worth, np.ndarray):
+            self._good = worth.copy()
+            return worth
+        self.tell(fault or "")
+        rest = table.importance * np.maximum(now - table.last_crawl, 0.0)
+        known = len(self._good)
+        rest[:known] = np.where(self._good > 0, self._good, rest[:known] * _AFTER)
+        return rest
+
+    def tell(self, fault: str) -> None:
+        """Log a fault, unless one of its kind was: the number of the page does not matter."""
+        kind = _NUMBER.sub("#", fault)
+        if kind not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(kind)
+            log.error("policy %s: %s; its last good plan goes on", self._name, fault)
+
+
+def _fault(worth: object, n: int) -> str | None:
+    if not isinstance(worth, np.ndarray):
+        return f"answers with {type(worth).__name__}"
+    if worth.shape != (n,):
+        return f"answers with {worth.shape} values for {n} pages"
+    good = np.isfinite(worth) & (worth >= 0)
+    if good.all():
+        return None
+    row = int(np.argmin(good))
+    return f"says that page {row} is worth {worth[row]}"
+
+
+class LearningRanker(ABC):
+    """A :class:`~freshet.scheduler.agenda.ranker.Ranker` by the learnt rates of pages."""
+
+    def __init__(self, learning: Learning | None, guard: Guard | None) -> None:
+        self._learning = learning or Learning()
+        self._guard = guard
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         """Append rows."""
         self._learning.add(site, importance, at)
 
     def learn(self, looks: Looks) -> None:
-        """Learn from looks."""
+        """Learn rates, and how reliable signals are."""
         self._learning.learn(looks)
-
-    def hear(self, said: Hearing) -> None:
-        """Claims are not listened to."""
+        if self._guard is not None:
+            self._guard.visited(looks.row)
 
     def worth(self, now: float) -> Floats:
-        """(n,), the index of every page."""
-        return self._policy.index(self._learning.table(), now)
+        """Return (n,), the policy's value of each page."""
+        table = self._learning.table()
+        if self._guard is None:
+            return self._value(table, now)
+        return self._guard.worth(lambda: self._value(table, now), table, now)
+
+    @abstractmethod
+    def _value(self, table: SourceTable, now: float) -> Floats: ...
+
+    def beliefs(self, now: float) -> Beliefs:
+        """Return what follows from the learnt rates."""
+        return self._learning.beliefs(now)
+
+    def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Return the rates, (m,) each, between which those of pages lie at 90 %."""
+        return self._learning.credible_interval(rows)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
-        """Weigh these pages anew."""
+        """Give these pages another importance."""
         self._learning.reweigh(rows, importance)
 
     def inherit(self, old: int, new: int) -> None:
-        """What is known of one page is known of another."""
+        """Hand on what was learnt of a page."""
         self._learning.inherit(old, new)
 
-    def beliefs(self, now: float) -> Beliefs:
-        """Changes at the learnt rates."""
-        return self._learning.beliefs(now)
 
-    def replan(self, budget: float, now: float) -> None:
-        """Nothing changes: the price is what comes out."""
-
-    def limits(self, lane: Rows, per_day: Floats) -> None:
-        """Nothing changes: the next look goes to the worthiest page whose host is ready."""
-
-
-# -- by rate -----------------------------------------------------------------
-#
-# Pages looked at by a plan of crawl rates, planned anew as rates are learnt.
-#
-# Each look is followed by the next after a time with mean 1/ρ: exactly that where the plan is to
-# be carried out evenly spaced, exponentially distributed where at Poisson times. The draw belongs
-# to the page and the day of its last look, and is no state: fed the same looks, the same is due.
-#
-# A page is worth its importance times the days for which it has been due. Where nothing is due,
-# those go first that are nearest to it: the budget is spent whole. The plan keeps the limits of
-# the hosts, and gives what they refuse to the pages of others.
-
-#: What a page that is not due is worth at most, compared with one that has been for a day.
-_NOT_DUE: Final = 1e-9
-#: A plan is made anew when so much more or less is looked at.
-_GROWN: Final = 1.1
-_DAYS: Final = 1.0
-#: A limit that moves by so much calls for another plan.
-_MOVED: Final = 0.2
-
-
-class ByRate:
-    """A :class:`~freshet.scheduler.agenda.ranker.Refresher` for a rate policy.
-
-    ``seed`` decides the times of plans at Poisson times, ``learning`` how rates are learnt.
-    """
-
-    def __init__(self, policy: RatePolicy, seed: int = 0, learning: Learning | None = None) -> None:
-        self._policy = policy
-        self._seed = np.uint64(seed)
-        self._learning = Learning() if learning is None else learning
-        self._budget = 1.0
-        self._plan: CrawlPlan | None = None
-        self._planned_at = -np.inf
-        self._site = Column[np.intp](np.intp)
-        self._lane, self._per_day = np.empty(0, np.intp), np.empty(0)
-
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
-        """Append rows; they are in the next plan."""
-        self._site.extend(site)
-        self._learning.add(site, importance, at)
-
-    def learn(self, looks: Looks) -> None:
-        """Learn from looks."""
-        self._learning.learn(looks)
+class TableRanker(LearningRanker):
+    """A ranker by a policy that sees the table of all pages, with hosts and signals."""
 
     def hear(self, said: Hearing) -> None:
-        """Claims are not listened to."""
+        """Take in the signals of one source at one time."""
+        self._learning.hear(said)
 
-    def worth(self, now: float) -> Floats:
-        """(n,), importance times the days since a look was due."""
-        table = self._learning.table()
-        plan = self._current(now)
+    def hosts(self, lane: Rows, per_day: Floats, cost: Floats) -> None:
+        """Take over what politeness allows."""
+        self._learning.hosts(lane, per_day, cost)
+
+
+class IndexRanker(TableRanker):
+    """A ranker by an index policy: the worthiest first."""
+
+    def __init__(
+        self,
+        index_policy: IndexPolicy,
+        learning: Learning | None = None,
+        guard: Guard | None = None,
+    ) -> None:
+        super().__init__(learning, guard)
+        self._policy = index_policy
+
+    def _value(self, table: SourceTable, now: float) -> Floats:
+        return self._policy.index(table, now)
+
+
+class RateRanker(TableRanker):
+    """A ranker by a plan of crawl rates, renewed as rates change.
+
+    Each visit is followed by the next after a time with mean 1/ρ: exactly that where the plan is
+    to be carried out evenly spaced, exponentially distributed where at Poisson times. The draw
+    belongs to the page and the day of its last visit, and is no state: fed the same visits, the
+    same is due.
+
+    A page is worth its importance times the days for which it has been due. Where nothing is due,
+    those go first that are nearest to it: the budget is spent whole. The plan keeps the limits of
+    the hosts, and gives what they refuse to the pages of others. ``seed`` decides the times of
+    plans at Poisson times.
+    """
+
+    def __init__(
+        self,
+        rate_policy: RatePolicy,
+        budget: float,
+        learning: Learning | None = None,
+        guard: Guard | None = None,
+        *,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(learning, guard)
+        self._policy = rate_policy
+        self._seed = np.uint64(seed)
+        self._budget = budget
+        self._plan: CrawlPlan | None = None
+        self._planned_at = -np.inf
+        self._lane, self._per_day = np.empty(0, np.intp), np.empty(0)
+
+    def hosts(self, lane: Rows, per_day: Floats, cost: Floats) -> None:
+        """Keep these limits from the next plan on, which comes at once where they moved."""
+        super().hosts(lane, per_day, cost)
+        if not np.array_equal(lane, self._lane) or not np.allclose(
+            per_day, self._per_day, rtol=_MOVED, atol=0
+        ):
+            self._plan = None
+        self._lane, self._per_day = lane, per_day
+
+    def beliefs(self, now: float) -> Beliefs:
+        """Return what follows from the learnt rates, and the visits of the plan."""
+        found = super().beliefs(now)
+        planned = np.zeros(len(found.rate))
+        if self._plan is not None:
+            planned[: len(self._plan)] = self._plan.crawl_rate
+        return replace(found, planned=planned)
+
+    def _value(self, table: SourceTable, now: float) -> Floats:
+        """Return (n,), importance times the days since a visit was due."""
+        plan = self._current(table, now)
         rate = np.zeros(len(table))
         rate[: len(plan)] = plan.crawl_rate
         wait = self._draws(table.last_crawl) if plan.crawling == "poisson" else np.ones(len(rate))
@@ -249,50 +400,16 @@ class ByRate:
         not_due[planned] = _NOT_DUE * soon
         return np.where(late > 0, _NOT_DUE + due, not_due)
 
-    def reweigh(self, rows: Rows, importance: Floats) -> None:
-        """Weigh these pages anew in the next plan."""
-        self._learning.reweigh(rows, importance)
-
-    def inherit(self, old: int, new: int) -> None:
-        """What is known of one page is known of another."""
-        self._learning.inherit(old, new)
-
-    def beliefs(self, now: float) -> Beliefs:
-        """Changes at the learnt rates."""
-        return self._learning.beliefs(now)
-
-    def replan(self, budget: float, now: float) -> None:
-        """Plan for this budget at the next look."""
-        self._budget = budget
-        self._plan = None
-
-    def _current(self, now: float) -> CrawlPlan:
-        """The plan, made anew each day, and where there are many new pages."""
-        n = len(self._learning)
+    def _current(self, table: SourceTable, now: float) -> CrawlPlan:
+        """Return the plan, made anew each day, and where there are many new pages."""
         plan = self._plan
-        if plan is None or now >= self._planned_at + _DAYS or n > _GROWN * len(plan):
-            plan = self._plan = self._policy.rates(self._limited(), self._budget)
+        if plan is None or now >= self._planned_at + _DAYS or len(table) > _GROWN * len(plan):
+            plan = self._plan = self._policy.rates(table, self._budget)
             self._planned_at = now
         return plan
 
-    def limits(self, lane: Rows, per_day: Floats) -> None:
-        """Keep these limits from the next plan on, which comes at once where they moved."""
-        moved = not np.array_equal(lane, self._lane) or not np.allclose(
-            per_day, self._per_day, rtol=_MOVED, atol=0
-        )
-        self._lane, self._per_day = lane, per_day
-        if moved:
-            self._plan = None
-
-    def _limited(self) -> SourceTable:
-        """All pages on their lanes; those of sites that have come since have no limit."""
-        lane = np.append(self._lane, len(self._per_day))
-        host = lane[np.minimum(self._site.rows, len(self._lane))]
-        per_day = np.append(self._per_day, np.inf)
-        return replace(self._learning.table(), host=host, host_capacity=per_day)
-
     def _draws(self, last: Floats) -> Floats:
-        """(n,), exponentially distributed with mean 1, by the page and its last look."""
+        """Return (n,), exponentially distributed with mean 1, by the page and its last visit."""
         mixed = last.view(np.uint64) ^ (np.arange(len(last), dtype=np.uint64) + self._seed)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
             mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -300,112 +417,72 @@ class ByRate:
         return -np.log1p(-share)
 
 
-# -- guarded -----------------------------------------------------------------
-#
-# A refresher whose faults are contained: somebody else's policy must not stop the daemon.
+class IntervalRanker(LearningRanker):
+    """A ranker by an interval policy: the most overdue first, whatever the importance.
 
-log = logging.getLogger(__name__)
-
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_MOST_TOLD = 100
-#: Pages that have been looked at since the last good plan come after those that have not.
-_AFTER = 1e-6
-
-
-class Guarded:
-    """A :class:`~freshet.scheduler.agenda.ranker.Refresher` around another.
-
-    Where that raises an error or answers with anything but n finite numbers from 0 on, its last
-    good answer holds; pages that are not in it go by importance and age. A kind of fault is
-    told once.
+    No page is worth a visit before it is due. Servers do not say when a page changed: the policy
+    learns when a visit last saw a change. Rates are learnt beside, for what is foretold.
     """
 
-    def __init__(self, inner: Refresher, name: str) -> None:
-        self._inner = inner
-        self._name = name
-        self._told: set[str] = set()
-        self._good = np.empty(0)
-        self._importance = Column[np.float64](np.float64)
-        self._last = Column[np.float64](np.float64)
+    def __init__(
+        self, interval_policy: IntervalPolicy, learning: Learning | None = None,
+        guard: Guard | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(learning, guard)
+        self._policy = interval_policy
+        self._paces: list[Pace | None] = []
+        self._due = Column[np.float64](np.float64)
+        self._modified = Column[np.float64](np.float64)
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
-        """Append rows."""
-        self._importance.extend(importance)
-        self._last.extend(at)
-        self._inner.add(site, area, importance, at)
+        """Append rows, which have no pace before the first visit."""
+        super().add(site, area, importance, at)
+        self._paces += [None] * len(at)
+        self._due.extend(np.full(len(at), np.inf))
+        self._modified.extend(at)
 
     def learn(self, looks: Looks) -> None:
-        """Pass it on."""
-        np.maximum.at(self._last.rows, looks.row, looks.at)
-        self._good[looks.row[looks.row < len(self._good)]] = 0.0
-        self._inner.learn(looks)
+        """Set the paces of the pages that were visited."""
+        super().learn(looks)
+        rows, days, changed = looks.row.tolist(), looks.at.tolist(), looks.changed.tolist()
+        for row, at, is_changed in zip(rows, days, changed, strict=True):
+            if is_changed or self._paces[row] is None:
+                self._modified.rows[row] = at
+            self._set(row, self._paces[row], at, changed=is_changed)
 
-    def hear(self, said: Hearing) -> None:
-        """Pass it on."""
-        self._inner.hear(said)
+    def restart(self) -> None:
+        """Take the last visit of each page for its first, as others had made those before."""
+        last = self._learning.table().last_crawl.tolist()
+        for row in (row for row, pace in enumerate(self._paces) if pace is not None):
+            self._modified.rows[row] = last[row]
+            self._set(row, None, last[row], changed=False)
 
-    def listening(self, site: int) -> Listening | None:
-        """What claims have told of a site; None where nobody listens, or claims anything."""
-        return self._inner.listening(site) if isinstance(self._inner, ByClock) else None
-
-    def worth(self, now: float) -> Floats:
-        """What the other says, or said last."""
-        worth: object = None
+    def _set(self, row: int, before: Pace | None, at: float, *, changed: bool) -> None:
+        visit = Revisit(at, changed, float(self._modified.rows[row]))
         try:
-            worth = self._inner.worth(now)
-        except Exception as error:  # noqa: BLE001 - whatever another's code raises is told
-            fault: str | None = f"{type(error).__name__}: {error}"
+            pace = self._policy.next_interval(before, visit)
+        except Exception as error:
+            if self._guard is None:
+                raise
+            self._guard.tell(f"{type(error).__name__}: {error}")
+            self._due.rows[row] = at
         else:
-            fault = self._fault(worth)
-        if fault is None and isinstance(worth, np.ndarray):
-            self._good = worth.copy()
-            return worth
-        self._tell(fault or "")
-        rest = self._importance.rows * np.maximum(now - self._last.rows, 0.0)
-        rest[: len(self._good)] = np.where(
-            self._good > 0, self._good, rest[: len(self._good)] * _AFTER
-        )
-        return rest
+            self._paces[row] = pace
+            self._due.rows[row] = pace.due_at
 
-    def beliefs(self, now: float) -> Beliefs:
-        """What the other says."""
-        return self._inner.beliefs(now)
+    def due(self, now: float) -> Bools:
+        """Return (n,), whether each page is due; none is before its first visit."""
+        due: Bools = self._due.rows <= now
+        return due
 
-    def limits(self, lane: Rows, per_day: Floats) -> None:
-        """Pass it on."""
-        self._inner.limits(lane, per_day)
-
-    def reweigh(self, rows: Rows, importance: Floats) -> None:
-        """Pass it on."""
-        self._importance.rows[rows] = importance
-        self._inner.reweigh(rows, importance)
+    def _value(self, table: SourceTable, now: float) -> Floats:
+        """Return (n,), days overdue."""
+        return np.maximum(now - self._due.rows, 0.0)
 
     def inherit(self, old: int, new: int) -> None:
-        """Pass it on."""
-        self._last.rows[new] = max(self._last.rows[new], self._last.rows[old])
-        self._inner.inherit(old, new)
-
-    def replan(self, budget: float, now: float) -> None:
-        """Pass it on."""
-        try:
-            self._inner.replan(budget, now)
-        except Exception as error:  # noqa: BLE001 - as above
-            self._tell(f"{type(error).__name__}: {error}")
-
-    def _tell(self, fault: str) -> None:
-        # Without what differs each time, such as the number of a page.
-        kind = _NUMBER.sub("#", fault)
-        if kind not in self._told and len(self._told) < _MOST_TOLD:
-            self._told.add(kind)
-            log.error("policy %s: %s; its last good plan goes on", self._name, fault)
-
-    def _fault(self, worth: object) -> str | None:
-        if not isinstance(worth, np.ndarray):
-            return f"answers with {type(worth).__name__}"
-        if worth.shape != (len(self._last),):
-            return f"answers with {worth.shape} values for {len(self._last)} pages"
-        good = np.isfinite(worth) & (worth >= 0)
-        if good.all():
-            return None
-        row = int(np.argmin(good))
-        return f"says that page {row} is worth {worth[row]}"
+        """Hand on a page's pace."""
+        super().inherit(old, new)
+        if self._paces[new] is None:
+            self._paces[new] = self._paces[old]
+            self._due.rows[new] = self._due.rows[old]
+            self._modified.rows[new] = self._modified.rows[old]

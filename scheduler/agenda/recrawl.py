@@ -5,13 +5,18 @@ has committed. Consequence: after a crash the same observations lead to the same
 
 *The window.* Pages come from one look over all that are watched, the worthiest first, at most two
 of a host, and are read from the store; :meth:`RecrawlAgenda.next` takes the worthiest whose host
-is ready. Where the budget would pay for a look but no host in the window is ready, the window is
+is ready. Where the budget would pay for a visit but no host in the window is ready, the window is
 widened: so capacity that hosts refuse goes to the next best pages, and nobody's robots.txt is
 asked for before there is a use for it.
 
-*The appraisal.* Learning from what has come and looking over all pages is one piece of work on
-arrays. Where pages are many it is done in a thread, while fetching goes on from the window; until
-it is through, nothing else touches the pages, and what comes meanwhile waits.
+*The valuation.* Learning from what has come and valuing all pages is one piece of work on arrays.
+Where pages are many it is done in a thread, while fetching goes on from the window; until it is
+through, nothing else touches the pages, and what comes meanwhile waits.
+
+Invariant: all pages are valued again only if time has passed (:meth:`RecrawlAgenda.wakes_at`), or
+if a page was taken, committed, found or refused since the last valuation and hosts may offer more
+for it. Consequence: where no ready host has a page to offer, the agenda is not hungry, and its pool
+waits for a host, a commit or the time; valuations are bounded by visits, and by a share of a core.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from math import inf
 from random import Random
@@ -34,9 +40,9 @@ from freshet.scheduler.agenda.history import Unlearnt
 from freshet.scheduler.agenda.new_pages import Discovering, recall
 from freshet.scheduler.agenda.pages import Watchlist
 from freshet.scheduler.agenda.queue import NewPages, Sharing, Window
-from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.terms import TermsOf
-from freshet.scheduler.agenda.valuation import Appraisal, Inquiry, appraise
+from freshet.scheduler.agenda.valuation import Inquiry, Timed, Valuation, value_pages
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.observations import Looks
 from freshet.scheduler.sources import Rows
@@ -57,7 +63,7 @@ async def bring(
     pages: Watchlist,
     window: Window,
     rows: Rows,
-    found: Appraisal,
+    found: Valuation,
     now: float,
 ) -> set[int]:
     """Put the pages of these rows into the window, as they were valued; their hosts.
@@ -91,23 +97,27 @@ _MOST: Final = 4_096
 _SHARE: Final = 200
 #: Pages read from the store at once.
 _READ: Final = 500
-#: Seconds after which it is looked again where nothing could be asked for: half of the time for
-#: which a request must last, but at least and at most so many.
-_LOOK_AGAIN_S: Final = 60.0
-_LOOK_AGAIN_MOST_S: Final = 900.0
+#: Seconds after which pages are valued again whatever happens: half of the time for which a request
+#: must last, but at least and at most so many.
+_VALUE_AGAIN_S: Final = 60.0
+_VALUE_AGAIN_MOST_S: Final = 900.0
+#: Seconds between two valuations at least, in all and for each page: one takes 4 % of that.
+_REST_S: Final = 0.01
+_REST_S_A_PAGE: Final = 8e-6
 
 
 class RecrawlAgenda:
     """An :class:`~freshet.storage.records.Agenda` that never ends.
 
-    Where it works in threads (``many`` pages or more), ``wake`` is called when one has ended.
+    Where it works in threads (``many`` pages or more), ``wake`` is called when one has ended; its
+    work is ``timed``.
     ``away`` says which hosts cannot be asked for long: their pages take no room in the window.
     """
 
     def __init__(
         self,
         reader: aiosqlite.Connection,
-        refresher: Refresher,
+        ranker: Ranker,
         terms_of: TermsOf,
         rng: Random,
         *,
@@ -115,7 +125,7 @@ class RecrawlAgenda:
         many: float = inf,
     ) -> None:
         self._reader = reader
-        self._refresher = refresher
+        self.ranker = ranker
         self._terms_of = terms_of
         self._recheck_days = recheck_days
         self.pages = Watchlist(recheck_days)
@@ -123,8 +133,8 @@ class RecrawlAgenda:
         self.sharing = Sharing(NewPages())
         self.exchange, self.costs = Exchange(), np.ones(0)
         self.budget = inf
-        #: New pages thought to be there unknown, and those a day, as of the last look over all.
-        self.unknown_pages = self.new_per_day = 0.0
+        #: The last valuation of all pages; None before the first.
+        self.valuation: Valuation | None = None
         self._host_codes: dict[int, int] = {}
         self._host_ids: list[int] = []
         self._origins: dict[int, str] = {}
@@ -140,26 +150,32 @@ class RecrawlAgenda:
         self.audit_share = 0.0
         self._audits_due = 0.0
         self._sources: Rows = np.zeros(0, np.intp)
-        self._looked_at = 0.0
+        self._valued_at = 0.0
         self._room = 0
-        self._wants_look = True
+        #: A valuation is due at once, or after the rest from the last one.
+        self._must_value = True
+        self._should_value = False
+        #: Since the last valuation something was taken or has come; a host that may have a page to
+        #: offer has none in the window; all that could come into the window has.
+        self._is_altered = self._is_drained = self._has_all = False
         self._many = many
-        self._work: asyncio.Future[Appraisal] | None = None
+        self._work: asyncio.Future[Valuation] | None = None
         self.wake: Callable[[], None] = lambda: None
+        self.timed: Timed = lambda _work: nullcontext()
         self.away: Callable[[float], Collection[int]] = lambda _now: ()
 
-    async def forget(self, refresher: Refresher) -> None:
-        """Begin anew with another refresher; nothing may be in flight."""
+    async def forget(self, ranker: Ranker) -> None:
+        """Begin anew with another ranker; nothing may be in flight."""
         await self.rest()
-        self._refresher = refresher
+        self.ranker = ranker
         self.pages, self._discovering = Watchlist(self._recheck_days), Discovering()
         self._host_codes, self._host_ids, self._origins = {}, [], {}
         # Hosts get other codes, and pages other rows.
         self.costs, self._sources = np.ones(0), np.zeros(0, np.intp)
         self._window, self._settled, self._found = Window(), [], []
-        self._withdrawn, self._churned = [], []
+        self._withdrawn, self._churned, self.valuation = [], [], None
         self._unlearnt = Unlearnt(self._reader, self.pages)
-        self._wants_look = True
+        self._must_value = True
 
     async def at_rest(self) -> None:
         """Return when what is learnt may be read: nothing learns until the caller awaits."""
@@ -172,7 +188,7 @@ class RecrawlAgenda:
         work, self._work = self._work, None
         if work is not None:
             work.result()
-            self._wants_look = True
+            self._must_value = True
 
     async def open(self) -> None:
         """Take in all pages of the store, unless they are known."""
@@ -183,21 +199,22 @@ class RecrawlAgenda:
         self.pages.recall_gone(looks)
         await recall(self._reader, self._discovering, self.pages, looks)
 
-    async def relearn(self, refresher: Refresher) -> None:
-        """Let another refresher learn of the same pages from the store, as they are judged now."""
+    async def relearn(self, ranker: Ranker) -> None:
+        """Let another ranker learn of the same pages from the store, as they are judged now."""
         await self.rest()
-        self._refresher = refresher
-        refresher.add(*self.pages.as_added())
+        self.ranker = ranker
+        ranker.add(*self.pages.as_added())
         await self._learn_all()
 
     async def _learn_all(self) -> Looks:
         """Learn from all looks and claims of the store; the looks."""
         past = await self._unlearnt.all()
-        if len(past.looks) > self._many:
-            log.info("learning from %s looks", f"{len(past.looks):,}")
-            await asyncio.to_thread(past.teach, self._refresher)
-        else:
-            past.teach(self._refresher)
+        with self.timed("learn"):
+            if len(past.looks) > self._many:
+                log.info("learning from %s visits", f"{len(past.looks):,}")
+                await asyncio.to_thread(past.teach, self.ranker)
+            else:
+                past.teach(self.ranker)
         return past.looks
 
     async def reweigh(self, page_ids: Sequence[int] | None = None) -> None:
@@ -208,30 +225,40 @@ class RecrawlAgenda:
         origins = [self._origins[host_id] for host_id in found.host_id.tolist()]
         terms = self._terms_of(found.page_id, found.url, origins)
         self.pages.reweigh(rows, terms.importance, terms.half_life_days)
-        self._refresher.reweigh(rows, terms.importance)
+        self.ranker.reweigh(rows, terms.importance)
 
     async def inherit(self, page_ids: Collection[int]) -> None:
         """These pages prove to have stood at other URLs before: take over what was learnt there."""
-        learners = (self._refresher, self._discovering)
+        learners = (self.ranker, self._discovering)
         await moved_pages.inherit(self._reader, self.pages, learners, page_ids)
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
         due = self._window.best(ready, favoured=self.sharing.favoured)
         if due is None:
-            self._widen()
+            self._widen(now)
             return None
+        self._is_altered = True
+        self._is_drained |= due.host_id not in self._window
         self.sharing.took(
             discovers=due.reason is Reason.DISCOVERY, captured=due.digests is not None
         )
         self._wanted = max(_LEAST, self._wanted - 1)
+        row = self.pages.row(due.page_id)
+        if row is not None:
+            self.pages["paid"][row] = self._window.paid[-1]
         self._audits_due += self.audit_share
         return due
 
-    def _widen(self) -> None:
-        if self._wanted < _MOST and len(self._window) >= self._wanted:
+    def _widen(self, now: float) -> None:
+        """Value pages again if a host could offer one that is not in the window."""
+        if self._work is not None:
+            return
+        if not self._has_all and self._wanted < _MOST and len(self._window) >= self._wanted:
             self._wanted = min(_MOST, 2 * self._wanted)
-            self._wants_look = True
+            self._should_value = True
+        self._should_value |= self._is_drained
+        self._must_value |= self._should_value and now >= self.wakes_at()
 
     def waiting(self, host_id: int) -> bool:
         """Whether a page of this host is in the window."""
@@ -251,16 +278,19 @@ class RecrawlAgenda:
 
     @property
     def hungry(self) -> bool:
-        """Whether there is news, or a look to be taken."""
+        """Whether there is news, or a valuation that cannot wait."""
         if self._work is not None:
             return self._work.done()
         news = self._settled or self._found or self._withdrawn
-        return bool(news or self._wants_look)
+        return bool(news or self._must_value)
 
     def wakes_at(self) -> float:
-        """When it is looked again: pages change for ever."""
-        wait = min(max(_LOOK_AGAIN_S, _DAY_S / self.budget / 2), _LOOK_AGAIN_MOST_S)
-        return self._looked_at + wait
+        """When all pages are valued again: pages change for ever."""
+        wait = min(max(_VALUE_AGAIN_S, _DAY_S / self.budget / 2), _VALUE_AGAIN_MOST_S)
+        is_low = self._is_altered and len(self._window) * 2 < self._wanted
+        if self._work is None and (self._should_value or is_low):
+            wait = min(wait, _REST_S + _REST_S_A_PAGE * len(self.pages))
+        return self._valued_at + wait
 
     async def replenish(self, now: float) -> Supply:
         """Learn what has come, and fill the window where it runs low."""
@@ -270,9 +300,8 @@ class RecrawlAgenda:
             found, self._work = self._work.result(), None
             return Supply((), tuple(await self._fill(found, now)))
         await self._take_in()
-        if now >= self.wakes_at() or len(self._window) * 2 < self._wanted:
-            self._wants_look = True
-        supplied = await self._look(now) if self._wants_look else set()
+        due = self._must_value or now >= self.wakes_at()
+        supplied = await self._value(now) if due else set()
         new_hosts, self._new_hosts = self._new_hosts, []
         return Supply(tuple(new_hosts), tuple(supplied))
 
@@ -280,6 +309,7 @@ class RecrawlAgenda:
         """Take in what has come since."""
         found, self._found = self._found, []
         if found:
+            self._is_altered = self._is_drained = True
             new = [page_id for page_id in found if self.pages.row(page_id) is None]
             self.pages.admit_again(found)
             await self._watch(await columns.pages(self._reader, new))
@@ -292,9 +322,11 @@ class RecrawlAgenda:
             row = self.pages.row(visit.due.page_id)
             if row is None:
                 continue
+            self._is_altered = True
+            self._is_drained |= visit.due.host_id not in self._window
             has_come = moved_pages.has_come(self.pages, visit)
             if has_come:
-                self._unlearnt.news().teach(self._refresher)
+                self._unlearnt.news().teach(self.ranker)
                 await self.inherit([visit.due.page_id])
             if visit.targets is not None:
                 is_known = has_come or visit.due.digests is not None
@@ -313,7 +345,7 @@ class RecrawlAgenda:
         """Something appeared at these pages; of an ephemeral source it comes before what waits."""
         for row in rows:
             if row in self._sources:
-                self._wants_look = True
+                self._must_value = True
                 back = self._window.clear(self._host_ids[self.pages["host"][row]])
                 ids = np.array([due.page_id for due in back], np.int64)
                 self.pages["taken"][self.pages.rows(ids)[0]] = False
@@ -322,8 +354,18 @@ class RecrawlAgenda:
 
     @property
     def host_ids(self) -> Sequence[int]:
-        """The hosts, by the codes that pages and refresher know them by."""
+        """The hosts, by the codes that pages and ranker know them by."""
         return tuple(self._host_ids)
+
+    @property
+    def unknown_pages(self) -> float:
+        """New pages thought to exist unknown, as of the last valuation."""
+        return 0.0 if self.valuation is None else self.valuation.unknown
+
+    @property
+    def new_per_day(self) -> float:
+        """New pages thought to appear each day, as of the last valuation."""
+        return 0.0 if self.valuation is None else self.valuation.per_day
 
     @property
     def paid(self) -> Sequence[float]:
@@ -366,7 +408,7 @@ class RecrawlAgenda:
             found_at=found.found_at / _DAY_S, not_before=self._not_before(found),
             sitemap=found.sitemap, half_life=terms.half_life_days,
         )  # fmt: skip
-        self._refresher.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
+        self.ranker.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
         self._discovering.watch(rows, codes, found.url, found.found_at / _DAY_S)
 
     def _not_before(self, found: WatchedPages) -> Floats:
@@ -377,16 +419,17 @@ class RecrawlAgenda:
 
     # -- the window --------------------------------------------------------------
 
-    async def _look(self, now: float) -> set[int]:
-        """Look over all pages; the hosts of those that came into the window."""
-        self._looked_at, self._wants_look = now, False
+    async def _value(self, now: float) -> set[int]:
+        """Value all pages; the hosts of those that came into the window."""
+        self._valued_at, self._must_value, self._should_value = now, False, False
+        self._is_altered = self._is_drained = False
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
         asked = self._inquiry(now)
-        to_value = (self.pages, self._refresher, self._discovering, asked)
+        to_value = (self.pages, self.ranker, self._discovering, asked, self.timed)
         if len(self.pages) < self._many:
-            return await self._fill(appraise(*to_value), now)
+            return await self._fill(value_pages(*to_value), now)
         loop = asyncio.get_running_loop()
-        self._work = loop.run_in_executor(None, appraise, *to_value)
+        self._work = loop.run_in_executor(None, value_pages, *to_value)
         self._work.add_done_callback(lambda _: self.wake())
         return set()
 
@@ -405,17 +448,21 @@ class RecrawlAgenda:
             np.append(self.costs, np.ones(len(self._host_codes) - len(self.costs))),
         )  # fmt: skip
 
-    async def _fill(self, found: Appraisal, now: float) -> set[int]:
+    async def _fill(self, found: Valuation, now: float) -> set[int]:
         """Bring the chosen pages into the window, and those in it into their order."""
-        self.unknown_pages, self.new_per_day = found.unknown, found.per_day
+        self.valuation = found
         self._sources = found.sources
         self._window.revalue(lambda due: self._now_worth(due, found.worth))
         supplied: set[int] = set()
+        full = len(self._window) + len(found.chosen)
         for first in range(0, len(found.chosen), _READ):
             rows = found.chosen[first : first + _READ]
             supplied |= await bring(self._reader, self.pages, self._window, rows, found, now)
-        if len(found.chosen) < self._room:
-            # There is no more to be had: look again when some of it is used up.
+        if len(self._window) < full:
+            # For a page that may not be fetched any more, its host may offer another one.
+            self._is_altered = self._is_drained = True
+        self._has_all = len(found.chosen) < self._room
+        if self._has_all:
             self._wanted = max(_LEAST, len(self._window))
         while len(found.hazard) and self._audits_due >= 1:
             self._audits_due -= 1

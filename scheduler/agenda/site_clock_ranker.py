@@ -1,26 +1,26 @@
-"""The greedy index on the clocks of sites, as far as these have proved themselves.
+"""The ranker of the policy ``site_clock``: the greedy index on the clocks of sites.
 
-With the hazard x accumulated since the last look (:mod:`freshet.scheduler.estimate.site_clock`) and
-D = d + θc the mean rate at which a page becomes stale again, a look is worth
+With the hazard x accumulated since the last visit (:mod:`scheduler.estimate.site_clock`) and
+D = d + θc the mean rate at which a page becomes stale again, a visit is worth
 
     W = μ min( (x − 1 + e^{−x})/D,  ½ τ Ein(x) ).
 
 The first is the index of the harmonic cost with the days replaced by the site's time: what
-matters is what may have happened, and D how long the look is good for. The second bounds it by
-what the look can save if staleness builds up no faster than it has: at a constant hazard it never
+matters is what may have happened, and D how long the visit is good for. The second bounds it by
+what the visit can save if staleness builds up no faster than it has: at a constant hazard it never
 binds, as x − 1 + e^{−x} ≤ ½ x Ein(x); where a rewritten site raises the suspicion of pages that
 hardly ever change, it keeps the rest from being forgotten for them.
 
-    μ   importance;  d  change rate, exp(E[ln d]);  τ  days since the last look
+    μ   importance;  d  change rate, exp(E[ln d]);  τ  days since the last visit
     θ   (d̄/(d̄ + d))², how cold a page is; d̄ the geometric mean of the site's rates
 
 What is learnt, and whether a site's clock is used, is said in
 :mod:`~scheduler.estimate.site_model`. No page is forgotten: where all are equally important, one
-waits at most three times as long as if all were looked at in turn, and then goes before all others.
+waits at most three times as long as if all were visited in turn, and then goes before all others.
 Otherwise it is ten times, and for a page of less than the mean importance as much longer as that is
 more.
 
-Cost: per look 2 to 30 µs, more where changes are many; valuing takes 0.1 µs a page. Memory: 500
+Cost: per visit 2 to 30 µs, more where changes are many; valuing takes 0.1 µs a page. Memory: 500
 bytes a page, and some 100 to 1,000 kB a site of five pages or more.
 
 Reference: ours.
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from freshet.scheduler.agenda.queue import worthiest
 from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.arrays import Bools, Column, Floats, compiled, part
-from freshet.scheduler.estimate.grid import POINTS
+from freshet.scheduler.estimate.grid import POINTS, credible_interval
 from freshet.scheduler.estimate.observations import Hearing, Looks
 from freshet.scheduler.estimate.site_clock import REWRITTEN, SHARED, Clock
 from freshet.scheduler.estimate.site_model import LOOK, PAGE, Learner, Pages, Site, coldness, passed
@@ -53,24 +53,27 @@ _SERIES_TO: Final = 4.0
 _EULER: Final = float(np.euler_gamma)
 
 
-class ByClock:
-    """A :class:`~freshet.scheduler.agenda.ranker.Refresher`: see the module's text."""
+class SiteClockRanker:
+    """A :class:`~freshet.scheduler.agenda.ranker.Ranker` for ``budget`` visits a day: see above.
 
-    def __init__(self) -> None:
+    The budget says how wide bins are, and how long a page may wait.
+    """
+
+    def __init__(self, budget: float) -> None:
         self._site_of = Column[np.intp](np.intp)
         self._importance = Column[np.float64](np.float64)
         self._page = Column[np.void](PAGE)
         self._likelihood = Column[np.float32](np.float32, width=POINTS)
         self._plain_likelihood = Column[np.float32](np.float32, width=POINTS)
-        # Whether a page counts, and how many do: by the looks that have come in.
+        # Whether a page counts, and how many do: by the visits that have come in.
         self._there = Column[np.bool_](np.bool_)
         self._count = 0
         self._learners: list[Learner] = []
         self._listeners = Listeners()
-        self._budget = 1.0
+        self._budget = budget
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
-        """Append rows; they count from the first look on."""
+        """Append rows; they count from the first visit on."""
         self._site_of.extend(site)
         self._importance.extend(importance)
         for column in (self._page, self._likelihood, self._plain_likelihood, self._there):
@@ -81,7 +84,7 @@ class ByClock:
             self._learners.append(Learner())
 
     def learn(self, looks: Looks) -> None:
-        """Take in looks, in their order."""
+        """Take in visits, in their order."""
         table = np.zeros(len(looks), LOOK)
         for name in ("row", "at", "compared", "changed", "gone", "moved"):
             table[name] = getattr(looks, name)
@@ -97,13 +100,13 @@ class ByClock:
             self._listeners.learn(code, mine, learner.alive)
 
     def hear(self, said: Hearing) -> None:
-        """Take in what a source claims."""
+        """Take in the signals of one source at one time."""
         around = Around(self._page.rows, self._importance.rows, self._turn)
         site = partial(self._unclaimed_at, said.at)
         self._listeners.hear(said, self._site_of.rows, around, site)
 
     def _unclaimed_at(self, now: float, site: int) -> tuple[int, Floats]:
-        """How many pages a site has, and (n,) what is expected of them without claims."""
+        """Return how many pages a site has, and (n,) the changes expected without claims."""
         learner, page = self._learners[site], self._page.rows
         hazard = np.zeros(len(page))
         if learner.proven:
@@ -115,15 +118,15 @@ class ByClock:
         return learner.alive, hazard
 
     def listening(self, site: int) -> Listening | None:
-        """What claims have told of a site; None where nothing was ever claimed."""
+        """Return the record of a site's signals, or None if there never was one."""
         return self._listeners.of(site)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
-        """Weigh these pages anew."""
+        """Give these pages another importance."""
         self._importance.rows[rows] = importance
 
     def inherit(self, old: int, new: int) -> None:
-        """The page of one row stands at another one now, with all that is known of it."""
+        """Hand the state of one row on to another, where its page stands now."""
         page = self._page.rows
         if not page["known"][old]:
             return
@@ -135,12 +138,8 @@ class ByClock:
         if not page["known"][new]:
             self.learn(Looks.one(new, last, changed=None))
 
-    def replan(self, budget: float, now: float) -> None:
-        """Looks a day: they say how wide bins are, and how long a page may wait."""
-        self._budget = budget
-
     def worth(self, now: float) -> Floats:
-        """(n,), what a look at each page is worth; 0 before the first one."""
+        """Return (n,), the value of a visit to each page; 0 before the first one."""
         hazard, _, jump, per = self._hazard(now)
         found = np.empty(len(self._page))
         importance = self._importance.rows
@@ -151,24 +150,33 @@ class ByClock:
         return found
 
     def beliefs(self, now: float) -> Beliefs:
-        """By the clock of each site, where that has proved itself, or else by the days."""
+        """Return estimates by the clock of each site, where that is proven, or else by the days."""
         hazard, rate, _, _ = self._hazard(now)
         proven = np.array([learner.proven for learner in self._learners], np.float64)
-        return Beliefs(hazard, rate, proven[self._site_of.rows])
+        claimed = self._listeners.believed(len(rate))
+        return Beliefs(hazard, rate, proven[self._site_of.rows], claimed)
 
-    def limits(self, lane: Rows, per_day: Floats) -> None:
-        """Nothing changes: the next look goes to the worthiest page whose host is ready."""
+    def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Return the rates, (m,) each, between which those of pages lie at 90 %, by the days."""
+        low, high = np.empty(len(rows)), np.empty(len(rows))
+        site, area = self._site_of.rows[rows], self._page.rows["area"][rows]
+        for code in np.unique(site).tolist():
+            mine = np.flatnonzero(site == code)
+            prior = self._learners[code].site.plain_prior[area[mine]]
+            sums = self._plain_likelihood.rows[rows[mine]]
+            low[mine], high[mine] = credible_interval(sums, prior)
+        return low, high
 
     def _pages(self) -> Pages:
         return Pages(self._page.rows, self._likelihood.rows, self._plain_likelihood.rows)
 
     @property
     def _turn(self) -> float:
-        """Days in which all pages could be looked at once."""
+        """The days in which all pages could be visited once."""
         return max(self._count, 1) / self._budget
 
     def _hazard(self, now: float) -> tuple[Floats, Floats, Floats, Floats]:
-        """(n,) each: what has accumulated since the last look, the mean rate, q, and D.
+        """Return (n,) each: the hazard since the last visit, the mean rate, q, and D.
 
         D is the rate where nothing is claimed.
         """
@@ -186,7 +194,7 @@ class ByClock:
 
 @compiled
 def _count(there: Bools, looks: NDArray[np.void], count: int, budget: float) -> int:
-    """Fill in how long a turn is at each look; how many pages count in the end."""
+    """Fill in how long a turn is at each visit; return how many pages count in the end."""
     for k in range(len(looks)):
         row = looks[k].row
         count += int(not looks[k].gone) - int(there[row])
@@ -267,24 +275,18 @@ def _ein(x: float) -> float:
     return _EULER + log(x) + fraction * exp(-x)
 
 
-# -- preparing ---------------------------------------------------------------
-#
-# Compiling what a daemon learns with, or loading it, before pages wait for it.
-
-
 def prepare() -> None:
-    """Call each compiled function once.
+    """Call each compiled function once, before pages wait for it.
 
     That takes some fifteen seconds after an installation, and half a second from then on.
     """
-    refresher, n = ByClock(), 6
+    ranker, n = SiteClockRanker(1.0), 6
     rows, none = np.arange(n), np.zeros(n, np.bool_)
-    refresher.replan(1.0, 0.0)
-    refresher.add(np.zeros(n, np.intp), np.zeros(n, np.intp), np.ones(n), np.zeros(n))
+    ranker.add(np.zeros(n, np.intp), np.zeros(n, np.intp), np.ones(n), np.zeros(n))
     for day in (0.0, 1.0):
         compared = np.full(n, day > 0)
-        refresher.learn(Looks(rows, np.full(n, day), compared, compared, none, compared))
-    refresher.hear(Hearing(0, 0, 1.5, rows[1:], np.full(n - 1, 1.2), np.full(n - 1, 1.2)))
+        ranker.learn(Looks(rows, np.full(n, day), compared, compared, none, compared))
+    ranker.hear(Hearing(0, 0, 1.5, rows[1:], np.full(n - 1, 1.2), np.full(n - 1, 1.2)))
     compared = np.ones(n, np.bool_)
-    refresher.learn(Looks(rows, np.full(n, 1.8), compared, compared, none, compared))
-    worthiest(refresher.worth(2.0), np.zeros(n, np.intp), np.ones(1, np.intp), 1)
+    ranker.learn(Looks(rows, np.full(n, 1.8), compared, compared, none, compared))
+    worthiest(ranker.worth(2.0), np.zeros(n, np.intp), np.ones(1, np.intp), 1)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.scheduler.arrays import Column, Floats, compiled
+from freshet.scheduler.arrays import Column, Floats, Ints, compiled
 from freshet.scheduler.estimate import claims as claims_estimate
 from freshet.scheduler.estimate.claims import (
     CLAIM,
@@ -217,9 +217,11 @@ class Listening:
             int(it["claims"]),
         )  # fmt: skip
 
-    def speaks_of(self, row: int) -> bool:
-        """Whether something was ever claimed of this page."""
-        return bool((self.told.page["row"][: int(self.told.facts[0]["pages"])] == row).any())
+    @property
+    def rows(self) -> Rows:
+        """The rows of the pages of which something was ever claimed."""
+        found: Rows = self.told.page["row"][: int(self.told.facts[0]["pages"])]
+        return found
 
     def knows(self, source: int) -> bool:
         """Whether this source has claimed something of the site."""
@@ -280,6 +282,13 @@ class Listeners:
     def of(self, site: int) -> Listening | None:
         """The listening at a site; None where nothing was ever claimed."""
         return self._sites.get(site)
+
+    def believed(self, count: int) -> Ints:
+        """Return 1 for pages whose claims are believed, 0 where they are not, −1 without claims."""
+        found = np.full(count, -1, np.int64)
+        for it in self._sites.values():
+            found[it.rows] = int(it.proven)
+        return found
 
     def hear(self, said: Hearing, site_of: Rows, around: Around, site: SiteOf) -> None:
         """Take in what a source says; ``site`` tells how things are at one of a number."""

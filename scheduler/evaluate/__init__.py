@@ -1,1 +1,1 @@
-"""Simulators and counterfactuals: policies before a known history."""
+"""Simulations and replays that judge policies."""

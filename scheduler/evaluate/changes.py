@@ -15,9 +15,8 @@ are rounded by 2e-16 · n · days: a millisecond for a million sources and two m
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
@@ -88,13 +87,6 @@ class ChangeTimes:
 
     offsets: Ints
     at: Floats
-    # What :meth:`between` reads single numbers from, faster than from the arrays.
-    _offsets: memoryview = field(init=False, repr=False, compare=False)
-    _at: memoryview = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_offsets", self.offsets.data)
-        object.__setattr__(self, "_at", self.at.data)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -109,12 +101,6 @@ class ChangeTimes:
         end = self.offsets[source + 1]
         first = places(self.at, self.offsets[source], end, after)
         return first, places(self.at, first, end, until)
-
-    def between(self, source: int, after: float, until: float) -> int:
-        """The changes of one source in (after, until]; for loops that go crawl by crawl."""
-        end = self._offsets[source + 1]
-        first = bisect_right(self._at, after, self._offsets[source], end)
-        return bisect_right(self._at, until, first, end) - first
 
 
 class ChangeProcess(Protocol):

@@ -2,150 +2,40 @@
 
 An ask of day t gets the page's latest capture at or before t. Where that is none, it is a *miss*:
 no 404, it teaches nothing and costs a fetch. A failed visit likewise. Before ``start`` nothing is
-asked: all policies have the copies of the archive, and have learnt from its captures as from looks
+asked: all policies have the copies of the archive, and have learnt from its captures as from visits
 of their own (an interval policy from the last one of each page). From then on a page exists for
 them from the day on which it was ``found``.
 
-One fetch every 1/budget days. They are chosen some together, a twentieth of the pages at most and
-not more than those of a day, unless ``step`` says otherwise: the worthiest pages, those that were
-found and never answered before all others, in the order in which they were found. What has just
-missed or failed is left alone for a day, for twice as long each further time, up to the time in
-which all pages could be asked; a look at what is gone is worth a tenth, and a tenth of that each
-time that it is still gone, as it is to a daemon. No host has a limit, and nothing but answers is
-heard. Where copies are ``given``, pages that are found bring theirs along: only refreshing is
-judged.
+One fetch every 1/budget days. They are chosen in batches (:mod:`scheduler.evaluate.serving`), for a
+twentieth of the pages at most and not more than a day, unless ``step`` says otherwise: the
+worthiest pages, those that were found and never answered before all others, in the order in which
+they were found. What has just missed or failed is left alone for a day, for twice as long each
+further time, up to the time in which all pages could be asked; a visit to what is gone is worth
+a tenth, and a tenth of that each time that it is still gone, as it is to a daemon. No host has a
+limit, and nothing but answers is heard. Where copies are ``given``, pages that are found bring
+theirs along: only refreshing is judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.scheduler import policy
-from freshet.scheduler.agenda.ranker import Beliefs
-from freshet.scheduler.agenda.rankers import ByIndex, ByRate, Learning
-from freshet.scheduler.agenda.site_clock_ranker import ByClock
-from freshet.scheduler.arrays import Bools, Column, Floats, Ints
+from freshet.scheduler.agenda.ranker import Ranker
+from freshet.scheduler.agenda.rankers import IntervalRanker
+from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.observations import Looks
 from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures, content_before
-from freshet.scheduler.policies.greedy_index import GreedyIndex
-from freshet.scheduler.policy import IndexPolicy, IntervalPolicy, Pace, RatePolicy, Revisit
+from freshet.scheduler.evaluate.serving import Batch, Progress, serve
 from freshet.scheduler.sources import Rows
-
-# -- askers ------------------------------------------------------------------
-#
-# Policies as they stand before an archive: what is worth asking for, learning from answers.
-#
-# All learn from answers and nothing else. Index and rate policies share the learning of
-# :mod:`scheduler.agenda.rankers`, a batch at a time; ``greedy_index`` is what the daemon makes
-# of it (:mod:`freshet.scheduler.agenda.site_clock_ranker`); interval policies keep their paces.
-
-
-class Asker(Protocol):
-    """What a run asks of a policy, as of a :class:`~freshet.scheduler.agenda.ranker.Refresher`."""
-
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
-        """Append rows: pages of these sites and areas (integer codes), found on these days."""
-        ...
-
-    def learn(self, looks: Looks) -> None:
-        """Take in what was found, in the order of time."""
-        ...
-
-    def worth(self, now: float) -> Floats:
-        """(n,), what a look at each page is worth on this day; 0: it is not to be asked for."""
-        ...
-
-    def beliefs(self, now: float) -> Beliefs | None:
-        """What is thought of all pages on this day; None where there are no such beliefs."""
-        ...
-
-    def replan(self, budget: float, now: float) -> None:
-        """Take it that ``budget`` looks a day can be paid from now on."""
-        ...
-
-
-class Paced:
-    """An :class:`Asker` for an interval policy: the most overdue first, and nothing before it is.
-
-    Servers do not say when a page changed: a policy learns when a look last saw a change.
-    """
-
-    def __init__(self, interval_policy: IntervalPolicy) -> None:
-        self._policy = interval_policy
-        self._paces: list[Pace | None] = []
-        self._due = Column[np.float64](np.float64)
-        self._modified = Column[np.float64](np.float64)
-
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
-        """Append rows, which have no pace before the first look."""
-        self._paces += [None] * len(at)
-        self._due.extend(np.full(len(at), np.inf))
-        self._modified.extend(at)
-
-    def learn(self, looks: Looks) -> None:
-        """Set the paces of what was looked at."""
-        due, modified = self._due.rows, self._modified.rows
-        rows, days, changed = looks.row.tolist(), looks.at.tolist(), looks.changed.tolist()
-        for row, at, is_changed in zip(rows, days, changed, strict=True):
-            before = self._paces[row]
-            if is_changed or before is None:
-                modified[row] = at
-            revisit = Revisit(at, is_changed, float(modified[row]))
-            pace = self._paces[row] = self._policy.next_interval(before, revisit)
-            due[row] = pace.due_at
-
-    def worth(self, now: float) -> Floats:
-        """(n,), days overdue."""
-        late: Floats = np.maximum(now - self._due.rows, 0.0)
-        return late
-
-    def beliefs(self, now: float) -> Beliefs | None:
-        """It has none."""
-        return None
-
-    def replan(self, budget: float, now: float) -> None:
-        """It knows no budget."""
-
-
-def shown(asker: Asker, looks: Looks) -> Looks:
-    """Of these looks, made by somebody else, those that a policy learns from.
-
-    Change rates are learnt from all of them. An interval is set by the looks that it brought
-    about: there the last one of each page is where it begins.
-    """
-    if not isinstance(asker, Paced):
-        return looks
-    _, last = np.unique(looks.row[::-1], return_index=True)
-    return looks.take(np.sort(len(looks) - 1 - last))
-
-
-def asker_of(specification: str) -> Asker:
-    """What asks by the policy of this name, ``NAME`` or ``NAME:OPTION=VALUE,…``.
-
-    Raises:
-        PolicyError: there is none of this name, or an option or value is not accepted.
-    """
-    chosen = policy.load(specification)
-    if isinstance(chosen, GreedyIndex):
-        return ByClock()
-    if isinstance(chosen, IndexPolicy):
-        return ByIndex(chosen, Learning(together=True))
-    if isinstance(chosen, RatePolicy):
-        return ByRate(chosen, learning=Learning(together=True))
-    return Paced(chosen)
-
 
 _STEPS_A_TURN: Final = 20.0
 _GONE_FACTOR: Final = 0.1
 _LEAST_WAIT: Final = 1.0
-
-#: Told the day that a run has reached.
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +65,8 @@ class Asks:
         compared: (k,), whether content came that could be compared with a copy.
         changed: (k,), whether it was another one.
         again: (k,), whether it was what the page's last ask had got.
-        expected: (k,), the probability of change that the policy foretold; NaN: it did not.
-        rate: (n,), changes a day of each page as believed in the end; NaN likewise.
+        expected: (k,), the probability of change that the ranker foretold.
+        rate: (n,), changes a day of each page as believed in the end; NaN: it was not found.
         copy: (n,), the day of the look before ``start``; −inf: none.
     """
 
@@ -195,20 +85,12 @@ class Asks:
         return len(self.page)
 
 
-def run(captures: Captures, asker: Asker, terms: Terms, progress: Progress) -> Asks:
-    """All asks of a policy from ``start`` to ``end``."""
-    course = _Course(captures, asker, terms)
-    course.catch_up()
-    turn = max(len(captures), 1) / terms.budget
-    step = terms.step or max(min(turn / _STEPS_A_TURN, 1.0), 1.0 / terms.budget)
-    number, now = 0, terms.start
-    while now < terms.end:
-        number += 1
-        until = min(terms.start + number * step, terms.end)
-        course.go(now, until)
-        progress(until)
-        now = until
-    return course.asks()
+def run(captures: Captures, ranker: Ranker, terms: Terms, progress: Progress) -> Asks:
+    """Return all asks of a policy from ``start`` to ``end``."""
+    archive = ArchiveReplay(captures, terms)
+    archive.catch_up(ranker)
+    serve(ranker, archive, terms.budget, progress)
+    return archive.asks(ranker)
 
 
 _ASK = np.dtype(
@@ -225,18 +107,19 @@ _ASK = np.dtype(
 )
 
 
-class _Course:
-    """What a policy has got so far, by page.
+class ArchiveReplay:
+    """An archive as an environment of the serving loop, and what a policy has got of it so far.
 
-    ``_content`` is the number of its copy (GONE: none), ``_capture`` the place of what it got
-    last, ``_looked`` the day of its last answer, ``_gone`` how often in a row it was gone,
+    By page: ``_content`` is the number of its copy (GONE: none), ``_capture`` the place of what it
+    got last, ``_looked`` the day of its last answer, ``_gone`` how often in a row it was gone,
     ``_tries`` how often it missed or failed.
     """
 
-    def __init__(self, captures: Captures, asker: Asker, terms: Terms) -> None:
+    def __init__(self, captures: Captures, terms: Terms) -> None:
         n = len(captures)
-        self._captures, self._asker, self._terms = captures, asker, terms
+        self._captures, self._terms = captures, terms
         self._known = 0
+        self._now = terms.start
         self._content = np.full(n, GONE, np.int64)
         self._capture = np.full(n, -1, np.intp)
         self._gone = np.zeros(n, np.int64)
@@ -244,14 +127,12 @@ class _Course:
         self._not_before = np.full(n, -np.inf)
         self._looked = np.full(n, -np.inf)
         self._copy = np.full(n, -np.inf)
-        self._asked = 0
         self._parts: list[NDArray[np.void]] = [np.empty(0, _ASK)]
         self._turn = max(n, 1) / terms.budget
 
-    def catch_up(self) -> None:
-        """See what the archive shows until the start."""
-        self._asker.replan(self._terms.budget, self._terms.start)
-        self._find(self._terms.start)
+    def catch_up(self, ranker: Ranker) -> None:
+        """Let a policy see what the archive shows until the start."""
+        self.advance(ranker, self._terms.start)
         captures = self._captures
         early = captures.at <= self._terms.start
         told = np.flatnonzero(early & (captures.content != FAILED))
@@ -260,75 +141,77 @@ class _Course:
         compared = (content >= 0) & (before >= 0)
         changed = compared & (content != before)
         looks = Looks(page, at, compared, changed, content == GONE, changed)
-        self._asker.learn(shown(self._asker, looks.take(np.argsort(at, kind="stable"))))
+        ranker.learn(looks.take(np.argsort(at, kind="stable")))
+        if isinstance(ranker, IntervalRanker):
+            ranker.restart()
         # What comes last in a page stays.
         self._looked[page] = self._copy[page] = at
         self._capture[captures.page[early]] = np.flatnonzero(early)
         self._content[page] = np.where(content >= 0, content, before)
         self._gone[page] = _in_a_row(page, content == GONE)
 
-    def go(self, now: float, until: float) -> None:
-        """Ask what is paid for from one day to the next."""
-        self._find(now)
-        due = int(np.floor(self._terms.budget * (until - self._terms.start) * (1 + 1e-12)))
-        count = due - self._asked
-        if count <= 0 or not self._known:
-            self._asked = due
-            return
-        worth = self._worth(now)
-        rows = _largest(worth, count)
-        at = self._terms.start + (self._asked + 1 + np.arange(len(rows))) / self._terms.budget
-        self._asked = due
+    def batches(self, budget: float) -> Iterator[Batch]:
+        """Yield the asks that are due, one every 1/``budget`` days."""
+        start, end, step = self._terms.start, self._terms.end, self._terms.step
+        step = step or max(min(self._turn / _STEPS_A_TURN, 1.0), 1.0 / budget)
+        number, now, asked = 0, start, 0
+        while now < end:
+            number += 1
+            until = min(start + number * step, end)
+            due = int(np.floor(budget * (until - start) * (1 + 1e-12)))
+            yield now, start + np.arange(asked + 1, due + 1) / budget
+            now, asked = until, due
+
+    def visit(self, ranker: Ranker, rows: Rows, at: Floats) -> Looks:
+        """Get what the archive has of these pages."""
         asked = np.zeros(len(rows), _ASK)
-        asked["page"], asked["at"], asked["expected"] = rows, at, self._expected(rows, at, now)
+        asked["page"], asked["at"], asked["expected"] = rows, at, self._expected(ranker, rows, at)
         asked["capture"] = places = self._captures.latest(rows, at)
         asked["again"] = (places >= 0) & (places == self._capture[rows])
-        asked["answered"], asked["compared"], asked["changed"] = self._take(rows, at, places)
+        asked["answered"], asked["compared"], asked["changed"], looks = self._take(rows, at, places)
         self._parts.append(asked)
+        return looks
 
-    def asks(self) -> Asks:
-        """All that was asked; brings the pages along that were found last."""
-        self._find(self._terms.end)
+    def asks(self, ranker: Ranker) -> Asks:
+        """Return all that was asked; bring the pages along that were found last."""
+        self.advance(ranker, self._terms.end)
         ask = np.concatenate(self._parts)
         rate = np.full(len(self._captures), np.nan)
-        believed = self._asker.beliefs(self._terms.end)
-        if believed is not None:
-            rate[: self._known] = believed.rate
+        rate[: self._known] = ranker.beliefs(self._terms.end).rate
         return Asks(
             ask["page"].copy(), ask["at"].copy(), ask["capture"].copy(), ask["answered"].copy(),
             ask["compared"].copy(), ask["changed"].copy(), ask["again"].copy(),
             ask["expected"].copy(), rate, self._copy,
         )  # fmt: skip
 
-    def _expected(self, rows: Rows, at: Floats, now: float) -> Floats:
-        """The probabilities of change that are foretold; NaN where none are."""
-        believed = self._asker.beliefs(now)
-        if believed is None:
-            return np.full(len(rows), np.nan)
-        ahead = np.maximum(at - now, 0.0)
+    def _expected(self, ranker: Ranker, rows: Rows, at: Floats) -> Floats:
+        """Return the probabilities of change that are foretold."""
+        believed = ranker.beliefs(self._now)
+        ahead = np.maximum(at - self._now, 0.0)
         expected: Floats = -np.expm1(-believed.hazard[rows] - believed.rate[rows] * ahead)
         return expected
 
-    def _find(self, now: float) -> None:
+    def advance(self, ranker: Ranker, now: float) -> None:
         """Let the policy know the pages that were found by now."""
+        self._now = now
         captures, first = self._captures, self._known
         self._known = int(np.searchsorted(captures.found, now, "right"))
         new = slice(first, self._known)
         if first == self._known:
             return
         found = captures.found[new]
-        self._asker.add(captures.host[new], captures.area[new], captures.importance[new], found)
+        ranker.add(captures.host[new], captures.area[new], captures.importance[new], found)
         if self._terms.given and found[-1] > self._terms.start:
             rows = np.arange(first, self._known)[found > self._terms.start]
-            self._take(rows, captures.found[rows], captures.latest(rows, captures.found[rows]))
+            places = captures.latest(rows, captures.found[rows])
+            ranker.learn(self._take(rows, captures.found[rows], places)[-1])
             self._copy[rows] = self._looked[rows]
 
-    def _worth(self, now: float) -> Floats:
-        """(known,), by what is asked for; 0: not now."""
+    def weighed(self, worth: Floats, now: float) -> Floats:
+        """Return (known,), by what is asked for; 0: not now."""
         known = slice(0, self._known)
-        worth = np.asarray(self._asker.worth(now), np.float64)
-        if worth.shape != (self._known,) or not np.isfinite(worth).all() or worth.min() < 0:
-            raise ValueError("values pages with something else than finite numbers of at least 0")
+        if worth.shape != (self._known,):
+            raise ValueError(f"answers with {worth.shape} values for {self._known} pages")
         worth = worth * _GONE_FACTOR ** np.minimum(self._gone[known], 300)
         new = np.flatnonzero(np.isneginf(self._looked[known]))
         # The largest numbers there are, in the order of the rows.
@@ -336,8 +219,8 @@ class _Course:
         worth[self._not_before[known] > now] = 0.0
         return worth
 
-    def _take(self, rows: Rows, at: Floats, places: Rows) -> tuple[Bools, Bools, Bools]:
-        """Take answers in, a page once: (answered, compared, changed)."""
+    def _take(self, rows: Rows, at: Floats, places: Rows) -> tuple[Bools, Bools, Bools, Looks]:
+        """Take answers in, a page once: (answered, compared, changed), and what they teach."""
         got = np.where(places >= 0, self._captures.content[places], FAILED)
         answered, content = got != FAILED, got >= 0
         compared = content & (self._content[rows] >= 0)
@@ -351,13 +234,8 @@ class _Course:
         self._gone[mine] = np.where(gone[answered], self._gone[mine] + 1, 0)
         self._content[rows[content]] = got[content]
         self._capture[rows] = np.where(places >= 0, places, self._capture[rows])
-        self._asker.learn(
-            Looks(
-                mine, at[answered], compared[answered], changed[answered], gone[answered],
-                changed[answered],
-            )
-        )  # fmt: skip
-        return answered, compared, changed
+        taught = compared[answered], changed[answered], gone[answered], changed[answered]
+        return answered, compared, changed, Looks(mine, at[answered], *taught)
 
     def _wait(self, rows: Rows, at: Floats) -> None:
         tries = np.minimum(self._tries[rows], 40)
@@ -366,18 +244,8 @@ class _Course:
         self._not_before[rows] = at + wait
 
 
-def _largest(worth: Floats, count: int) -> Rows:
-    """The rows of the ``count`` largest values above 0, the largest first, ties by row."""
-    some = np.flatnonzero(worth > 0)
-    if count < len(some):
-        bar = np.partition(worth[some], len(some) - count)[len(some) - count]
-        above = some[worth[some] > bar]
-        some = np.concatenate([above, some[worth[some] == bar][: count - len(above)]])
-    return some[np.lexsort((some, -worth[some]))]
-
-
 def _in_a_row(page: Rows, flags: Bools) -> Ints:
-    """(k,), how many flags of a page stand in a row up to each place."""
+    """Return (k,), how many flags of a page stand in a row up to each place."""
     place = np.arange(len(page))
     begins = ~flags
     begins[1:] |= page[1:] != page[:-1]

@@ -40,8 +40,8 @@ import numpy as np
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.costs import Costs, changed_mean, ein_mean
-from freshet.scheduler.evaluate.changes import ChangeTimes, members
+from freshet.scheduler.costs import Costs, changed_mean, ein_mean, stale_days
+from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.sources import Rows, SourceTable
 
 #: ∫ H(N) dt and ∫ 1{N > 0} dt of every gap, in days.
@@ -158,15 +158,7 @@ def _in_law(change_rate: Floats, gaps: _Gaps) -> _Integrals:
 
 def _on_path(changes: ChangeTimes, gaps: _Gaps) -> _Integrals:
     first, last = changes.stretches(gaps.source, gaps.crawled, gaps.end)
-    number = last - first
-    gap = np.repeat(np.arange(len(gaps)), number)
-    # How long the copy is measured to be out of date by each change, and by the first of a gap.
-    stale = gaps.end[gap] - np.maximum(changes.at[members(first, number)], gaps.begin[gap])
-    nth = members(np.ones_like(first), number)
-    changed = number > 0
-    binary = np.zeros(len(gaps))
-    binary[changed] = stale[(np.cumsum(number) - number)[changed]]
-    return _sum_at(gap, stale / nth, len(gaps)), binary
+    return stale_days(changes.at, first, last - first, gaps.begin, gaps.end)
 
 
 def _sum_at(place: Rows, values: Floats, length: int) -> Floats:

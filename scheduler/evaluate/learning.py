@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from freshet.scheduler.arrays import Floats
+from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import Estimator, Evidence
 from freshet.scheduler.evaluate.judging import Crawls
-from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.sources import Rows, SourceTable
 
 
@@ -40,26 +39,21 @@ class Learner:
         heard = np.where(self.table.complete_observations, rate, self.table.signal_rate)
         self.table = replace(self.table, change_rate=rate, signal_rate=heard)
 
-    def see(self, world: World, crawls: Crawls, last_crawl: Floats) -> None:
-        """These crawls were made, and each copy compared with the one before.
+    def see(self, source: Rows, at: Floats, span: Floats, changed: Bools) -> None:
+        """Learn from crawls that compared each copy with one that was ``span`` days older.
 
-        ``last_crawl`` is (n,), each source's last crawl before all of them. What a crawl shows
-        of a source of complete observations, its signals have told.
+        Of a source of complete observations a crawl shows only what its signals have told.
         """
-        source, at, before = _gaps(crawls, last_crawl)
         seen = ~self.table.complete_observations[source]
-        source, at, before = source[seen], at[seen], before[seen]
-        changed = (world.changes.count(source, before, at) > 0).astype(np.int64)
-        counted = np.zeros(len(source), np.bool_)
-        self._estimator.observe(Evidence(source, at, at - before, changed, counted))
+        source, counted = source[seen], np.zeros(int(seen.sum()), np.bool_)
+        found = changed[seen].astype(np.int64)
+        self._estimator.observe(Evidence(source, at[seen], span[seen], found, counted))
 
-    def hear(self, world: World, begin: float, end: float) -> None:
-        """The sources of complete observations told of all their changes in (begin, end]."""
+    def hear(self, changes: Ints, begin: float, end: float) -> None:
+        """Learn how often each source of :attr:`complete` has changed in (begin, end]."""
         m = len(self.complete)
-        first, last = np.full(m, begin), np.full(m, end)
-        changes = world.changes.count(self.complete, first, last)
-        counted = np.ones(m, np.bool_)
-        self._estimator.observe(Evidence(self.complete, last, last - first, changes, counted))
+        last, span = np.full(m, end), np.full(m, end - begin)
+        self._estimator.observe(Evidence(self.complete, last, span, changes, np.ones(m, np.bool_)))
 
     def news(self, rows: Rows) -> tuple[Rows, Floats]:
         """The estimates of these rows; of all rows where they may all have moved."""
@@ -70,8 +64,8 @@ class Learner:
         return self._all, self._estimator.change_rate()
 
 
-def _gaps(crawls: Crawls, last_crawl: Floats) -> tuple[Rows, Floats, Floats]:
-    """Source and day of each crawl, and the day of the source's crawl before; by source."""
+def gaps_of(crawls: Crawls, last_crawl: Floats) -> tuple[Rows, Floats, Floats]:
+    """Return source and day of each crawl, and the day of the source's crawl before; by source."""
     order = np.lexsort((crawls.at, crawls.source))
     source, at = crawls.source[order], crawls.at[order]
     before = np.empty_like(at)

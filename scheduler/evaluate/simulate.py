@@ -31,8 +31,9 @@ from freshet.scheduler.evaluate import judging, runners
 from freshet.scheduler.evaluate.changes import ChangeProcess, Poisson
 from freshet.scheduler.evaluate.judging import Crawls
 from freshet.scheduler.evaluate.learning import Learner
-from freshet.scheduler.evaluate.runners import OverBudget
-from freshet.scheduler.evaluate.world import Progress, World
+from freshet.scheduler.evaluate.runners import OverBudget, WaitingSources
+from freshet.scheduler.evaluate.serving import Progress
+from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.policies.optimal_intervals import OptimalIntervals
 from freshet.scheduler.policy import IndexPolicy, IntervalPolicy, Policy, RatePolicy, load
@@ -208,9 +209,9 @@ class Experiment:
         rng = np.random.default_rng([self._seed, 1])
         world = self._world if self._knows else self._world.blind()
         if isinstance(policy, IntervalPolicy):
-            queue = self._queue(policy, world, rng)
-            start = runners.left_at(world, np.array(queue.last_crawl))
-            return start, runners.run_intervals(policy, world, queue, self._budget, progress)
+            waiting = self._waiting(policy, world, rng)
+            start = runners.left_at(world, waiting.last_crawl.copy())
+            return start, runners.run_intervals(waiting, world, self._budget, progress)
         begin = self._start(policy, world, rng)
         start, learner = begin.table, self._learner(begin.table)
         if isinstance(policy, RatePolicy):
@@ -229,13 +230,13 @@ class Experiment:
         planner = policy if isinstance(policy, RatePolicy) else OptimalIntervals()
         return runners.under_plan(world, planner.rates(world.table, self._budget), rng)
 
-    def _queue(
+    def _waiting(
         self, policy: IntervalPolicy, world: World, rng: np.random.Generator
-    ) -> runners.Queue:
+    ) -> WaitingSources:
         if self._knows:
             return runners.settled(policy, world, self._process, self._budget, rng)
         start = runners.round_robin(world, self._budget, rng)
-        return runners.Queue.begin(policy, start.table.last_crawl)
+        return WaitingSources.begin(policy, start.table.last_crawl)
 
     def _learner(self, table: SourceTable) -> Learner | None:
         if self._estimator is None:

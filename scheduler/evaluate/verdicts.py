@@ -12,10 +12,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
-from freshet.scheduler.evaluate import bounds, counterfactual
+from freshet.scheduler.evaluate import bounds
 from freshet.scheduler.evaluate.bounds import (
     AGE,
     BINARY,
@@ -28,7 +29,7 @@ from freshet.scheduler.evaluate.bounds import (
 )
 from freshet.scheduler.evaluate.captures import FAILED, Captures, Timeline
 from freshet.scheduler.evaluate.changes import offsets_of
-from freshet.scheduler.evaluate.counterfactual import Asks, Terms
+from freshet.scheduler.evaluate.counterfactual import Asks, Terms, run
 from freshet.scheduler.policy import PolicyError
 from freshet.scheduler.sources import Rows
 
@@ -342,10 +343,8 @@ def rates(captures: Captures) -> Floats:
     return learner.change_rate()
 
 
-def _asked(
-    name: str, captures: Captures, terms: Terms, progress: Progress | None
-) -> counterfactual.Asks:
-    asker = counterfactual.asker_of(name)
+def _asked(name: str, captures: Captures, terms: Terms, progress: Progress | None) -> Asks:
+    ranker = ranker_of(name, terms.budget, archived=True)
     label = f"{name}, {terms.budget:g} a day"
 
     def tell(day: float) -> None:
@@ -353,7 +352,7 @@ def _asked(
             progress(label, (day - terms.start) / (terms.end - terms.start))
 
     try:
-        return counterfactual.run(captures, asker, terms, tell)
+        return run(captures, ranker, terms, tell)
     except Exception as error:
         # Somebody else's code: whatever goes wrong in it is told under its name.
         raise PolicyError(f"policy {name}: {str(error) or type(error).__name__}") from error

@@ -43,8 +43,7 @@ whichever day it is. Without a change it is 0.
 Signals of sources whose observations are not complete are ignored here: noisy_signal_index
 heeds them.
 
-Method: one closed form a source, O(n). :class:`freshet.scheduler.index_queue.IndexQueue` finds the
-largest among millions without looking at all. Numerical form: W = μτ · w(Δτ) with
+Method: one closed form a source, O(n). Numerical form: W = μτ · w(Δτ) with
 w(x) = 1 + expm1(−x)/x, below x = 0.01 by its Taylor series; relative error below 1e-13 for Δτ
 from 1e-12 to 1e12. Edge cases: where μ or Δ is 0, W is 0; a crawl later than ``now`` counts as
 one at ``now``.
@@ -294,3 +293,36 @@ _LOOPS: dict[type, Callable[..., None]] = {
     GreedyIndex: harmonic_loop,
     GreedyIndexBinary: binary_loop,
 }
+
+
+# -- site clock --------------------------------------------------------------
+#
+# The policy of a daemon that learns how whole sites change: the greedy index on their clocks.
+#
+# Pages of a site change together: it is rewritten, a template is edited, an hour is busy. A daemon
+# that follows this policy learns a clock for each site from its visits, and values a page by the
+# clock's time since the last visit instead of the days
+# (:mod:`freshet.scheduler.agenda.site_clock_ranker` has the equations).
+#
+# That takes the history of sites. A table of sources has none: it has change rates, which are
+# constant. There no clock is proven, the site's time is the days, and the index is that of
+# :mod:`scheduler.policies.greedy_index`: so much it is in a simulation of independent sources, and
+# in what the daemon foretells for its hosts.
+#
+# Reference: ours.
+
+_BY_THE_DAYS: IndexPolicy = GreedyIndex()
+
+
+@dataclass(frozen=True, slots=True)
+class SiteClock:
+    """Crawls the page that is worth most by the clock of its site.
+
+    >>> table = SourceTable.of([1.0], [2.0])  # ln 2 changes expected: (1/2)(ln 2 − 1/2)
+    >>> SiteClock().index(table, now=0.34657359028).round(6).tolist()
+    [0.096574]
+    """
+
+    def index(self, table: SourceTable, now: float) -> Floats:
+        """Return (n,), the greedy index: at constant rates a site's clock shows the days."""
+        return _BY_THE_DAYS.index(table, now)

@@ -54,7 +54,7 @@ from numpy.typing import ArrayLike
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.costs import harmonic_costs
+from freshet.scheduler.costs import costs_of
 from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.solve.budget import Allocation, Hosts, allocate
 from freshet.scheduler.solve.demand import IntervalDemand, changes_at
@@ -149,7 +149,7 @@ def relaxed_bound(table: SourceTable, bandwidth: float) -> float:
     price, host_price = plan.price or 0.0, np.asarray(plan.host_price)
     mine = host_price[table.host]
     rates = Wishes(table).rates(mine)
-    costs = harmonic_costs(
+    costs = costs_of(
         table.importance,
         table.change_rate,
         rates,
@@ -158,7 +158,7 @@ def relaxed_bound(table: SourceTable, bandwidth: float) -> float:
     )
     full = host_price > price
     of_hosts = (host_price[full] - price) * table.host_capacity[full]
-    return float((costs + mine * rates).sum() - price * bandwidth - of_hosts.sum())
+    return float((costs.harmonic + mine * rates).sum() - price * bandwidth - of_hosts.sum())
 
 
 def _by_clock(table: SourceTable, clock: Rows, budget: float, spent: Floats) -> Allocation:

@@ -141,7 +141,7 @@ def main() -> None:
         metavar="DAYS",
         help="with --recorded: one request a page and so many days; repeatable; default 5",
     )
-    parser.add_argument("--policy", default="greedy_index", help="what a look is worth")
+    parser.add_argument("--policy", default="site_clock", help="how pages are ranked")
     parser.add_argument(
         "--soak", type=float, nargs="?", const=3_600.0, metavar="SECONDS",
         help="instead, a daemon in real time under load: its memory and its file",

@@ -45,7 +45,7 @@ _STARTS_WITHIN_S = 30.0
 #: What was sent so long before a kill has committed.
 _BATCH_S = 1.0
 _KILLS_PER_STORE = 10
-POLICIES = ("greedy_index", "greedy_index_binary", "lambda_crawl")
+POLICIES = ("site_clock", "greedy_index_binary", "lambda_crawl")
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 A store with so many pages, 500 a host, each looked at several times, is opened by the agenda of a
 daemon as it is. What is measured: a look at its start (the law of the looks is that of pages
-that change at Poisson times, those of a host also together now and then), the CPU of one appraisal
+that change at Poisson times, those of a host also together now and then), the CPU of one valuation
 (learning from what came and looking over all pages), and how late the event loop is meanwhile, at
 most: so much later may a fetch begin.
 """
@@ -19,7 +19,7 @@ from time import perf_counter, process_time
 import numpy as np
 
 from freshet.crawler.importance import Areas
-from freshet.crawler.run.daemon import refresher_of
+from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms, TermsOf
 from freshet.scheduler.arrays import Ints
@@ -90,10 +90,9 @@ def _at(turn: int, page: int, pages: int) -> float:
 
 async def _kept(path: Path, pages: int, looks: int, policy: str) -> dict[str, object]:
     database = await open_store(path)
-    refresher = refresher_of(policy)
+    ranker = ranker_of(policy, pages / 5)
     now = _BEGIN + (_LOOKS * 5 + 1) * _DAY_S
-    refresher.replan(pages / 5, now / _DAY_S)
-    agenda = RecrawlAgenda(database.reader, refresher, _terms_of(), Random(1), many=20_000)
+    agenda = RecrawlAgenda(database.reader, ranker, _terms_of(), Random(1), many=20_000)
     hosts = -(-pages // _OF_A_HOST)
     command.say("opening it, which compiles and learns")
     opened, cpu = perf_counter(), process_time()

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from freshet.crawler.importance import Areas
-from freshet.crawler.run.daemon import refresher_of
-from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.ranker import Ranker
+from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate import observations as recrawl
 from freshet.scheduler.sources import Rows
@@ -50,16 +50,12 @@ async def replayed(store: Path, policy: str, budget: float, split: float) -> Dif
         _interrupted(pages, looks, policy, budget, split),
         learnt_at_once(pages, looks, policy, budget),
         float(looks.at.max()) / _DAY_S + 0.01,
-        budget,
     )
 
 
-def differences(one: Refresher, other: Refresher, now: float, budget: float) -> Differences:
-    """Compare what two know of the same rows on this day; both plan anew."""
-    worths: list[Floats] = []
-    for each in (one, other):
-        each.replan(budget, now)
-        worths.append(each.worth(now))
+def differences(one: Ranker, other: Ranker, now: float) -> Differences:
+    """Compare what two know of the same rows on this day."""
+    worths = [each.worth(now) for each in (one, other)]
     stale = [-np.expm1(-each.beliefs(now).hazard) for each in (one, other)]
     return Differences(
         len(worths[0]),
@@ -83,7 +79,7 @@ def _apart(one: Floats, other: Floats) -> float:
 
 
 class _Columns:
-    """The rows of a store for a refresher, and the looks at them."""
+    """The rows of a store for a ranker, and the looks at them."""
 
     def __init__(self, pages: WatchedPages, looks: Looks) -> None:
         hosts = {host: code for code, host in enumerate(dict.fromkeys(pages.host_id.tolist()))}
@@ -97,14 +93,13 @@ class _Columns:
             looks.changed[known], looks.gone[known], looks.moved[known],
         )  # fmt: skip
 
-    def add(self, to: Refresher, rows: Rows) -> None:
+    def add(self, to: Ranker, rows: Rows) -> None:
         to.add(self.site[rows], self.area[rows], np.ones(len(rows)), self.found[rows])
 
 
-def learnt_at_once(pages: WatchedPages, looks: Looks, policy: str, budget: float) -> Refresher:
+def learnt_at_once(pages: WatchedPages, looks: Looks, policy: str, budget: float) -> Ranker:
     """What is known of pages of which all looks are learnt at once."""
-    columns, found = _Columns(pages, looks), refresher_of(policy)
-    found.replan(budget, float(columns.found.min()))
+    columns, found = _Columns(pages, looks), ranker_of(policy, budget)
     columns.add(found, np.arange(len(pages)))
     found.learn(columns.looks)
     return found
@@ -112,9 +107,8 @@ def learnt_at_once(pages: WatchedPages, looks: Looks, policy: str, budget: float
 
 def _interrupted(
     pages: WatchedPages, looks: Looks, policy: str, budget: float, split: float
-) -> Refresher:
-    it, found = _Columns(pages, looks), refresher_of(policy)
-    found.replan(budget, float(it.found.min()))
+) -> Ranker:
+    it, found = _Columns(pages, looks), ranker_of(policy, budget)
     end = int(len(it.looks) * split)
     known = int(it.looks.row[:end].max()) + 1 if end else 0
     it.add(found, np.arange(known))

@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from freshet.crawler.run.daemon import refresher_of
-from freshet.scheduler.agenda.ranker import Beliefs, Refresher
-from freshet.scheduler.agenda.rankers import ByIndex
+from freshet.scheduler.agenda.ranker import Beliefs, Ranker
+from freshet.scheduler.agenda.rankers import IndexRanker, ranker_of
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import Evidence
-from freshet.scheduler.estimate.observations import Hearing, Looks
+from freshet.scheduler.estimate.observations import Looks
 from freshet.scheduler.estimate.poisson import PoissonMle
 from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive, StormCrawlerAdaptive
 from freshet.scheduler.policies.greedy_index import GreedyIndex
@@ -30,43 +29,40 @@ _EPOCH_DAYS = 1.0
 
 
 class Rival(NamedTuple):
-    """``what`` it is, in words; made from the number of pages that there will be, and a seed."""
+    """A policy by name, made from the number of pages to come, a seed, and the visits a day."""
 
     what: str
-    make: Callable[[int, int], Refresher]
+    make: Callable[[int, int, float], Ranker]
 
 
 RIVALS: Mapping[str, Rival] = {
     "nutch_adaptive": Rival(
         "Nutch's AdaptiveFetchSchedule with its defaults, earliest due first",
-        lambda _pages, _seed: ByPace(NutchAdaptive()),
+        lambda _pages, _seed, _rate: ByPace(NutchAdaptive()),
     ),
     "stormcrawler_adaptive": Rival(
         "StormCrawler's AdaptiveScheduler with its defaults, earliest due first",
-        lambda _pages, _seed: ByPace(StormCrawlerAdaptive()),
+        lambda _pages, _seed, _rate: ByPace(StormCrawlerAdaptive()),
     ),
     "lambda_crawl_published": Rival(
         "LambdaCrawl's rates at Poisson crawl times, planned daily with maximum-likelihood "
         "rates (Kolobov et al. 2019, Algorithm 4 and eq. 10), earliest due first",
-        lambda pages, seed: Published(pages, seed=seed),
+        lambda pages, seed, rate: Published(pages, rate, seed=seed),
     ),
     "lambda_crawl": Rival(
         "the daemon's own policy lambda_crawl: the same rates at Poisson crawl times, with its "
         "empirical-Bayes rates",
-        lambda _pages, _seed: refresher_of("lambda_crawl"),
+        lambda _pages, _seed, rate: ranker_of("lambda_crawl", rate),
     ),
     "greedy_index_without_clock": Rival(
         "the greedy index on each page's own empirical-Bayes rate, without the site's clock",
-        lambda _pages, _seed: ByIndex(GreedyIndex()),
+        lambda _pages, _seed, _rate: IndexRanker(GreedyIndex()),
     ),
 }
 
 
 class _Rival:
     """What they have in common: they learn look by look, and nothing here audits."""
-
-    def hear(self, said: Hearing) -> None:
-        """Claims are not listened to."""
 
     def learn(self, looks: Looks) -> None:
         """Take in each look; what was not compared is the page's first, or its end."""
@@ -89,8 +85,8 @@ class _Rival:
         """Refuse: nothing is audited."""
         raise NotImplementedError
 
-    def limits(self, lane: Rows, per_day: Floats) -> None:
-        """Refuse: no host sets limits."""
+    def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Refuse: nobody reads estimates."""
         raise NotImplementedError
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
@@ -101,13 +97,9 @@ class _Rival:
         """Refuse: no page moves."""
         raise NotImplementedError
 
-    def replan(self, budget: float, now: float) -> None:
-        """Do nothing: who knows no budget takes whatever looks come."""
-        return
-
 
 class ByPace(_Rival):
-    """An interval policy as a refresher: the earliest due first.
+    """An interval policy as a ranker: the earliest due first.
 
     No server says here when a page changed; the last look that saw a change stands for it.
     """
@@ -147,13 +139,13 @@ class Published(_Rival):
     when the integral of that rate since the last look reaches an exponentially distributed draw.
     """
 
-    def __init__(self, pages: int, seed: int) -> None:
+    def __init__(self, pages: int, rate: float, seed: int) -> None:
         self._rng = Random(seed)
         self._learner = PoissonMle(pages)
         self._last, self._draw = np.empty(0), np.empty(0)
         self._passed, self._rate = np.empty(0), np.empty(0)
         self._gone = np.empty(0, np.bool_)
-        self._budget = 1.0
+        self._budget = rate
         self._at = self._planned_at = -np.inf
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
@@ -188,10 +180,6 @@ class Published(_Rival):
     def gone(self, row: int) -> None:
         """Leave it out of the next plan."""
         self._gone[row] = True
-
-    def replan(self, budget: float, now: float) -> None:
-        """Plan for this budget."""
-        self._budget, self._planned_at = budget, -np.inf
 
     def _plan(self, now: float) -> None:
         learnt = self._learner.change_rate(np.arange(len(self._last)))

@@ -22,8 +22,8 @@ import numpy as np
 import zstandard
 
 from freshet.crawler.importance import Areas
-from freshet.crawler.run.daemon import refresher_of
-from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.ranker import Ranker
+from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.estimate.observations import Looks
 from scripts.benchmarks import command
 from scripts.benchmarks.daemon_rivals import RIVALS
@@ -114,7 +114,7 @@ def compared(
         for interval in _INTERVALS:
             when = f"{interval:g} days"
             even = [uniform(pages, looks_a_day(pages, interval), seed) for seed in range(seeds)]
-            shares = _shares(pages, interval, even, lambda _n, _seed: refresher_of("greedy_index"))
+            shares = _shares(pages, interval, even, _ours)
             command.say(f"{path.stem}, every {when}: {shares}")
             ours.setdefault(when, {})[path.stem] = shares
             for name, rival in RIVALS.items() if rivals else ():
@@ -129,15 +129,19 @@ def compared(
     return found | (_beside(ours, theirs) if rivals else {})
 
 
+def _ours(_pages: int, _seed: int, rate: float) -> Ranker:
+    return ranker_of("site_clock", rate)
+
+
 def _shares(
     pages: Sequence[Page],
     interval: float,
     even: Sequence[Costs],
-    make: Callable[[int, int], Refresher],
+    make: Callable[[int, int, float], Ranker],
 ) -> Shares:
     """What looks cost beside uniform ones, for each order of the pages."""
     rate = looks_a_day(pages, interval)
-    costs = [kept(pages, rate, seed, make(len(pages), seed)) for seed in range(len(even))]
+    costs = [kept(pages, rate, seed, make(len(pages), seed, rate)) for seed in range(len(even))]
     both = list(zip(costs, even, strict=True))
     return {
         "harmonic": [round(float(c.harmonic / e.harmonic), 4) for c, e in both],
@@ -218,10 +222,9 @@ def uniform(pages: Sequence[Page], rate: float, seed: int) -> Costs:
     return Run(pages, seed, None).costs(rate)
 
 
-def kept(pages: Sequence[Page], rate: float, seed: int, refresher: Refresher) -> Costs:
+def kept(pages: Sequence[Page], rate: float, seed: int, ranker: Ranker) -> Costs:
     """What is worth most next, learning from what was found."""
-    refresher.replan(rate, 0.0)
-    return Run(pages, seed, refresher).costs(rate)
+    return Run(pages, seed, ranker).costs(rate)
 
 
 class Run:
@@ -230,15 +233,15 @@ class Run:
     Attributes:
         pages, last, alive: in the order of the births; the days of the last looks.
         bill: what the copies cost.
-        refresher: what values pages, None for looks in turn.
+        ranker: what values pages, None for looks in turn.
         first_row: the row of the first page there.
     """
 
-    def __init__(self, pages: Sequence[Page], seed: int, refresher: Refresher | None) -> None:
+    def __init__(self, pages: Sequence[Page], seed: int, ranker: Ranker | None) -> None:
         shuffled = list(pages)
         Random(seed).shuffle(shuffled)
         self.pages = sorted(shuffled, key=lambda page: max(page.birth, 0.0))
-        self.refresher = refresher
+        self.ranker = ranker
         self.first_row = 0
         self._areas = Areas()
         # As a crawl does, it begins with the page under which all others stand.
@@ -267,9 +270,9 @@ class Run:
             self._born += 1
         born = self.pages[first : self._born]
         self.alive[first : self._born] = True
-        if born and self.refresher is not None:
+        if born and self.ranker is not None:
             at = self.last[first : self._born]
-            self.refresher.add(
+            self.ranker.add(
                 np.zeros(len(born), np.intp),
                 self._areas.codes([page.url for page in born]),
                 np.ones(len(born)),
@@ -279,21 +282,21 @@ class Run:
                 np.arange(first, self._born) + self.first_row,
                 np.zeros(len(born), np.bool_),
             )
-            self.refresher.learn(Looks(rows, at, none, none, none, none))
+            self.ranker.learn(Looks(rows, at, none, none, none, none))
 
     def _die(self, now: float) -> None:
         for row in np.flatnonzero(self.alive & (self._death <= now)).tolist():
             self.alive[row] = False
             self.bill.add(self.pages[row], self.last[row], self._death[row])
-            if self.refresher is not None:
-                self.refresher.learn(Looks.one(row + self.first_row, now, changed=None, gone=True))
+            if self.ranker is not None:
+                self.ranker.learn(Looks.one(row + self.first_row, now, changed=None, gone=True))
 
     def look(self, now: float) -> None:
         """Spend one request."""
         known = slice(0, self._born)
-        worth = -self.last[known] if self.refresher is None else self.refresher.worth(now)
+        worth = -self.last[known] if self.ranker is None else self.ranker.worth(now)
         row = int(np.argmax(np.where(self.alive[known], worth, -np.inf)))
         changed = self.bill.add(self.pages[row], self.last[row], now)
         self.last[row] = now
-        if self.refresher is not None:
-            self.refresher.learn(Looks.one(row, now, changed=changed))
+        if self.ranker is not None:
+            self.ranker.learn(Looks.one(row, now, changed=changed))

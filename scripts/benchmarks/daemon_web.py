@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+import numpy as np
+
 from freshet.crawler.clock import Clock
 from freshet.crawler.fetch.client import Request
 from freshet.scheduler.evaluate.changes import ChangeTimes
@@ -54,7 +56,7 @@ class PoissonWeb:
         row, day = int(path[3:]), (now - self.begin) / DAY_S
         self.rows.append(row)
         self.days.append(day)
-        revision = self.changes.between(row, -1.0, day)
+        revision = int(self.changes.count(np.array([row]), np.array([-1.0]), np.array([day]))[0])
         tag = f'"{revision}"'
         headers = ((b"Content-Type", b"text/html; charset=utf-8"), (b"ETag", tag.encode()))
         if (request.validators or Validators()).etag == tag:

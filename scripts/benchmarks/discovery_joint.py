@@ -35,7 +35,7 @@ from tests.integration.quick import unwatched
 
 _DAY_S = 86_400.0
 _CONTACT = "https://example.org/bench"
-_POLICY = "greedy_index"
+_POLICY = "site_clock"
 #: The days before a stretch in which a site is crawled whole, with so many requests a page.
 _BEFORE: Final = 3.0
 _A_PAGE: Final = 4.0

@@ -19,7 +19,7 @@ from freshet.scheduler.evaluate.verdicts import compare
 from freshet.storage.database import open_store
 from scripts.benchmarks.command import say, workspace
 
-POLICIES = ("greedy_index", "lambda_crawl", "optimal_intervals", "uniform", "nutch_adaptive")
+POLICIES = ("site_clock", "lambda_crawl", "optimal_intervals", "uniform", "nutch_adaptive")
 _DAYS, _EVERY = 365.0, 20.0
 _A_HOST = 100
 _DAY_S = 86_400.0

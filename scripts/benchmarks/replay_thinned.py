@@ -23,7 +23,7 @@ from scripts.benchmarks.command import say, workspace
 from scripts.benchmarks.daemon_sites import Page, load, looks_a_day, recorded
 
 POLICIES = (
-    "greedy_index", "lambda_crawl", "optimal_intervals", "uniform", "change_rate",
+    "site_clock", "lambda_crawl", "optimal_intervals", "uniform", "change_rate",
     "nutch_adaptive",
 )  # fmt: skip
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01)

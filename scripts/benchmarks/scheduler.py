@@ -1,11 +1,10 @@
 """The scheduler's figures, each beside its alternative in the same run.
 
 Sections: ``solve`` (LambdaCrawl, exact, at scale, with host capacities; what other policies
-pay on the surrogate population), ``queue`` (the index policy's next crawl among ten million
-sources), ``estimators`` (speed and error of change-rate estimates), ``signals`` (noisy
-signals heeded, ignored and believed), ``ephemeral`` (whom to crawl of a million sources whose
-items fade), ``simulation`` (realised costs, rates known and learned). Prints one JSON object;
-times are those of one core.
+pay on the surrogate population), ``estimators`` (speed and error of change-rate estimates),
+``signals`` (noisy signals heeded, ignored and believed), ``ephemeral`` (whom to crawl of a million
+sources whose items fade), ``simulation`` (realised costs, rates known and learned). Prints one
+JSON object; times are those of one core.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from collections.abc import Callable
 from scripts.benchmarks import (
     scheduler_ephemeral,
     scheduler_estimators,
-    scheduler_queue,
     scheduler_signals,
     scheduler_simulation,
     scheduler_solve,
@@ -25,7 +23,6 @@ from scripts.benchmarks.command import arguments, finish, say
 
 SECTIONS: dict[str, Callable[..., dict[str, object]]] = {
     "solve": scheduler_solve.figures,
-    "queue": scheduler_queue.figures,
     "estimators": scheduler_estimators.figures,
     "signals": scheduler_signals.figures,
     "ephemeral": scheduler_ephemeral.figures,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from math import floor
 from pathlib import Path
@@ -22,12 +22,10 @@ from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.service import Parts, Service
 from freshet.crawler.run.wiring import Observer
-from freshet.scheduler.agenda.ranker import Refresher
-from freshet.scheduler.agenda.site_clock_ranker import ByClock
+from freshet.scheduler.agenda.ranker import JudgesSources
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.sources_trust import Listening
 from freshet.scheduler.evaluate.judging import Crawls
-from freshet.scheduler.sources import Rows
 from freshet.storage.records import Acknowledged
 from scripts.benchmarks.daemon_web import DAY_S
 from scripts.benchmarks.signals_reference import Stage
@@ -66,13 +64,13 @@ class Diary:
     sites: int = 0
     host_ids: Sequence[int] = ()
 
-    def write(self, refresher: ByClock, now: float) -> None:
+    def write(self, ranker: JudgesSources, now: float) -> None:
         """Note, at the first valuing of a day, what is believed."""
         day = floor(now - BEGIN / DAY_S)
         if day <= self.day:
             return
         for site in range(self.sites):
-            if (listening := refresher.listening(site)) is not None:
+            if (listening := ranker.listening(site)) is not None:
                 self.beliefs.append(_belief(day, site, listening))
         self.day = day
 
@@ -86,33 +84,25 @@ def _belief(day: int, site: int, listening: Listening) -> Belief:
     )  # fmt: skip
 
 
-class _Observed(ByClock):
-    def __init__(self, diary: Diary) -> None:
-        super().__init__()
-        self._diary = diary
-
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
-        self._diary.sites = max(self._diary.sites, int(site.max(initial=-1)) + 1)
-        super().add(site, area, importance, at)
-
-    def worth(self, now: float) -> Floats:
-        self._diary.write(self, now)
-        return super().worth(now)
-
-
 class _Observing(Service):
-    """Has pages valued by what keeps a diary; it contains no faults, as there are to be none."""
+    """Lets the diary be written when pages are to be valued."""
 
     def __init__(self, diary: Diary) -> None:
         super().__init__()
         self._diary = diary
 
-    def timed(self, _refresher: Refresher) -> Refresher:
-        return _Observed(self._diary)
+    @contextmanager
+    def timed(self, work: str) -> Iterator[None]:
+        agenda, ranker = self._agenda, self._agenda.ranker
+        if work == "value" and isinstance(ranker, JudgesSources):
+            self._diary.sites = len(agenda.host_ids)
+            self._diary.write(ranker, self._clock.now() / DAY_S)
+        with super().timed(work):
+            yield
 
     def attend(self, parts: Parts) -> None:
         super().attend(parts)
-        self._agenda = parts.agenda
+        self._agenda, self._clock = parts.agenda, parts.clock
 
     async def leave(self) -> None:
         self._diary.host_ids = self._agenda.host_ids
@@ -145,7 +135,10 @@ def settings(**more: object) -> Settings:
     return load(None, {**given, **{name.replace("__", "."): more[name] for name in more}})[0]
 
 
-def kept(stage: Stage, hosts: Hosts, budget: float, db: Path, **more: object) -> Kept:
+def kept(
+    stage: Stage, hosts: Hosts, budget: float, db: Path, *, policy: str = "site_clock",
+    **more: object,
+) -> Kept:  # fmt: skip
     """Keep a web with these sitemaps from nothing; ``more`` are settings."""
     clock, diary = VirtualClock(BEGIN), Diary()
     web = SignallingWeb(stage.changes, hosts, BEGIN, clock)
@@ -156,7 +149,7 @@ def kept(stage: Stage, hosts: Hosts, budget: float, db: Path, **more: object) ->
             zip(urls, stage.table.importance.tolist(), strict=True)
         )
     ]
-    order = DaemonOrder(db, seeds, budget, "greedy_index", stage.days * DAY_S)
+    order = DaemonOrder(db, seeds, budget, policy, stage.days * DAY_S)
     asyncio.run(
         keep(
             settings(**more), order, watch=_watch, fetcher=web, clock=clock, rng=Random(1),

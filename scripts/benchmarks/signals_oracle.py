@@ -1,14 +1,14 @@
 """What would be paid if it were known which signals are true, but the rates had to be learnt.
 
-The learning is the daemon's (``ByClock``), host by host, without
-the daemon: no robots.txt, no polls, no window, and no page waits for its first look.
+The learning is the daemon's (:mod:`scheduler.agenda.site_clock_ranker`), host by host, without the
+daemon: no robots.txt, no polls, no window, and no page waits for its first look.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from freshet.scheduler.agenda.site_clock_ranker import ByClock
+from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.observations import Looks
 from freshet.scheduler.evaluate.judging import Crawls
@@ -35,17 +35,16 @@ class _Learning:
         self._stage = stage
         self._told = np.flatnonzero(stage.table.complete_observations)
         self._last = np.full(n, -1.0)
-        self._refresher = ByClock()
-        self._refresher.replan(budget, 0.0)
+        self._ranker = SiteClockRanker(budget)
         area, importance = np.zeros(n, np.intp), stage.table.importance
-        self._refresher.add(hosts.of, area, importance, np.zeros(n))
+        self._ranker.add(hosts.of, area, importance, np.zeros(n))
         self.rows: list[Rows] = []
         self.days: list[Floats] = []
 
     def worthiest(self, now: float) -> Rows:
         """The rows to look at next: as the daemon has it, but where signals are true by these."""
         importance = self._stage.table.importance
-        worth = self._refresher.worth(now)
+        worth = self._ranker.worth(now)
         told, count = self._told, self._stage.changes.count
         start, until = np.zeros(len(told)), np.full(len(told), now)
         # As if one change had been heard in a day before the first.
@@ -62,7 +61,7 @@ class _Learning:
         compared = self._last[rows] >= 0
         found = self._stage.changes.count(rows, self._last[rows], at) > 0
         none, changed = np.zeros(len(rows), np.bool_), compared & found
-        self._refresher.learn(Looks(rows, at, compared, changed, none, changed))
+        self._ranker.learn(Looks(rows, at, compared, changed, none, changed))
         self._last[rows] = at
         self.rows.append(rows)
         self.days.append(at)

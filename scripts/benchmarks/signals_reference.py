@@ -10,8 +10,9 @@ import numpy as np
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.evaluate.judging import Crawls, expected_costs
-from freshet.scheduler.evaluate.world import ticks
-from freshet.scheduler.index_queue import IndexQueue
+from freshet.scheduler.evaluate.runners import IndexedSources, RandomWorld
+from freshet.scheduler.evaluate.serving import Valuer, serve
+from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.sources import Rows, SourceTable
 
@@ -49,37 +50,35 @@ def heard_at(changed: Floats, polled: Floats) -> Floats:
     return np.append(polled, inf)[np.searchsorted(polled, changed)]
 
 
+class _Delayed(RandomWorld):
+    """A world whose signals are heard some time after the changes that they tell of."""
+
+    def __init__(self, stage: Stage, heard: Floats | None) -> None:
+        super().__init__(World(stage.table, stage.changes, 0.0, stage.days), stage.table.last_crawl)
+        source, changed = stage.changed()
+        at = changed if heard is None else heard
+        order = np.argsort(at, kind="stable")
+        self._news, self._changed, self._news_at = source[order], changed[order], at[order]
+        self._place = 0
+
+    def advance(self, ranker: Valuer, now: float) -> None:
+        assert isinstance(ranker, IndexedSources)
+        first, self._place = self._place, int(np.searchsorted(self._news_at, now, "right"))
+        place = slice(first, self._place)
+        ranker.hear(self._news[place], self._changed[place], now)
+
+
 def informed(stage: Stage, budget: float, heard: Floats | None = None) -> Crawls:
     """The crawls of the greedy index from day 0 on, all copies being new then.
 
     Each signalled change is heard on a day (m,), at once without them; if its page has been
     crawled in between it tells nothing.
     """
-    source, changed = stage.changed()
-    at = changed if heard is None else heard
-    order = np.argsort(at, kind="stable")
-    news = list(zip(at[order].tolist(), source[order].tolist(), changed[order].tolist(),
-                    strict=True))  # fmt: skip
-    queue = IndexQueue(GreedyIndex(), _own(stage.table), 0.0)
-    crawled, days, place = [], [], 0
-    for now in ticks(budget, 0.0, stage.days):
-        while place < len(news) and news[place][0] <= now:
-            day, row, since = news[place]
-            if since > queue.table.last_crawl[row]:
-                queue.signalled(row, day)
-            place += 1
-        best = queue.best(now)
-        if best is not None:
-            queue.crawled(best, now)
-            crawled.append(best)
-            days.append(now)
-    return Crawls(np.array(crawled, np.intp), np.array(days))
+    environment = _Delayed(stage, heard)
+    serve(IndexedSources(GreedyIndex(), stage.table, budget), environment, budget)
+    return environment.crawls()
 
 
 def uninformed(stage: Stage, budget: float) -> Crawls:
     """The same without signals."""
     return informed(replace(stage, table=stage.silent()), budget)
-
-
-def _own(table: SourceTable) -> SourceTable:
-    return table.take(np.arange(len(table)))

@@ -18,8 +18,8 @@ from statistics import fmean, geometric_mean
 
 import numpy as np
 
-from freshet.crawler.run.daemon import refresher_of
-from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.estimate.observations import Hearing, Looks
 from scripts.benchmarks import command
 from scripts.benchmarks.daemon_sites import (
@@ -91,17 +91,17 @@ def load(path: Path) -> list[Versioned]:
 
 
 class _Listening(Run):
-    """Looks at a site whose sitemap is asked in between; the sitemap is row 0 of the refresher."""
+    """Looks at a site whose sitemap is asked in between; the sitemap is row 0 of the ranker."""
 
     def __init__(
-        self, pages: Sequence[Versioned], seed: int, refresher: Refresher, sitemap: Sitemap
+        self, pages: Sequence[Versioned], seed: int, ranker: SiteClockRanker, sitemap: Sitemap
     ) -> None:
-        super().__init__(pages, seed, refresher)
-        self._sitemap, self._learning = sitemap, refresher
+        super().__init__(pages, seed, ranker)
+        self._sitemap, self._learning = sitemap, ranker
         sitemap.versions = [page.versions for page in self.pages if isinstance(page, Versioned)]
         self.first_row = 1
         one = np.zeros(1, np.intp)
-        refresher.add(one, one, np.ones(1), np.zeros(1))
+        ranker.add(one, one, np.ones(1), np.zeros(1))
 
     def look(self, now: float) -> None:
         """Ask for a page, or for the sitemap; for that at first."""
@@ -126,7 +126,7 @@ def silent(pages: Sequence[Versioned], interval: float, seed: int) -> float:
     """The harmonic cost of looks without claims, as a share of that of uniform ones."""
     rate = looks_a_day(pages, interval)
     even = uniform(pages, rate, seed)
-    return kept(pages, rate, seed, refresher_of("greedy_index")).harmonic / even.harmonic
+    return kept(pages, rate, seed, ranker_of("site_clock", rate)).harmonic / even.harmonic
 
 
 def listened(
@@ -135,10 +135,9 @@ def listened(
     """The same with a sitemap, and the share of the looks that went to it."""
     rate = looks_a_day(pages, interval)
     even = uniform(pages, rate, seed)
-    refresher = refresher_of("greedy_index")
-    refresher.replan(rate, 0.0)
+    ranker = SiteClockRanker(rate)
     sitemap = Sitemap(stamped)
-    costs = _Listening(pages, seed, refresher, sitemap).costs(rate)
+    costs = _Listening(pages, seed, ranker, sitemap).costs(rate)
     days = max(page.death for page in pages)
     return costs.harmonic / even.harmonic, sitemap.polls / (rate * days)
 

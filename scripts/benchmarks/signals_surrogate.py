@@ -45,7 +45,7 @@ SHARE = 0.2
 _DAYS = 1 / SHARE + LEARNING + MEASURED
 _NEVER, _ALWAYS = inf, -inf
 #: The sitemaps, and what else is set.
-RUNS: dict[str, tuple[dict[int, float], dict[str, object]]] = {
+RUNS: dict[str, tuple[dict[int, float], dict[str, Any]]] = {
     "without": ({}, {"robots__sitemaps": False}),
     "true": (dict.fromkeys(TRUE, _NEVER), {}),
     "lying": (dict.fromkeys(TRUE, _NEVER) | dict.fromkeys(LYING, _ALWAYS), {}),

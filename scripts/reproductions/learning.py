@@ -12,8 +12,8 @@ from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.estimate.poisson import PoissonMle
 from freshet.scheduler.evaluate.changes import Poisson
 from freshet.scheduler.evaluate.learning import Learner
-from freshet.scheduler.evaluate.runners import Execution, Start
-from freshet.scheduler.evaluate.world import World, split, surrogate
+from freshet.scheduler.evaluate.runners import Execution, Start, split
+from freshet.scheduler.evaluate.world import World, surrogate
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawlFloor
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
@@ -103,9 +103,5 @@ def plans(
     for begin, end in split(0.0, float(EPOCHS), 1.0):
         plan = policy.rates(believed, budget)
         yield plan
-        last_crawl = execution.last_crawl.copy()
-        crawls = execution.crawls(plan, begin, end)
-        learner.see(world, crawls, last_crawl)
-        learner.hear(world, begin, end)
-        learner.refresh()
+        execution.learnt_from(learner, plan, begin, end)
         believed = learner.table

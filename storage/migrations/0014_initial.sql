@@ -428,3 +428,26 @@ CREATE TABLE capped_lane (
     pages      INTEGER NOT NULL,
     PRIMARY KEY (outlook_at, lane)
 ) STRICT, WITHOUT ROWID;
+
+-- What the daemon believes of each page, as of its last notes.
+CREATE TABLE estimate (
+    page_id         INTEGER PRIMARY KEY REFERENCES page (id),
+    at              REAL NOT NULL,
+    visited_at      REAL NOT NULL,
+    rate            REAL NOT NULL,
+    low             REAL NOT NULL,
+    high            REAL NOT NULL,
+    hazard          REAL NOT NULL,
+    importance      REAL NOT NULL,
+    clocked         REAL NOT NULL,
+    claimed         INTEGER,
+    worth           REAL,
+    urgent          INTEGER NOT NULL,
+    reveals         REAL NOT NULL,
+    arrival_rate    REAL,
+    half_life_hours REAL,
+    planned         REAL,
+    not_before      REAL,
+    due_at          REAL,
+    paid            REAL
+) STRICT;

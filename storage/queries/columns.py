@@ -145,17 +145,22 @@ _LOOKS = (
         f"AND coalesce(rung, '') NOT IN ('{Rung.NOT_MODIFIED}', '{Rung.BODY}')",
     )
     + " FROM finding WHERE kind IN "
-    f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}') ORDER BY id"
+    f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}')"
 )
 
 
-async def looks(connection: aiosqlite.Connection) -> Looks:
-    """All visits that found content or its end, as they are judged today.
+async def looks(connection: aiosqlite.Connection, page_id: int | None = None) -> Looks:
+    """Return all visits that found content or its end, as judged today; or those of one page.
 
     Those of a page that has moved are visits of the page where it stands now.
     """
-    found = await load_columns(connection, Looks, _LOOKS)
-    return replace(found, page_id=where_now(found.page_id, await moves(connection)))
+    moved = await moves(connection, page_id)
+    chosen, values = "", tuple[str, ...]()
+    if page_id is not None:
+        chosen = " AND page_id IN (SELECT value FROM json_each(?))"
+        values = (json.dumps([page_id, *moved]),)
+    found = await load_columns(connection, Looks, f"{_LOOKS}{chosen} ORDER BY id", values)
+    return replace(found, page_id=where_now(found.page_id, moved))
 
 
 async def moves(connection: aiosqlite.Connection, page_id: int | None = None) -> dict[int, int]:

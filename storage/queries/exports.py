@@ -8,6 +8,8 @@ from typing import Final
 
 import aiosqlite
 
+from freshet.storage.tables.estimates import COLUMNS
+
 _BATCH: Final = 5_000
 
 
@@ -51,6 +53,12 @@ EXPORTS: Final[dict[str, Export]] = {
         "SELECT p.url, o.at, o.kind, o.rung, o.status, o.reason, o.resemblance, o.blocks_added, "
         "  o.blocks_removed, o.size_bytes, o.duration_s, o.run_id "
         "FROM finding AS o JOIN page AS p ON p.id = o.page_id ORDER BY o.id",
+    ),
+    "estimates": Export(
+        {"url": "TEXT"}
+        | {name: "INTEGER" if name in {"claimed", "urgent"} else "REAL" for name in COLUMNS[1:]},
+        f"SELECT p.url, {', '.join(f'e.{name}' for name in COLUMNS[1:])} "
+        "FROM estimate AS e JOIN page AS p ON p.id = e.page_id ORDER BY e.page_id",
     ),
     "links": Export(
         {

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 
 import aiosqlite
 
+from freshet.storage.tables import url_patterns
+
 #: The current sketch of a page that answers and is no other page's alias.
 _CURRENT = """
     CASE WHEN p.role = 'page' AND p.alias_of IS NULL AND p.text_digest IS NOT NULL
@@ -309,6 +311,24 @@ async def one_of_group(connection: aiosqlite.Connection) -> dict[int, int]:
         "WHERE g.representative_id <> l.page_id"
     )
     return {row[0]: row[1] for row in rows}
+
+
+async def sharing(connection: aiosqlite.Connection, page_id: int) -> int:
+    """Count the pages that share one page's importance with this one, as weighing has it.
+
+    They are its near-duplicates or, in a closed pattern of URLs, all copies.
+    """
+    rows = await connection.execute_fetchall(
+        "SELECT max((SELECT count(*) FROM page AS me "
+        "  JOIN trap AS t ON t.host_id = me.host_id AND t.shape = me.pattern "
+        "  JOIN page AS p ON p.host_id = me.host_id AND p.pattern = me.pattern "
+        "  WHERE me.id = ?1 AND me.copy_of <> me.id AND me.depth > 0 AND t.kind = ?2 "
+        "  AND t.closed_at IS NOT NULL AND p.copy_of <> p.id AND p.depth > 0) - 1, "
+        "(SELECT count(*) FROM lsh_page AS me JOIN lsh_page AS m ON m.leader_id = me.leader_id "
+        "  WHERE me.page_id = ?1 AND m.leader_id <> m.page_id))",
+        (page_id, url_patterns.KIND),
+    )
+    return int(next(iter(rows))[0])
 
 
 async def groups(connection: aiosqlite.Connection, limit: int) -> list[DuplicateGroup]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.ranker import Refresher
+from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.policies.adaptive_intervals import StormCrawlerAdaptive
 from scripts.benchmarks.daemon_rivals import RIVALS, ByPace, Published
 from scripts.benchmarks.daemon_sites import Page, kept, looks_a_day, uniform
@@ -24,8 +24,7 @@ def test_the_page_that_is_due_first_comes_first() -> None:
 
 
 def test_the_published_lambda_crawl_looks_at_the_times_of_a_poisson_process() -> None:
-    published = Published(1, seed=1)
-    published.replan(0.5, 0.0)
+    published = Published(1, 0.5, seed=1)
     published.add(np.zeros(1, np.intp), np.zeros(1, np.intp), np.ones(1), np.zeros(1))
     spans, last = [], 0.0
     for tick in range(1, 12_000):
@@ -40,8 +39,7 @@ def test_the_published_lambda_crawl_looks_at_the_times_of_a_poisson_process() ->
 
 
 def test_a_page_that_is_gone_is_in_no_plan_of_the_published_one() -> None:
-    published = Published(2, seed=1)
-    published.replan(1.0, 0.0)
+    published = Published(2, 1.0, seed=1)
     published.add(ZEROS, ZEROS, np.ones(2), np.zeros(2))
     published.gone(0)
     late = published.worth(1.0)
@@ -54,6 +52,6 @@ def test_every_rival_can_be_set_beside_uniform_looks(name: str) -> None:
     pages = [Page(f"http://a/{n}", 0.0, 90.0, tuple(range(3 + n, 90, 9))) for n in range(6)]
     pages += [Page(f"http://a/q{n}", 10.0 * n, 90.0, ()) for n in range(6)]
     rate = looks_a_day(pages, 4.0)
-    rival: Refresher = RIVALS[name].make(len(pages), 1)
+    rival: Ranker = RIVALS[name].make(len(pages), 1, rate)
     share = kept(pages, rate, 1, rival).harmonic / uniform(pages, rate, 1).harmonic
     assert 0.2 < share < 3.0

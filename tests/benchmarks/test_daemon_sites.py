@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from freshet.crawler.run.daemon import refresher_of
+from freshet.scheduler.agenda.rankers import ranker_of
 from scripts.benchmarks.daemon_sites import Costs, Page, kept, looks_a_day, uniform
 
 
@@ -25,7 +25,7 @@ def test_what_changes_is_kept_fresher_than_by_looking_at_all_in_turn() -> None:
     assert rate == pytest.approx(2.0)
     even, ours = (
         uniform(pages, rate, 1),
-        kept(pages, rate, 1, refresher_of("greedy_index")),
+        kept(pages, rate, 1, ranker_of("site_clock", rate)),
     )
     assert ours.harmonic < 0.5 * even.harmonic
     assert ours.binary < 0.7 * even.binary

@@ -16,7 +16,7 @@ def section(name: str) -> dict[str, Any]:
     return told
 
 
-@pytest.mark.parametrize("name", ["queue", "estimators", "signals"])
+@pytest.mark.parametrize("name", ["estimators", "signals"])
 def test_a_section_gives_figures_as_json(name: str) -> None:
     assert section(name)
 

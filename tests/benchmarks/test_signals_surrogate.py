@@ -9,7 +9,7 @@ import pytest
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
-from freshet.scheduler.evaluate import runners
+from freshet.scheduler.evaluate.runners import run_index
 from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.records import Validators
@@ -44,7 +44,7 @@ def test_a_small_web_is_kept_as_it_should_be() -> None:
 def test_the_index_that_hears_at_once_is_that_of_the_simulation() -> None:
     stage, _ = placed_on_hosts(300, 2, "complete", 6.0)
     world = World(stage.table, stage.changes, 0.0, stage.days)
-    theirs = runners.run_index(GreedyIndex(), world, stage.table, 30.0)
+    theirs = run_index(GreedyIndex(), world, stage.table, 30.0)
     ours = informed(stage, 30.0)
     assert ours.source.tolist() == theirs.source.tolist()
     _, changed = stage.changed()

@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.config.loading import load
-from freshet.config.settings import Daemon, PageRule
-from freshet.crawler.importance import Importance, Weighing, weigh
+from freshet.crawler.importance import Weighing, weigh
 from freshet.storage.database import reading
 from freshet.storage.records import StoredSeed
 from tests.storage.small_store import HOST, SmallStore, small_store
@@ -124,38 +122,3 @@ def test_a_half_life_is_that_of_the_page_of_its_line_also_where_it_has_moved() -
     found = Weighing("list", lines).half_lives(np.array([1, 2, 7, 9]), urls)
     assert found.tolist() == pytest.approx([0.5, np.nan, 0.25, np.nan], nan_ok=True)
     assert np.isnan(Weighing("list", lines[2:]).half_lives(np.array([1]), urls[:1])).all()
-
-
-def daemon(*rules: PageRule) -> Daemon:
-    settings, _ = load(None, {"daemon.rules": [rule.model_dump() for rule in rules]})
-    return settings.daemon
-
-
-def told(found: Weighing, *rules: PageRule, page_id: int = 2) -> Importance:
-    url = URLS[page_id - 1]
-    origin = HOST if url.startswith(HOST) else OTHER
-    return found.told(page_id, url, origin, 0.7, daemon(*rules))
-
-
-def test_each_importance_tells_where_it_comes_from(store: SmallStore) -> None:
-    listed = weighing(store, "list")
-    assert told(listed).said() == "site list “one.example”"
-    assert told(listed, page_id=5) == Importance(0.7, "default")
-    assert told(weighing(store, "constant")).said() == "constant"
-    ranked = weighing(store, "pagerank")
-    share = told(ranked).share
-    assert share == pytest.approx(weights(ranked)[1] / 3)
-    assert told(ranked) == Importance(0.7, "site list", "one.example", 3.0, "pagerank", share)
-    assert told(ranked).said() == f"site list “one.example”: 3, by PageRank {share:.3g} times that"
-    copies = replace(listed, representatives={2: 1, 3: 1})
-    assert told(copies).said() == "site list “one.example”, shared with 2 pages that say the same"
-    assert told(copies, page_id=1).near_duplicates == 2
-    assert told(copies, page_id=4).near_duplicates == 0
-
-
-def test_a_rule_that_says_an_importance_is_named(store: SmallStore) -> None:
-    rules = PageRule(match="/a", least_days=1.0), PageRule(match="/a*", importance=5.0)
-    found = told(weighing(store, "depth"), *rules)
-    assert found == Importance(0.7, "rule", "/a*")
-    assert found.said() == "rule “/a*”"
-    assert told(weighing(store, "depth"), *rules, page_id=4).origin == "site list"

@@ -95,7 +95,7 @@ async def test_a_rehearsal_tells_nobody(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db")
     with receiving() as (url, told):
         settings = quick(alerts__rules=[rule("now", url)])
-        await rehearse(settings, stage.web, Plan(200.0, "greedy_index", 1.0, 1), stage.db)
+        await rehearse(settings, stage.web, Plan(200.0, "site_clock", 1.0, 1), stage.db)
     assert stage.rows("SELECT count(*) FROM page WHERE version_id NOTNULL")[0][0]
     assert told == []
     assert stage.rows("SELECT count(*) FROM alert") == [(0,)]

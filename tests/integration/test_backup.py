@@ -102,7 +102,7 @@ async def test_a_restored_daemon_knows_what_the_first_one_knew(tmp_path: Path) -
         of_then = await columns.pages(connection, pages.page_id.tolist())
     first = learnt_at_once(of_then, early(all_of_them, len(known)), stage.policy, BUDGET)
     restored = learnt_at_once(pages, known, stage.policy, BUDGET)
-    apart = differences(first, restored, float(known.at.max()) / DAY_S + 0.01, BUDGET)
+    apart = differences(first, restored, float(known.at.max()) / DAY_S + 0.01)
     assert apart.pages > 50
     assert (apart.worth, apart.stale) == (0.0, 0.0)
 

@@ -23,16 +23,18 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.importance import Importance
 from freshet.crawler.run.daemon import keep
-from freshet.crawler.run.daemon_state import prospect
+from freshet.crawler.run.daemon_state import daemon_settings, prospect
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
+from freshet.crawler.run.state import load_state
 from freshet.crawler.synthetic_web.server import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import canonical
 from freshet.scheduler.agenda.audit import staleness
+from freshet.scheduler.policy import PolicyError
 from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
-from freshet.storage.tables import observations
+from freshet.storage.tables import observations, runs
 from tests.integration.quick import assert_consistent, quick, unwatched
 
 DAY_S = 86_400.0
@@ -66,7 +68,7 @@ class Stage:
     audit_share: float = 0.0
     importance: str = "list"
     delay_s: float = 0.0
-    policy: str = "greedy_index"
+    policy: str = "site_clock"
     sitemaps: bool = True
     rules: list[dict[str, object]] = field(default_factory=list)
     web: SyntheticWeb = field(default_factory=lambda: showcase(seed=7, traps=False))
@@ -292,15 +294,41 @@ async def test_what_it_thinks_of_a_page_can_be_told(tmp_path: Path) -> None:
     assert busy.due_in_days is not None
     assert quiet.due_in_days is not None
     assert 0 <= busy.due_in_days < quiet.due_in_days < 60
+    assert busy.estimated_at is not None
+    assert 0 <= stage.clock.now() - busy.estimated_at <= HOUR_S
     said = paragraph(busy, stage.clock.now(), obstacle=None, is_running=True)
-    assert "under 120 requests a day looks are taken at about" in said
+    assert "Under 120 requests a day the price is " in said
+
+
+async def test_its_estimates_are_those_of_a_state_that_is_loaded_again(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "crawl.db")
+    await stage.keep(120.0, 4.0, ["news"])
+    noted = "SELECT page_id, at, rate, visited_at FROM estimate ORDER BY page_id"
+    before = stage.rows(noted)
+    began_at = stage.clock.now()
+    await stage.keep(120.0, 20 / DAY_S, ["news"])
+    after = stage.rows(noted)
+    assert {page_id for page_id, *_ in before} <= {page_id for page_id, *_ in after}
+    assert min(float(str(at)) for _, at, *_ in after) >= began_at
+    async with reading(stage.db) as connection:
+        settings = daemon_settings(await runs.settings_of_latest(connection))
+        assert settings is not None
+        state = await load_state(connection, settings)
+        beliefs = state.ranker.beliefs(stage.clock.now() / DAY_S)
+        seen: dict[object, object] = {}
+        seen.update((row[0], row[1]) for row in stage.rows("SELECT id, last_at FROM page"))
+    for page_id, _, rate, visited_at in after:
+        row = state.agenda.pages.row(int(str(page_id)))
+        assert row is not None
+        if float(str(visited_at)) >= float(str(seen[page_id] or 0)) - 1:
+            assert float(str(rate)) == pytest.approx(beliefs.rate[row], rel=0.05)
 
 
 async def test_there_must_be_something_to_keep_fresh_and_a_policy_that_can(tmp_path: Path) -> None:
     nothing = DaemonOrder(tmp_path / "none.db", [], 10.0)
     with pytest.raises(CrawlError, match="nothing to keep fresh"):
         await keep(quick(), nothing, watch=unwatched)
-    with pytest.raises(CrawlError, match="is not known; accepted are"):
+    with pytest.raises(PolicyError, match="is not known; accepted are"):
         await keep(quick(), DaemonOrder(tmp_path / "none.db", [], 10.0, "none"), watch=unwatched)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from freshet.crawler.run import daemon
 from freshet.crawler.run.standing import read_standing
-from freshet.scheduler.agenda.rankers import ByIndex
+from freshet.scheduler.agenda.rankers import IndexRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.policies.greedy_index import GreedyIndex
@@ -65,7 +65,7 @@ async def test_after_a_start_it_knows_who_reveals_what_as_before(
     await stage.keep(BUDGET, DAYS, ["news", "shop"])
     before, churned = revealed(Watched.last), churning(Watched.last)
     async with reading(stage.db) as connection:
-        again = RecrawlAgenda(connection, ByIndex(GreedyIndex()), terms, Random(0))
+        again = RecrawlAgenda(connection, IndexRanker(GreedyIndex()), terms, Random(0))
         await again.open()
     assert revealed(again) == before
     assert churning(again) == pytest.approx(churned)

@@ -23,7 +23,7 @@ FRONTS = [
 async def kept(db: Path, **changes: object) -> Rehearsal:
     web = newsroom(WebSpec(3, 40, SEED, DAYS), items=36.0)
     settings = quick(politeness__key="host", **changes)
-    found = await rehearse(settings, web, Plan(BUDGET, "greedy_index", DAYS, SEED), db)
+    found = await rehearse(settings, web, Plan(BUDGET, "site_clock", DAYS, SEED), db)
     assert found is not None
     return found
 

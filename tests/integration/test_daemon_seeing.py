@@ -71,7 +71,7 @@ async def test_what_it_expects_is_what_an_outsider_measures(tmp_path: Path) -> N
     assert found.outlook.watched >= found.outlook.captured + found.outlook.gone
 
 
-@pytest.mark.parametrize("policy", ["greedy_index", "lambda_crawl"])
+@pytest.mark.parametrize("policy", ["site_clock", "lambda_crawl"])
 async def test_a_full_host_takes_what_it_may_and_what_it_refuses_is_shown_and_goes_to_others(
     tmp_path: Path, policy: str
 ) -> None:

@@ -237,7 +237,7 @@ def assert_logged_once(records: list[logging.LogRecord]) -> None:
         "the disk is full; fetching is paused",
         "the store can be written again after ",
         " requests of the budget could not be used",
-        "reloaded: 480 requests a day by greedy_index",
+        "reloaded: 480 requests a day by site_clock",
         "not reloaded: alerts.rules: now: url: the environment has no FRESHET_NOT_THERE",
     ]
     assert len(told) == len(wanted), told
@@ -268,7 +268,7 @@ async def assert_readable(stage: Stage, said: dict[str, str]) -> None:
     """What the verbs say beside the daemon, and when it is over."""
     assert "To be thrown away" in said["gc"]
     outlook = json.loads(said["status"])["daemon"]["outlook"]
-    assert (outlook["budget"], outlook["policy"]) == (480.0, "greedy_index")
+    assert (outlook["budget"], outlook["policy"]) == (480.0, "site_clock")
     rules = {each["rule"]: each for each in json.loads(said["alerts"])["rules"]}
     assert rules["now"]["sent"] > 50
     assert (rules["now"]["failed"], rules["days"]["failed"]) == (0, 0)

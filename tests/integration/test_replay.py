@@ -125,7 +125,7 @@ async def test_a_replay_of_a_daemon_gives_what_the_daemon_found(tmp_path: Path) 
     tape = Tape(SyntheticFetcher(web, clock))
     seeds = seeds_from_arguments([f"http://{name}.localhost/" for name in web.sites]).seeds
     settings = quick(change__probe=True)
-    order = DaemonOrder(live, seeds, 300.0, "greedy_index", 4 * DAY_S)
+    order = DaemonOrder(live, seeds, 300.0, "site_clock", 4 * DAY_S)
     await keep(settings, order, watch=unwatched, fetcher=tape, clock=clock, rng=Random(1))
     await replay(settings, again, [tape.past(live, is_lasting=True)])
     assert_equal(live, again)

@@ -44,7 +44,7 @@ async def test_the_tightest_retention_changes_nothing_that_is_learnt(tmp_path: P
         assert np.array_equal(getattr(pages, each.name), getattr(pages_then, each.name))
     before = learnt_at_once(pages, looks, stage.policy, BUDGET)
     after = learnt_at_once(pages_then, looks_then, stage.policy, BUDGET)
-    apart = differences(before, after, float(looks.at.max()) / DAY_S + 0.01, BUDGET)
+    apart = differences(before, after, float(looks.at.max()) / DAY_S + 0.01)
     assert (apart.worth, apart.stale) == (0.0, 0.0)
     stage.at(VirtualClock(stage.clock.now()))
     report = await stage.keep(BUDGET, 1.0)

@@ -49,7 +49,7 @@ def test_a_policy_whose_construction_fails_is_told_under_its_name(
     monkeypatch.setattr(policy, "_imported", lambda _entry: broken)
     result = daemon("--db", str(tmp_path / "crawl.db"), "--budget", "9/day")
     assert result.exit_code == 1
-    assert "policy greedy_index: no licence" in the_line(result)
+    assert "policy site_clock: no licence" in the_line(result)
 
 
 def store_of(schema: int, path: Path) -> None:

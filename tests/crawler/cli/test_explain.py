@@ -102,6 +102,17 @@ def test_every_fact_is_printed_under_its_name(store: SmallStore) -> None:
     assert text.count(" ago) ") >= 3
 
 
+def test_the_change_rate_of_a_crawled_page_is_that_of_its_own_visits(store: SmallStore) -> None:
+    said = explain(store, f"{HOST}/a").stdout.replace("\n", " ")
+    assert "from 1 comparison). Estimated from its own visits alone." in said
+    told = json.loads(explain(store, f"{HOST}/a", "--json").stdout)
+    assert told["prospect"] is None
+    assert told["change_rate"]["compared"] == 1
+    assert told["change_rate"]["lower"] < told["change_rate"]["per_day"]
+    unknown = json.loads(explain(store, f"{HOST}/nowhere", "--json").stdout)
+    assert unknown["change_rate"] is None
+
+
 def test_titles_cannot_steer_the_terminal(store: SmallStore) -> None:
     assert "\x1b" not in explain(store, f"{HOST}/a").stdout
 
@@ -189,6 +200,10 @@ def test_the_importance_of_a_page_is_told_with_its_origin(tmp_path: Path, now: f
         store.observe(page, now - 9_000, "new")
         store.observe(page, now - 1_000, "unchanged")
     store.insert("seed", text="one.example", url=f"{HOST}/", importance=6.0, added_at=now)
+    store.insert(
+        "estimate", page_id=1, at=now - 60, visited_at=now - 1_000, rate=0.1, low=0.01, high=1.0,
+        hazard=0.01, importance=9.0, clocked=0.0, urgent=0, reveals=0.0,
+    )  # fmt: skip
     told = json.loads(explain(store, f"{HOST}/", "--json").stdout)["prospect"]["importance"]
     assert told == {
         "value": 9.0, "origin": "site list", "source": "one.example", "site": 6.0,

@@ -50,13 +50,13 @@ def test_the_policy_that_looks_where_changes_are_is_the_fresher_one(store: Small
     }
     assert set(cost) == {
         (name, budget)
-        for name in ("greedy_index", "lambda_crawl", "uniform")
+        for name in ("site_clock", "lambda_crawl", "uniform")
         for budget in (2.0, 5.0)
     }
     for harmonic in cost.values():
         assert harmonic["clairvoyant"] <= harmonic["optimistic"] <= harmonic["early"]
         assert harmonic["early"] <= harmonic["pessimistic"]
-    assert cost["greedy_index", 2.0]["early"] < cost["uniform", 2.0]["early"]
+    assert cost["site_clock", 2.0]["early"] < cost["uniform", 2.0]["early"]
     assert cost["uniform", 5.0]["early"] < cost["uniform", 2.0]["early"]
     verdict = found["verdicts"][0]
     assert sum(verdict["fetches_by_host"].values()) == verdict["fetches"]

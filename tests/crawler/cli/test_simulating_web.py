@@ -49,7 +49,7 @@ def test_the_same_seed_gives_the_same_json_whatever_else_the_machine_does(
     assert (told["sites"], told["days"], told["measured_days"]) == (1, 4.0, 2.0)
     scarce, plenty = told["runs"]
     assert [run["budget"] for run in told["runs"]] == ["15/day", "4/hour"]
-    assert scarce["policy"] == "greedy_index"
+    assert scarce["policy"] == "site_clock"
     assert scarce["requests"] == pytest.approx(60, abs=2)
     assert plenty["of_budget"] == pytest.approx(1.0, abs=0.01)
     assert plenty["held"] == plenty["pages"] >= scarce["held"]
@@ -142,7 +142,7 @@ def test_what_makes_no_sense_is_wrong_usage_in_one_line(arguments: list[str], to
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_policy_that_no_daemon_can_follow_is_told_in_one_line() -> None:
-    result = simulated(*SMALL, "--budget", "9/day", "--policy", "nutch_adaptive")
+def test_a_policy_that_is_not_known_is_told_in_one_line() -> None:
+    result = simulated(*SMALL, "--budget", "9/day", "--policy", "none")
     assert result.exit_code == 1
-    assert "sets intervals and knows no budget" in result.stderr
+    assert "'none' is not known; accepted are" in result.stderr

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from math import expm1
 from pathlib import Path
 
 import pytest
 
+from freshet.config.loading import load
 from freshet.crawler.cli.explain import paragraph
-from freshet.crawler.run.daemon_state import Prospect, prospect
+from freshet.crawler.run.daemon_state import Prospect, prospect, rate_of
 from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, SmallStore, small_store
 
@@ -25,25 +26,41 @@ RULES: tuple[dict[str, object], ...] = (
 )
 
 
-def order(policy: str = "greedy_index", rules: Sequence[dict[str, object]] = RULES) -> str:
-    daemon = {"budget": "24/day", "policy": policy, "audit_share": 0.01, "rules": rules}
-    polite = {"delay_s": 1.0, "connections_per_host": 1}
-    crawl = {"permanent_recheck_days": 30}
-    return json.dumps({"daemon": daemon, "politeness": polite, "crawl": crawl})
+def order(policy: str = "site_clock", rules: Sequence[dict[str, object]] = RULES) -> str:
+    said = {"daemon.budget": "24/day", "daemon.policy": policy, "daemon.rules": list(rules)}
+    return load(None, said)[0].model_dump_json()
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> SmallStore:
-    """Two pages that make the price: one changes every day, one hardly ever."""
+    """A daemon of one site, two of whose pages have a copy; the price is 0.1."""
     store = await small_store(tmp_path / "crawl.db")
     store.run(NOW - 40 * DAY_S, settings=order())
     store.host(lane="one.example", last_exchange_at=NOW - 60, delay_s=1.0)
     store.insert(
         "seed", text="one", url=f"{HOST}/", root_url=f"{HOST}/", importance=1.0, added_at=0.0
     )
-    for path, kind in (("/busy", "changed"), ("/quiet", "unchanged")):
-        looked_at(store, path, *((day, kind) for day in range(20, 0, -1)))
+    store.insert(
+        "outlook", at=NOW - 60, run_id=1, began_at=NOW - DAY_S, fetches=5, budget=24.0,
+        policy="greedy_index", flowed=5.0, forgone=0.0, watched=2, captured=2, waiting=0, gone=0,
+        price=0.1, daily=1, weekly=0, monthly=0, yearly=1, rarer=0, clocked=0.0, next_at=NOW,
+    )  # fmt: skip
     return store
+
+
+def believed(store: SmallStore, page: int, *, days: float = 0.0, **columns: object) -> None:
+    """The daemon has valued this page ``days`` ago, after its last visit but for what is said."""
+    at = NOW - days * DAY_S
+    with closing(sqlite3.connect(store.path)) as connection:
+        ((visited_at,),) = connection.execute(
+            "SELECT coalesce(last_at, found_at) FROM page WHERE id = ?", (page,)
+        ).fetchall()
+    plain: dict[str, object] = {
+        "page_id": page, "at": at, "visited_at": visited_at, "rate": 0.5, "low": 0.2, "high": 0.9,
+        "hazard": 0.5 * max(0.0, at - visited_at) / DAY_S, "importance": 1.0, "clocked": 0.0,
+        "urgent": 0, "reveals": 0.0,
+    }  # fmt: skip
+    store.insert("estimate", **plain | columns)
 
 
 def looked_at(
@@ -81,31 +98,69 @@ async def said(store: SmallStore, page: int, obstacle: str | None = None) -> str
 
 async def test_a_page_that_is_kept(store: SmallStore) -> None:
     page = looked_at(store, "/page", (6, "new"), (5, "changed"), (3, "changed"), (1, "unchanged"))
+    believed(store, page, days=0.5, worth=0.05, paid=0.2, due_at=NOW + DAY_S)
     text = await said(store, page)
-    assert text.startswith("It changes about every ")
-    assert "from 3 comparisons). It was found unchanged 24 h ago, when a look was worth " in text
-    assert ": stale by now with " in text
-    assert " % Its importance" not in text
-    assert "Its importance is 1 (site list “one”). A look is worth " in text
-    assert "under 24 requests a day looks are taken at about " in text
-    assert text.count("So ") == 1
+    assert text.startswith("It changes about every 2 d (every 26 h to every 5 d, from 3 compari")
+    assert "It was found unchanged 24 h ago, when a visit was worth 0.2; the chance that it" in text
+    assert "has changed since is 39.3 %. Its importance is 1 (site list “one”)." in text
+    assert "A visit was worth 0.05 12 h ago. Under 24 requests a day the price is 0.1: " in text
+    assert "pages worth less than this are not visited now. The next visit is due about " in text
+    assert text.endswith("(in 24 h).")
     assert "host" not in text
+
+
+async def test_a_chance_is_carried_on_to_the_moment_of_the_question(store: SmallStore) -> None:
+    page = looked_at(store, "/page", (6, "new"), (4, "changed"))
+    believed(store, page, days=2.0, worth=0.05, due_at=NOW - DAY_S)
+    found = await ahead(store, page)
+    assert found.stale == pytest.approx(-expm1(-0.5 * 4))
+    assert found.estimated_at == NOW - 2 * DAY_S
+    assert found.due_in_days == 0.0
+    assert "It is due now." in await said(store, page)
+
+
+async def test_after_a_visit_that_the_estimate_does_not_know_only_its_rate_holds(
+    store: SmallStore,
+) -> None:
+    page = looked_at(store, "/page", (6, "new"), (4, "changed"), (1, "unchanged"))
+    believed(
+        store, page, days=2.0, visited_at=NOW - 4 * DAY_S, hazard=1.0, worth=0.05, paid=0.3,
+        due_at=NOW,
+    )  # fmt: skip
+    found = await ahead(store, page)
+    assert found.rate.per_day == 0.5
+    assert found.stale == pytest.approx(-expm1(-0.5))
+    assert (found.worth, found.due_in_days, found.estimated_at) == (None, None, None)
+    assert found.last is not None
+    assert found.last.worth is None
+    assert "The daemon has not valued it since; it does so once an hour." in await said(store, page)
+
+
+async def test_without_an_estimate_the_rate_is_that_of_its_own_visits(store: SmallStore) -> None:
+    looks = [(float(day), "changed") for day in range(40, 1, -2)]
+    page = looked_at(store, "/page", (42.0, "new"), *looks)
+    found = await ahead(store, page)
+    assert (found.estimated_at, found.worth, found.due_in_days) == (None, None, None)
+    assert found.rate.lower < found.rate.per_day < found.rate.upper
+    assert found.rate.per_day > 0.5
+    assert found.rate.compared == 20
+    assert found.stale == pytest.approx(-expm1(-2 * found.rate.per_day))
+    async with snapshot(store.path) as connection:
+        assert await rate_of(connection, page) == found.rate
 
 
 async def test_a_page_that_was_found_and_not_fetched_yet(store: SmallStore) -> None:
     page = looked_at(store, "/new", found_at=NOW - 0.25 * DAY_S)
+    believed(store, page, rate=0.0, low=0.0, high=0.0, worth=1 / 3)
     text = await said(store, page)
     assert text.startswith("Found 6 h ago and not fetched yet. Its importance is 1")
-    assert "Without a copy a look is worth the importance times the days that it waits, and" in text
-    found = await ahead(store, page)
-    # Two captured pages are a turn of two hours.
-    assert found.worth == pytest.approx(0.25 + 2 / 24)
-    assert "A look is worth 0.333 now" in text
+    assert "Without a copy a visit is worth the importance times the days that it waits" in text
+    assert "A visit was worth 0.333 0 s ago" in text
 
 
 async def test_a_page_that_a_rule_excludes(store: SmallStore) -> None:
     page = looked_at(store, "/tag/x")
-    assert await said(store, page) == "Not asked for: the rule for /tag/* says never."
+    assert await said(store, page) == "Not visited: the rule for /tag/* says never."
 
 
 async def test_a_page_whose_importance_a_rule_sets(store: SmallStore) -> None:
@@ -113,58 +168,77 @@ async def test_a_page_whose_importance_a_rule_sets(store: SmallStore) -> None:
     assert "Its importance is 7.5 (rule “/dear/*”)." in await said(store, page)
 
 
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ("list", "1.5 (site list “one”)."),
+        ("constant", "1.5 (constant)."),
+        ("pagerank", "1.5 (site list “one”: 1, by PageRank 1.5 times that)."),
+    ],
+)
+async def test_an_importance_comes_with_its_origin(store: SmallStore, by: str, words: str) -> None:
+    settings, _ = load(None, {"daemon.budget": "24/day", "daemon.importance": by})
+    store.execute("UPDATE crawl_run SET settings = ?", settings.model_dump_json())
+    page = looked_at(store, "/page", (6, "new"))
+    believed(store, page, importance=1.5)
+    assert f"Its importance is {words}" in await said(store, page)
+    store.execute("DELETE FROM seed")
+    origin = (await ahead(store, page)).importance.origin
+    assert origin == ("constant" if by == "constant" else "default")
+
+
+async def test_copies_share_the_importance_of_one_page(store: SmallStore) -> None:
+    pages = [looked_at(store, f"/copy{n}", (6, "new")) for n in range(3)]
+    for page in pages:
+        version = store.insert("version", page_id=page, at=NOW - 6 * DAY_S, body_digest=b"d" * 16)
+        store.insert("lsh_page", page_id=page, version_id=version, leader_id=pages[0])
+    found = (await ahead(store, pages[1])).importance
+    assert found.near_duplicates == 2
+    assert found.value == pytest.approx(1 / 3)
+
+
 async def test_a_page_that_is_gone(store: SmallStore) -> None:
     page = looked_at(
         store, "/gone", (9, "new"), (4, "gone"), (2, "gone"), reason="http_404", detail="no"
     )
     text = await said(store, page)
-    assert text.startswith("It was gone twice (http_404: no), last 2 d ago: each time in a row")
-    found = await ahead(store, page)
-    assert found.age_days == pytest.approx(2.0)
-    again = looked_at(
-        store, "/long", (9, "new"), (6, "gone"), (4, "gone"), (2, "gone"), reason="http_404"
-    )
-    longer = await ahead(store, again)
-    assert found.worth
-    # It has revealed nothing for longer, so that a little less is expected of it.
-    assert longer.worth == pytest.approx(0.1 * found.worth, rel=0.01)
-    assert longer.worth is not None
-    assert longer.worth < 0.1 * found.worth
+    assert text.startswith("It was gone twice (http_404: no), last 2 d ago; each time in a row")
+    assert (await ahead(store, page)).age_days == pytest.approx(2.0)
 
 
 async def test_a_page_that_fails_waits_for_its_next_try(store: SmallStore) -> None:
     page = looked_at(store, "/down", (9, "new"), (0.01, "failed"), reason="timeout", detail="slow")
     store.due(page, NOW + 600, attempt=1)
+    believed(store, page, worth=5.0, hazard=4.5, due_at=NOW)
     found = await ahead(store, page)
     assert found.not_before == NOW + 600
-    assert found.due_in_days is not None
-    assert found.due_in_days >= 600 / DAY_S
+    assert found.due_in_days == pytest.approx(600 / DAY_S)
     text = await said(store, page)
     assert "It failed once (timeout: slow), last 14 min ago; the copy from before is kept." in text
 
 
-async def test_a_page_that_never_answered_is_asked_again_when_its_wait_is_over(
+async def test_a_page_that_never_answered_is_visited_again_when_its_wait_is_over(
     store: SmallStore,
 ) -> None:
     page = looked_at(store, "/never", (0.2, "failed"), (0.1, "failed"), reason="dns")
+    believed(store, page, rate=0.0, not_before=NOW + 3_600)
     text = await said(store, page)
     assert text.startswith("It failed twice (dns), last 2 h ago; there is no copy yet.")
-    assert "It is asked for again from " in text
+    assert "It is visited again from " in text
     assert "worth" not in text
 
 
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("redirected", "It led to https://b.example/ when it was asked for 3 d ago"),
+        ("redirected", "It led to https://b.example/ when it was visited 3 d ago"),
         ("refused", "Its host's robots.txt forbade it (https://b.example/) when it was"),
-        ("skipped", "It is nothing that is crawled (type: https://b.example/) when it was"),
+        ("skipped", "It is not crawled (type: https://b.example/) when it was"),
     ],
 )
-async def test_a_page_that_is_none_waits_for_a_month(
-    store: SmallStore, kind: str, words: str
-) -> None:
+async def test_a_page_that_is_none_waits(store: SmallStore, kind: str, words: str) -> None:
     page = looked_at(store, "/x", (3, kind), reason="type", detail="https://b.example/")
+    believed(store, page, rate=0.0, not_before=NOW + 27 * DAY_S)
     text = await said(store, page)
     assert text.startswith(words)
     assert "(in 27 d) on." in text
@@ -175,87 +249,81 @@ async def test_a_page_that_was_drawn_at_random(store: SmallStore) -> None:
     with closing(sqlite3.connect(store.path)) as connection:
         ((seen,),) = connection.execute("SELECT max(id) FROM observation").fetchall()
     store.insert("audit", observation_id=seen, importance=1.0, since=0.0, expected=0.1)
-    assert "24 h ago, drawn at random to measure the freshness: stale" in await said(store, page)
+    assert "24 h ago, drawn at random to measure the freshness; the" in await said(store, page)
 
 
-async def test_rules_keep_looks_apart_and_let_none_wait_too_long(store: SmallStore) -> None:
+async def test_rules_keep_visits_apart_and_let_none_wait_too_long(store: SmallStore) -> None:
     page = looked_at(store, "/slow/x", (9, "new"), (1, "changed"))
+    believed(store, page, worth=1.0, not_before=NOW + 9 * DAY_S, due_at=NOW)
     found = await ahead(store, page)
     assert found.not_before == NOW + 9 * DAY_S
-    assert found.due_in_days is not None
-    assert found.due_in_days >= 9
-    assert "A rule keeps looks 10 d apart." in await said(store, page)
+    assert found.due_in_days == pytest.approx(9)
+    assert "A rule keeps visits 10 d apart." in await said(store, page)
     late = looked_at(store, "/must/late", (9, "new"), (3, "unchanged"))
+    believed(store, late, due_at=NOW - DAY_S)
     text = await said(store, late)
-    assert (
-        "A rule wants it looked at every 2 d: it goes before all others. So its turn is now."
-        in text
-    )
+    assert "A rule wants it visited every 2 d: it goes before all others. It is due now." in text
     soon = looked_at(store, "/must/soon", (9, "new"), (1, "unchanged"))
-    assert "A rule wants it looked at every 2 d." in await said(store, soon)
-    due = (await ahead(store, soon)).due_in_days
-    assert due is not None
-    assert due <= 1 + 1e-6
+    assert "A rule wants it visited every 2 d." in await said(store, soon)
 
 
-def noted(store: SmallStore, lane: str) -> None:
-    """An outlook in which this lane is at its cap."""
-    store.insert(
-        "outlook", at=NOW - 60, run_id=1, began_at=NOW - DAY_S, fetches=5, budget=24.0,
-        policy="greedy_index", flowed=5.0, forgone=0.0, watched=2, captured=2, waiting=0, gone=0,
-        price=0.0625, daily=1, weekly=0, monthly=0, yearly=1, rarer=0, clocked=0.0, next_at=NOW,
-    )  # fmt: skip
-    store.insert(
-        "capped_lane", outlook_at=NOW - 60, lane=lane, most=86_400.0, wanted=120_000.0, pages=2
-    )
-
-
-async def test_the_price_is_the_one_that_the_daemon_noted(store: SmallStore) -> None:
-    noted(store, "another.example")
-    text = await said(store, looked_at(store, "/page", (9, "new"), (5, "changed")))
-    assert "requests a day looks are taken at about 0.0625. So its turn is now." in text
-    assert "cap" not in text
-
-
-async def test_at_a_host_at_its_cap_looks_are_taken_at_what_they_are_worth_there(
-    store: SmallStore,
-) -> None:
+async def test_of_a_host_at_its_cap_that_is_told(store: SmallStore) -> None:
     page = looked_at(store, "/page", (9, "new"), (5, "changed"))
-    noted(store, "one.example")
-    found = await ahead(store, page)
-    assert found.price is not None
-    assert found.price > 0.0625
+    believed(store, page, worth=0.5, paid=0.3, due_at=NOW)
+    cap = {"outlook_at": NOW - 60, "most": 86_400.0, "wanted": 120_000.0, "pages": 2}
+    store.insert("capped_lane", lane="another.example", **cap)
+    assert "cap" not in await said(store, page)
+    store.insert("capped_lane", lane="one.example", **cap)
     text = await said(store, page)
-    assert "looks at the pages of its host are taken at about " in text
-    assert "So its turn is when its host is free." in text
-    assert "Its host is at its cap: 86,400 looks a day at most, asked for 120,000." in text
+    assert "It is next when its host is free." in text
+    assert "at its cap: 86,400 visits a day at most, where 120,000 are wanted." in text
 
 
-async def test_a_page_under_a_rate_policy_has_a_plan_within_the_limits(tmp_path: Path) -> None:
-    store = await small_store(tmp_path / "rates.db")
-    store.run(NOW - 40 * DAY_S, settings=order("lambda_crawl", []))
-    store.host(lane="one.example", last_exchange_at=NOW - 60, delay_s=DAY_S)
-    page = looked_at(store, "/page", (9, "new"), (5, "changed"))
+async def test_a_page_under_a_rate_policy_has_a_plan(store: SmallStore) -> None:
+    store.execute("UPDATE crawl_run SET settings = ?", order("lambda_crawl", []))
+    store.execute("UPDATE outlook SET price = NULL")
+    page = looked_at(store, "/page", (9, "new"), (0.5, "changed"))
+    believed(store, page, planned=1.0, due_at=NOW + DAY_S / 2)
     found = await ahead(store, page)
-    assert found.planned == pytest.approx(1.0)
+    assert found.due_in_days == pytest.approx(0.5)
     assert found.price is found.worth is None
     text = await said(store, page)
-    assert "The plan of lambda_crawl for 24 requests a day gives it a look every 24 h." in text
-    assert "So its turn is now." in text
-    new = await said(store, looked_at(store, "/new"))
-    assert "Without a copy it goes by its importance and the days that it waits." in new
+    assert "The plan of lambda_crawl for 24 requests a day visits it every 24 h." in text
+    none = looked_at(store, "/none", (9, "new"), (0.5, "changed"))
+    believed(store, none, planned=0.0)
+    assert "gives it no visits: others gain more." in await said(store, none)
+    new = looked_at(store, "/new")
+    believed(store, new, rate=0.0, planned=0.0)
+    assert "Without a copy it is chosen by its importance and the" in await said(store, new)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"claimed": 1}, ", by what others say of it, which has proved right."),
+        ({"clocked": 1.0}, ", by the rhythm of its site."),
+        ({"clocked": 1.0, "claimed": 0}, "its site; what others say of it is not believed."),
+    ],
+)
+async def test_the_basis_of_a_chance_is_told(
+    store: SmallStore, columns: dict[str, float], words: str
+) -> None:
+    page = looked_at(store, "/page", (9, "new"), (5, "changed"))
+    believed(store, page, **columns)
+    assert words in await said(store, page)
 
 
 async def test_what_stands_in_the_way_and_that_no_daemon_runs_comes_last(
     store: SmallStore,
 ) -> None:
     page = looked_at(store, "/page", (9, "new"), (5, "changed"))
+    believed(store, page)
     text = paragraph(await ahead(store, page), NOW, obstacle="its host is parked", is_running=False)
     assert text.endswith("Now its host is parked. No daemon is running.")
 
 
 async def test_of_a_crawl_and_of_what_is_held_back_a_daemon_has_nothing_to_say(
-    store: SmallStore, tmp_path: Path
+    store: SmallStore,
 ) -> None:
     page = store.page("/kept-out", held_back="nofollow")
     async with snapshot(store.path) as connection:
@@ -266,29 +334,13 @@ async def test_of_a_crawl_and_of_what_is_held_back_a_daemon_has_nothing_to_say(
 
 
 async def test_a_source_of_news_and_its_newest_item_are_told_as_such(store: SmallStore) -> None:
-    looks = [(half / 2, "changed") for half in range(40, 0, -1)]
-    front = looked_at(store, "/news", *looks, found_at=NOW - 20 * DAY_S)
-    for half in range(39, 0, -1):
-        at = NOW - half * DAY_S / 2
-        store.insert(
-            "churn", page_id=front, at=at, since=at - DAY_S / 2, appeared=2, dropped=2, stayed=4
-        )
-    settings = json.loads(order())
-    settings["ephemeral"] = {
-        "recognise": True, "half_life_hours": 6.0, "item_worth": 7.0, "cost": "request"
-    }  # fmt: skip
-    ordinary = await ahead(store, front)
-    store.execute("UPDATE crawl_run SET settings = ?", json.dumps(settings))
-    item = looked_at(store, "/item", found_at=NOW - DAY_S / 2)
-    store.link(front, item, NOW - DAY_S / 2)
-    source, new = await ahead(store, front), await ahead(store, item)
-    assert (ordinary.arrival_rate, ordinary.urgent) == (None, False)
-    assert source.arrival_rate == pytest.approx(4.0, rel=0.1)
-    assert source.worth is not None
-    assert ordinary.worth is not None
-    assert source.worth > ordinary.worth
+    front = looked_at(store, "/news", (2, "new"), (0.5, "changed"))
+    believed(store, front, arrival_rate=4.0, half_life_hours=6.0, worth=1.0)
     words = await said(store, front)
-    assert "an ephemeral source: about 4" in words
-    assert "half of their worth in 6 h" in words
+    assert "an ephemeral source: about 4 new items appear a day, which lose half of" in words
+    assert "of their worth in 6 h." in words
+    item = looked_at(store, "/item", found_at=NOW - DAY_S / 2)
+    believed(store, item, rate=0.0, urgent=1, due_at=NOW - 60)
+    new = await ahead(store, item)
     assert (new.urgent, new.worth, new.due_in_days) == (True, None, 0.0)
     assert "before all that can wait" in await said(store, item)

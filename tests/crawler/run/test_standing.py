@@ -125,7 +125,7 @@ def test_a_person_sees_all_of_it_on_one_screen(store: SmallStore) -> None:
         "100: 90 captured, 7 new waiting, 3 gone",
         "91.2 % expected, 75.0 % measured (59.6 to 85.9 %, 40 draws, 7 d)",
         "0.11 expected, 0.273 measured (",
-        "50.0 % of pages go by the clock of their site",
+        "50.0 % of pages are scheduled by their site's rhythm",
         "http://one.example/next at ",
         "monthly           40  ████████████████████████████████████████",
         "slow.example    1,440      2,000      560     31",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.agenda.ephemeral import Exchange
-from freshet.scheduler.agenda.rankers import ByIndex
+from freshet.scheduler.agenda.rankers import IndexRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Ints
@@ -58,11 +58,11 @@ class Said:
 async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(store: SmallStore) -> None:
     for path in ("/a", "/never", "/b"):
         store.page(path, checked_at=86_400.0)
-    said, refresher = Said({2: 0.0}), ByIndex(GreedyIndex())
+    said, ranker = Said({2: 0.0}), IndexRanker(GreedyIndex())
     async with reading(store.path) as connection:
-        agenda = RecrawlAgenda(connection, refresher, said, Random(0))
+        agenda = RecrawlAgenda(connection, ranker, said, Random(0))
         await agenda.open()
-        before = refresher.worth(9.0)
+        before = ranker.worth(9.0)
         store.page(f"{HOST}/new")  # the agenda has not heard of it
         said.importance = {1: 3.0, 2: 5.0, 3: 0.5}
         await agenda.reweigh()
@@ -70,7 +70,7 @@ async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(store: SmallS
         await agenda.reweigh([2, 3])
     assert agenda.pages["page_id"].tolist() == [1, 3]
     assert agenda.pages["importance"].tolist() == [3.0, 0.25]
-    assert refresher.worth(9.0) / before == pytest.approx([3.0, 0.25])
+    assert ranker.worth(9.0) / before == pytest.approx([3.0, 0.25])
 
 
 async def supplied(agenda: RecrawlAgenda, now: float) -> tuple[set[int], list[str]]:
@@ -95,7 +95,9 @@ async def test_in_a_thread_the_same_is_worth_the_most(store: SmallStore) -> None
     found = []
     for many in (np.inf, 1):
         async with reading(store.path) as connection:
-            agenda = RecrawlAgenda(connection, ByIndex(GreedyIndex()), Said(), Random(0), many=many)
+            agenda = RecrawlAgenda(
+                connection, IndexRanker(GreedyIndex()), Said(), Random(0), many=many
+            )
             await agenda.open()
             found.append(await supplied(agenda, 20 * 86_400.0))
     assert found[0] == found[1]
@@ -105,7 +107,7 @@ async def test_in_a_thread_the_same_is_worth_the_most(store: SmallStore) -> None
 async def test_what_comes_while_a_thread_works_waits_and_is_not_lost(store: SmallStore) -> None:
     store.page("/a", checked_at=86_400.0)
     async with reading(store.path) as connection:
-        agenda = RecrawlAgenda(connection, ByIndex(GreedyIndex()), Said(), Random(0), many=1)
+        agenda = RecrawlAgenda(connection, IndexRanker(GreedyIndex()), Said(), Random(0), many=1)
         await agenda.open()
         await agenda.replenish(9 * 86_400.0)
         # It is at work: a page that is found is taken in only when it has ended.
@@ -139,7 +141,7 @@ async def test_a_new_item_of_a_source_comes_before_what_has_waited_long(
     item = store.page("/item", found_at=20.0 * day)
     store.link(front, item, 20.0 * day)
     async with reading(store.path) as connection:
-        agenda = RecrawlAgenda(connection, ByIndex(GreedyIndex()), Said(), Random(0))
+        agenda = RecrawlAgenda(connection, IndexRanker(GreedyIndex()), Said(), Random(0))
         agenda.exchange = Exchange(recognise=recognise)
         agenda.budget = 10.0
         await agenda.open()
@@ -155,7 +157,7 @@ async def test_what_appears_at_a_source_makes_way_in_the_window(store: SmallStor
         store.observe(store.page(path, checked_at=2 * day), 2 * day, "new")
     said = Said(half_life={front: 0.25})
     async with reading(store.path) as connection:
-        agenda = RecrawlAgenda(connection, ByIndex(GreedyIndex()), said, Random(0))
+        agenda = RecrawlAgenda(connection, IndexRanker(GreedyIndex()), said, Random(0))
         await agenda.open()
         await agenda.replenish(21.0 * day)
         assert agenda.queued == 2
@@ -176,11 +178,11 @@ async def test_what_appears_at_a_source_makes_way_in_the_window(store: SmallStor
 async def test_a_daemon_that_begins_anew_knows_no_costs_of_hosts(store: SmallStore) -> None:
     store.page("/", checked_at=86_400.0)
     async with reading(store.path) as connection:
-        agenda = RecrawlAgenda(connection, ByIndex(GreedyIndex()), Said(), Random(0))
+        agenda = RecrawlAgenda(connection, IndexRanker(GreedyIndex()), Said(), Random(0))
         await agenda.open()
         # Of hosts that have nothing to be asked for any more.
         agenda.costs = np.full(3, 5.0)
-        await agenda.forget(ByIndex(GreedyIndex()))
+        await agenda.forget(IndexRanker(GreedyIndex()))
         await agenda.open()
         found, _ = await supplied(agenda, 9 * 86_400.0)
     assert found == {1}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.agenda.site_clock_ranker import ByClock
+from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.observations import UNASKED, Hearing, Looks
 from freshet.scheduler.estimate.sources_trust import Listening
@@ -40,12 +40,11 @@ class Site:
         ]
         self.last = np.zeros(_PAGES)
         self.said = np.full(_PAGES, -2.0)
-        self.refresher = ByClock()
-        self.refresher.replan(_PER_DAY, 0.0)
+        self.ranker = SiteClockRanker(_PER_DAY)
         n = _PAGES + 1
-        self.refresher.add(np.zeros(n, np.intp), np.zeros(n, np.intp), np.ones(n), np.zeros(n))
+        self.ranker.add(np.zeros(n, np.intp), np.zeros(n, np.intp), np.ones(n), np.zeros(n))
         rows, none = np.arange(1, n), np.zeros(_PAGES, np.bool_)
-        self.refresher.learn(Looks(rows, np.zeros(_PAGES), none, none, none, none))
+        self.ranker.learn(Looks(rows, np.zeros(_PAGES), none, none, none, none))
         if self.asks:
             self.poll(0.0)
 
@@ -63,10 +62,10 @@ class Site:
         moved = np.flatnonzero(said != self.said)
         self.said = said
         self.polls.append(now)
-        self.refresher.hear(Hearing(0, 0, now, moved + 1, said[moved], said[moved]))
+        self.ranker.hear(Hearing(0, 0, now, moved + 1, said[moved], said[moved]))
 
     def look(self, now: float) -> None:
-        worth = self.refresher.worth(now)
+        worth = self.ranker.worth(now)
         best = int(np.argmax(worth))
         if best == 0:
             self.poll(now)
@@ -74,7 +73,7 @@ class Site:
         page = best - 1
         changed = self.last_change(page, now) > self.last[page]
         self.pay(page, now)
-        self.refresher.learn(Looks.one(best, now, changed=changed, moved=changed))
+        self.ranker.learn(Looks.one(best, now, changed=changed, moved=changed))
 
     def pay(self, page: int, now: float) -> None:
         missed = self.changes[page][
@@ -96,7 +95,7 @@ class Site:
 
     @property
     def listening(self) -> Listening:
-        found = self.refresher.listening(0)
+        found = self.ranker.listening(0)
         assert found is not None
         return found
 
@@ -145,14 +144,13 @@ HEARD = st.lists(
 )  # fmt: skip
 
 
-def small() -> ByClock:
-    refresher = ByClock()
-    refresher.replan(4.0, 0.0)
+def small() -> SiteClockRanker:
+    ranker = SiteClockRanker(4.0)
     sites = np.arange(12) % 2
-    refresher.add(sites, np.zeros(12, np.intp), np.ones(12), np.zeros(12))
+    ranker.add(sites, np.zeros(12, np.intp), np.ones(12), np.zeros(12))
     none = np.zeros(12, np.bool_)
-    refresher.learn(Looks(np.arange(12), np.zeros(12), none, none, none, none))
-    return refresher
+    ranker.learn(Looks(np.arange(12), np.zeros(12), none, none, none, none))
+    return ranker
 
 
 @given(HEARD)
@@ -206,17 +204,17 @@ def test_pages_of_which_nothing_is_claimed_keep_their_worth() -> None:
 
 
 def test_more_events_than_the_ring_holds_push_out_the_oldest() -> None:
-    refresher = small()
+    ranker = small()
     for k in range(700):
         at = 1.0 + k / 10
         rows = np.array([2, 4, 6])
         days = at - np.array([0.01, 0.02, 0.03])
-        refresher.hear(Hearing(0, UNASKED, at, rows, days, days))
-    found = refresher.listening(0)
+        ranker.hear(Hearing(0, UNASKED, at, rows, days, days))
+    found = ranker.listening(0)
     assert found is not None
     assert found.told.facts[0]["events"] == 2_100
     assert len(found.told.event) <= 4_096
-    assert np.isfinite(refresher.worth(80.0)).all()
+    assert np.isfinite(ranker.worth(80.0)).all()
 
 
 def test_pages_that_are_said_to_have_changed_at_one_time_are_one_event() -> None:
@@ -232,4 +230,4 @@ def test_pages_that_are_said_to_have_changed_at_one_time_are_one_event() -> None
 @pytest.mark.parametrize("lies_from", [0.0, np.inf])
 def test_the_same_is_learnt_from_the_same(lies_from: float) -> None:
     one, other = (Site(5, lies_from=lies_from, days=20.0).run() for _ in range(2))
-    assert np.array_equal(one.refresher.worth(20.0), other.refresher.worth(20.0))
+    assert np.array_equal(one.ranker.worth(20.0), other.ranker.worth(20.0))

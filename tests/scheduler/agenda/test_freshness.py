@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.agenda import audit
-from freshet.scheduler.agenda.audit import Estimate, staleness
+from freshet.scheduler.agenda.audit import MeasuredMean, staleness
 from freshet.scheduler.costs import ein, harmonic_number
 
 DRAWS = st.lists(
@@ -73,7 +73,7 @@ def test_of_poisson_pages_the_harmonic_estimate_is_unbiased_and_its_interval_tru
     importance = rng.lognormal(0, 0.5, 3_000)
     hazard = np.minimum(rng.lognormal(-1.5, 1.8, 3_000), 300.0)
     truth = float((importance * np.asarray(ein(hazard))).sum() / importance.sum())
-    found: list[Estimate] = []
+    found: list[MeasuredMean] = []
     costs = []
     for _ in range(600):
         rows = rng.integers(0, 3_000, draws)

@@ -56,6 +56,9 @@ class Told:
     def beliefs(self, now: float) -> Beliefs:
         return Beliefs(np.zeros(self.n), np.zeros(self.n), np.zeros(self.n))
 
+    def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
+        return np.zeros(len(rows)), np.zeros(len(rows))
+
     def limits(self, lane: Rows, per_day: Floats) -> None:
         pass
 

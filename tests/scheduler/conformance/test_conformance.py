@@ -333,7 +333,7 @@ def test_the_example_of_the_guide_keeps_all_laws() -> None:
     exec(example, names)
     exec(proof, names)
     verify(names["SquareRootCrawl"](power=0.0))
-    assert len(GUIDE.read_text().splitlines()) <= 100
+    assert len(GUIDE.read_text().splitlines()) <= 120
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_a_complete_history_closes_and_a_sampled_one_does_not(changes: ChangeTim
 
 
 def test_what_is_spent_and_foretold_adds_up(changes: ChangeTimes) -> None:
-    found = compare(complete(changes, DAYS), ("greedy_index",), [Terms(6.0, 30.0, 118.0)])
+    found = compare(complete(changes, DAYS), ("site_clock",), [Terms(6.0, 30.0, 118.0)])
     (verdict,) = found.verdicts
     assert (
         verdict.by_page.sum()

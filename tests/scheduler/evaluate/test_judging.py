@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.costs import binary_costs, ein, harmonic_costs
+from freshet.scheduler.costs import costs_of, ein
 from freshet.scheduler.evaluate.changes import ChangeTimes, Poisson
 from freshet.scheduler.evaluate.judging import Crawls, expected_costs, realised_costs
 from freshet.scheduler.sources import SourceTable
@@ -106,10 +106,9 @@ def test_long_runs_come_to_the_closed_forms(crawling: str) -> None:
     costs = expected_costs(table, crawled, 0, days, changes=nothing, heard=np.zeros(n, np.bool_))
     columns = np.ones(n), delta, np.full(n, rate)
     tolerance = 0.02 if crawling == "poisson" else 1e-9
-    harmonic = harmonic_costs(*columns, crawling=crawling)  # type: ignore[arg-type]
-    binary = binary_costs(*columns, crawling=crawling)  # type: ignore[arg-type]
-    assert costs.harmonic.sum() == pytest.approx(harmonic.sum(), rel=tolerance)
-    assert costs.binary.sum() == pytest.approx(binary.sum(), rel=tolerance)
+    closed = costs_of(*columns, crawling=crawling)  # type: ignore[arg-type]
+    assert costs.harmonic.sum() == pytest.approx(closed.harmonic.sum(), rel=tolerance)
+    assert costs.binary.sum() == pytest.approx(closed.binary.sum(), rel=tolerance)
 
 
 def test_sources_without_changes_or_crawls_cost_what_they_must() -> None:

@@ -12,7 +12,7 @@ OPTIMAL: dict[str, Objective] = {
 OURS = {
     "binary_lambda_crawl", "binary_lambda_crawl_floor", "change_rate", "greedy_index",
     "greedy_index_binary", "lambda_crawl", "lambda_crawl_approx", "noisy_signal_index",
-    "nutch_adaptive", "optimal_intervals", "stormcrawler_adaptive", "uniform",
+    "nutch_adaptive", "optimal_intervals", "site_clock", "stormcrawler_adaptive", "uniform",
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.scheduler.agenda import site_clock_ranker
-from freshet.scheduler.agenda.site_clock_ranker import ByClock
+from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import ein
 from freshet.scheduler.estimate.observations import Looks
@@ -25,22 +25,21 @@ LOOKS = st.lists(
 )
 
 
-def pages(n: int, sites: int = 1, per_day: float | None = None) -> ByClock:
+def pages(n: int, sites: int = 1, per_day: float | None = None) -> SiteClockRanker:
     """Pages of which there is a copy of day 0."""
-    refresher = ByClock()
-    refresher.replan(per_day or n / 2.0, 0.0)
-    refresher.add(np.arange(n) % sites, np.arange(n) % 3, np.ones(n), np.zeros(n))
+    ranker = SiteClockRanker(per_day or n / 2.0)
+    ranker.add(np.arange(n) % sites, np.arange(n) % 3, np.ones(n), np.zeros(n))
     none = np.zeros(n, np.bool_)
-    refresher.learn(Looks(np.arange(n), np.zeros(n), none, none, none, none))
-    return refresher
+    ranker.learn(Looks(np.arange(n), np.zeros(n), none, none, none, none))
+    return ranker
 
 
-def stale(refresher: ByClock, day: float) -> Floats:
-    return -np.expm1(-refresher.beliefs(day).hazard)
+def stale(ranker: SiteClockRanker, day: float) -> Floats:
+    return -np.expm1(-ranker.beliefs(day).hazard)
 
 
-def look(refresher: ByClock, row: int, at: float, *, changed: bool | None) -> None:
-    refresher.learn(Looks.one(row, at, changed=changed))
+def look(ranker: SiteClockRanker, row: int, at: float, *, changed: bool | None) -> None:
+    ranker.learn(Looks.one(row, at, changed=changed))
 
 
 @given(LOOKS, st.integers(1, 7), st.integers(1, 3))
@@ -74,19 +73,19 @@ def test_in_which_batches_looks_come_does_not_show(
 
 def test_pages_that_are_found_meanwhile_change_nothing_of_what_is_known() -> None:
     early, late = pages(8), pages(8)
-    for refresher, at_once in ((early, True), (late, False)):
+    for ranker, at_once in ((early, True), (late, False)):
         if at_once:
-            refresher.add(np.zeros(5, np.intp), np.full(5, 4), np.ones(5), np.zeros(5))
+            ranker.add(np.zeros(5, np.intp), np.full(5, 4), np.ones(5), np.zeros(5))
         for day in range(1, 40):
-            look(refresher, day % 8, float(day), changed=day % 5 == 0)
+            look(ranker, day % 8, float(day), changed=day % 5 == 0)
         if not at_once:
-            refresher.add(np.zeros(5, np.intp), np.full(5, 4), np.ones(5), np.zeros(5))
+            ranker.add(np.zeros(5, np.intp), np.full(5, 4), np.ones(5), np.zeros(5))
     assert np.array_equal(early.worth(41.0), late.worth(41.0))
     assert not early.worth(41.0)[8:].any()
 
 
 def test_a_site_that_changes_at_once_has_its_pages_suspected_together() -> None:
-    refresher = pages(30, per_day=15)
+    ranker = pages(30, per_day=15)
     rng = np.random.default_rng(2)
     rewritten = np.arange(10.0, 400.0, 20.0)
     last = np.zeros(30)
@@ -94,81 +93,69 @@ def test_a_site_that_changes_at_once_has_its_pages_suspected_together() -> None:
         now = tick / 15
         row = int(rng.integers(0, 30))
         changed = bool(((rewritten > last[row]) & (rewritten <= now)).any())
-        look(refresher, row, now, changed=changed)
+        look(ranker, row, now, changed=changed)
         last[row] = now
-    assert refresher._learners[0].proven
+    assert ranker._learners[0].proven
     # The site is rewritten on day 270, and the first three pages tell.
     for row in range(30):
-        look(refresher, row, 269.9, changed=False)
-    before = stale(refresher, 270.5)[3:]
+        look(ranker, row, 269.9, changed=False)
+    before = stale(ranker, 270.5)[3:]
     for row in range(3):
-        look(refresher, row, 270.5, changed=True)
-    after = stale(refresher, 270.5)[3:]
+        look(ranker, row, 270.5, changed=True)
+    after = stale(ranker, 270.5)[3:]
     assert before.mean() < 0.2
     assert after.mean() > max(0.2, 10 * float(before.mean()))
 
 
 def test_pages_that_know_nothing_of_each_other_go_by_the_days() -> None:
-    refresher, rng = pages(40, per_day=20), np.random.default_rng(4)
+    ranker, rng = pages(40, per_day=20), np.random.default_rng(4)
     rate = np.exp(rng.uniform(np.log(0.01), np.log(1.0), 40))
     last, used = np.zeros(40), 0
     for tick in range(1, 4_000):
         now = tick / 20
-        row = int(np.argmax(refresher.worth(now)))
+        row = int(np.argmax(ranker.worth(now)))
         changed = rng.random() < -np.expm1(-rate[row] * (now - last[row]))
-        look(refresher, row, now, changed=bool(changed))
+        look(ranker, row, now, changed=bool(changed))
         last[row] = now
-        used += refresher._learners[0].proven
+        used += ranker._learners[0].proven
     assert used < 2_000
 
 
 def test_the_page_that_waits_too_long_is_looked_at_before_all_others() -> None:
-    refresher = pages(10, per_day=10)
+    ranker = pages(10, per_day=10)
     for day in range(1, 8):
         for row in range(1, 10):
-            look(refresher, row, float(day), changed=row % 2 == 0)
-    assert int(np.argmax(refresher.worth(8.0))) == 0
+            look(ranker, row, float(day), changed=row % 2 == 0)
+    assert int(np.argmax(ranker.worth(8.0))) == 0
 
 
 def test_after_years_it_holds_no_more_than_after_months() -> None:
-    refresher, sizes = pages(6, per_day=3), []
+    ranker, sizes = pages(6, per_day=3), []
     for tick in range(1, 6_001):
-        look(refresher, tick % 6, tick / 3, changed=tick % 7 == 0)
+        look(ranker, tick % 6, tick / 3, changed=tick % 7 == 0)
         if tick % 1_500 == 0:
-            sizes.append(sum(array.nbytes for array in refresher._learners[0].clock))
-    assert float(refresher._learners[0].clock.facts[0]["at"]) > 1_000
+            sizes.append(sum(array.nbytes for array in ranker._learners[0].clock))
+    assert float(ranker._learners[0].clock.facts[0]["at"]) > 1_000
     assert sizes[0] == sizes[-1]
-    assert np.isfinite(refresher.worth(2_001.0)).all()
+    assert np.isfinite(ranker.worth(2_001.0)).all()
 
 
 def test_a_page_that_slept_through_what_the_clock_remembers_goes_by_when_it_was_seen() -> None:
-    refresher = pages(6, per_day=3)
+    ranker = pages(6, per_day=3)
     for tick in range(1, 3_000):
-        look(refresher, tick % 5, tick / 3, changed=tick % 4 == 0)
-    assert float(refresher._learners[0].clock.facts[0]["at"]) > 0
-    found = stale(refresher, 1_000.0)
+        look(ranker, tick % 5, tick / 3, changed=tick % 4 == 0)
+    assert float(ranker._learners[0].clock.facts[0]["at"]) > 0
+    found = stale(ranker, 1_000.0)
     assert found[5] > found[:5].max()
-    look(refresher, 5, 1_000.0, changed=True)
-    assert np.isfinite(refresher.worth(1_001.0)).all()
-
-
-def test_a_budget_of_another_order_begins_bins_of_another_width() -> None:
-    refresher = pages(8, per_day=4)
-    for day in range(1, 60):
-        look(refresher, day % 8, float(day), changed=day % 3 == 0)
-    width = float(refresher._learners[0].clock.facts[0]["width"])
-    refresher.replan(40.0, 60.0)
-    for day in range(60, 100):
-        look(refresher, day % 8, float(day), changed=day % 3 == 0)
-    assert float(refresher._learners[0].clock.facts[0]["width"]) == pytest.approx(width / 10)
-    assert np.isfinite(refresher.worth(101.0)).all()
+    look(ranker, 5, 1_000.0, changed=True)
+    assert np.isfinite(ranker.worth(1_001.0)).all()
 
 
 def test_looks_that_become_known_out_of_order_are_harmless() -> None:
-    refresher = pages(8)
+    ranker = pages(8)
     for at, row in ((5.0, 0), (4.9, 1), (4.8, 0), (5.0, 2), (4.7, 3), (5.1, 4), (4.95, 5)):
-        look(refresher, row, at, changed=True)
-    assert np.isfinite(refresher.worth(6.0)).all()
+        look(ranker, row, at, changed=True)
+    assert np.isfinite(ranker.worth(6.0)).all()
 
 
 def test_the_compiled_ein_is_ein() -> None:
@@ -187,21 +174,21 @@ class Drifting:
     """Twelve pages, three of them busy, that are looked at every other day in turn."""
 
     def __init__(self) -> None:
-        self.refresher, self.rng = pages(12, per_day=6), np.random.default_rng(3)
+        self.ranker, self.rng = pages(12, per_day=6), np.random.default_rng(3)
         self.chance = np.where(np.arange(12) >= 9, 0.8, 0.01)
         self.day = 0
 
     def go_on(self) -> None:
         self.day += 1
         for row in range(self.day % 2, 12, 2):
-            look(self.refresher, row, self.day, changed=bool(self.rng.random() < self.chance[row]))
+            look(self.ranker, row, self.day, changed=bool(self.rng.random() < self.chance[row]))
 
     def looks_until(self, row: int, *, above: float = 0.0, below: float = inf) -> int:
         """How many looks at a page until its rate is between these; 99: never."""
         for count in range(1, 100):
             self.go_on()
             self.go_on()
-            if above < self.refresher.beliefs(self.day).rate[row] < below:
+            if above < self.ranker.beliefs(self.day).rate[row] < below:
                 return count
         return 99
 
@@ -210,7 +197,7 @@ def test_a_page_that_turns_busy_is_noticed_and_one_that_rests_is_let_go() -> Non
     site = Drifting()
     for _ in range(300):
         site.go_on()
-    before = site.refresher.beliefs(300.0).rate
+    before = site.ranker.beliefs(300.0).rate
     assert before[0] < 0.05
     assert before[10] > 0.3
     site.chance[0], site.chance[10] = 1.0, 0.0
@@ -219,18 +206,17 @@ def test_a_page_that_turns_busy_is_noticed_and_one_that_rests_is_let_go() -> Non
 
 
 def test_new_pages_begin_with_what_is_usual_in_their_area() -> None:
-    refresher, n = ByClock(), 60
-    refresher.replan(30.0, 0.0)
+    ranker, n = SiteClockRanker(30.0), 60
     area, none = np.arange(n) % 2, np.zeros(n, np.bool_)
-    refresher.add(np.zeros(n, np.intp), area, np.ones(n), np.zeros(n))
-    refresher.learn(Looks(np.arange(n), np.zeros(n), none, none, none, none))
+    ranker.add(np.zeros(n, np.intp), area, np.ones(n), np.zeros(n))
+    ranker.learn(Looks(np.arange(n), np.zeros(n), none, none, none, none))
     rng = np.random.default_rng(5)
     for tick in range(1, 1_200):
         row = tick % n
         found = bool(rng.random() < (0.9 if row % 2 else 0.05))
-        look(refresher, row, tick / 30, changed=found)
+        look(ranker, row, tick / 30, changed=found)
     new, first = np.array([n, n + 1]), np.full(2, 41.0)
-    refresher.add(np.zeros(2, np.intp), np.array([0, 1]), np.ones(2), first)
-    refresher.learn(Looks(new, first, none[:2], none[:2], none[:2], none[:2]))
-    quiet, busy = refresher.beliefs(42.0).rate[new]
+    ranker.add(np.zeros(2, np.intp), np.array([0, 1]), np.ones(2), first)
+    ranker.learn(Looks(new, first, none[:2], none[:2], none[:2], none[:2]))
+    quiet, busy = ranker.beliefs(42.0).rate[new]
     assert busy > 3 * quiet

@@ -1,23 +1,28 @@
 import doctest
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate
+from scipy.stats import binom, poisson
 
-from freshet.scheduler import costs as costs_scheduler
+from freshet.scheduler import costs
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import (
     binary_cost,
-    binary_costs,
-    binary_marginals,
+    changed_mean,
     changes_per_crawl,
+    costs_of,
+    ein,
+    ein_mean,
     harmonic_cost,
-    harmonic_costs,
-    harmonic_marginals,
+    harmonic_number,
+    noisy_harmonic,
     plan_costs,
 )
 from freshet.scheduler.policy import Crawling, CrawlPlan
@@ -72,7 +77,7 @@ def test_the_closed_forms_are_what_a_simulation_of_events_pays(
 
 
 def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(costs_scheduler).failed == 0
+    assert doctest.testmod(costs).failed == 0
 
 
 @given(EXPONENTS, EXPONENTS)
@@ -144,19 +149,19 @@ def test_never_crawled_is_endless_harmonically_and_stale_for_sure(
     importance, change_rate = [3.0, 0.0, 3.0], [2.0, 2.0, 0.0]
     columns = (importance, change_rate, [0.0, 0.0, 0.0])
     flags = [complete] * 3
-    costs = harmonic_costs(*columns, complete_observations=flags, crawling=crawling)
-    assert costs.tolist() == [np.inf, 0, 0]
-    costs = binary_costs(*columns, complete_observations=flags, crawling=crawling)
-    assert costs.tolist() == [3, 0, 0]
+    found = costs_of(*columns, complete_observations=flags, crawling=crawling).harmonic
+    assert found.tolist() == [np.inf, 0, 0]
+    found = costs_of(*columns, complete_observations=flags, crawling=crawling).binary
+    assert found.tolist() == [3, 0, 0]
 
 
 @pytest.mark.parametrize("crawling", WAYS)
 def test_what_answers_to_every_signal_costs_nothing(crawling: Crawling) -> None:
     rounded = np.array([2.0, 0.0, 0.1 * (1 + 5e-10)])
-    costs = harmonic_costs(
+    found = costs_of(
         [1, 1, 1], [2, 0, 0.1], rounded, complete_observations=[True] * 3, crawling=crawling
-    )
-    assert costs.tolist() == [0, 0, 0]
+    ).harmonic
+    assert found.tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("crawling", WAYS)
@@ -165,8 +170,8 @@ def test_both_costs_fall_with_the_crawl_rate_and_binary_is_the_smaller(
     crawling: Crawling, x: float
 ) -> None:
     rates = 10**x * np.array([1.0, 1.01])
-    harmonic = harmonic_costs([1, 1], [1, 1], rates, crawling=crawling)
-    binary = binary_costs([1, 1], [1, 1], rates, crawling=crawling)
+    harmonic = costs_of([1, 1], [1, 1], rates, crawling=crawling).harmonic
+    binary = costs_of([1, 1], [1, 1], rates, crawling=crawling).binary
     assert harmonic[1] < harmonic[0]
     assert binary[1] <= binary[0]
     assert (binary <= harmonic * (1 + 1e-15)).all()
@@ -181,70 +186,24 @@ def test_regular_crawls_cost_between_half_and_all_of_random_ones(exponent: float
     assert 0.5 - 1e-12 <= ratio <= 1
 
 
-Column = Callable[..., Floats]
-
-
-@pytest.mark.parametrize(
-    ("costs", "marginals"), [(harmonic_costs, harmonic_marginals), (binary_costs, binary_marginals)]
-)
-@pytest.mark.parametrize("crawling", WAYS)
-def test_marginals_are_the_slopes_of_the_costs(
-    costs: Column, marginals: Column, crawling: Crawling
-) -> None:
-    rng = np.random.default_rng(3)
-    importance, change_rate = rng.uniform(1, 9, 200), 10 ** rng.uniform(-1.5, 1.5, 200)
-    complete = np.zeros(200, np.bool_) if crawling == "periodic" else rng.random(200) < 0.5
-    crawl_rate = np.where(complete, 0.9 * rng.random(200) * change_rate, rng.uniform(0.1, 3, 200))
-
-    def at(rate: Floats) -> Floats:
-        return costs(
-            importance, change_rate, rate, complete_observations=complete, crawling=crawling
-        )
-
-    step = 1e-4 * crawl_rate
-    # Of fourth order, so that the truncation is far below the rounding.
-    slope = (8 * (at(crawl_rate + step) - at(crawl_rate - step))) - (
-        at(crawl_rate + 2 * step) - at(crawl_rate - 2 * step)
-    )
-    saved = marginals(
-        importance, change_rate, crawl_rate, complete_observations=complete, crawling=crawling
-    )
-    assert saved == pytest.approx(-slope / (12 * step), rel=1e-6)
-
-
-@pytest.mark.parametrize("crawling", WAYS)
-def test_the_first_crawl_is_worth_everything_harmonically(crawling: Crawling) -> None:
-    columns = ([6.0, 0.0, 6.0], [2.0, 2.0, 0.0], [0.0, 0.0, 0.0])
-    assert harmonic_marginals(*columns, crawling=crawling).tolist() == [np.inf, 0, 0]
-    assert binary_marginals(*columns, crawling=crawling).tolist() == [3, 0, 0]
-
-
-def test_a_cost_in_steps_has_no_marginal() -> None:
-    for marginals in (harmonic_marginals, binary_marginals):
-        with pytest.raises(ValueError, match="complete_observations: row 1 is True; accepted is"):
-            marginals(
-                [1, 1], [1, 1], [1, 1], complete_observations=[False, True], crawling="periodic"
-            )
-
-
 @pytest.mark.parametrize("crawling", WAYS)
 def test_many_sources_cost_the_sum_of_each(crawling: Crawling) -> None:
     rng = np.random.default_rng(5)
-    n = 2 * costs_scheduler._ROWS + 17
+    n = 2 * costs._ROWS + 17
     importance, change_rate = rng.lognormal(size=(2, n))
     complete = rng.random(n) < 0.3
     crawl_rate = np.where(complete, change_rate * rng.random(n), rng.lognormal(size=n))
     columns = (importance, change_rate, crawl_rate)
-    for total, each in ((harmonic_cost, harmonic_costs), (binary_cost, binary_costs)):
-        costs = each(*columns, complete_observations=complete, crawling=crawling)
+    both = costs_of(*columns, complete_observations=complete, crawling=crawling)
+    for total, each in ((harmonic_cost, both.harmonic), (binary_cost, both.binary)):
         alone = [
             total([mu], [delta], [rho], complete_observations=[flag], crawling=crawling)
             for mu, delta, rho, flag in zip(*columns, complete, strict=True)
             if mu > 5
         ]
-        assert costs[importance > 5].tolist() == alone
+        assert each[importance > 5].tolist() == alone
         summed = total(*columns, complete_observations=complete, crawling=crawling)
-        assert summed == pytest.approx(float(costs.sum()), rel=1e-12)
+        assert summed == pytest.approx(float(each.sum()), rel=1e-12)
 
 
 def test_a_plan_is_judged_as_it_is_carried_out() -> None:
@@ -256,14 +215,14 @@ def test_a_plan_is_judged_as_it_is_carried_out() -> None:
         np.array([False, False, True]),
         6.0,
     )
-    costs = plan_costs(table, plan)
-    assert costs.harmonic == pytest.approx([np.log(2), 2 * np.log(4 / 3), 3 * np.log(2)])
-    assert costs.binary == pytest.approx([0.5, 0.5, 1.5])
+    found = plan_costs(table, plan)
+    assert found.harmonic == pytest.approx([np.log(2), 2 * np.log(4 / 3), 3 * np.log(2)])
+    assert found.binary == pytest.approx([0.5, 0.5, 1.5])
 
 
 def test_no_sources_cost_nothing() -> None:
     assert harmonic_cost([], [], []) == 0
-    assert binary_costs([], [], [], crawling="periodic").tolist() == []
+    assert costs_of([], [], [], crawling="periodic").binary.tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -285,7 +244,111 @@ def test_no_sources_cost_nothing() -> None:
 def test_a_bad_value_is_named_with_its_row(
     columns: tuple[list[float], ...], options: dict[str, object], message: str
 ) -> None:
-    functions: list[Callable[..., object]] = [harmonic_cost, binary_costs, harmonic_marginals]
+    functions: list[Callable[..., object]] = [harmonic_cost, binary_cost, costs_of]
     for function in functions:
         with pytest.raises(ValueError, match=message):
             function(*columns, **options)
+
+
+EXACT = 1e-13
+GAMMA = Decimal("0.57721566490153286060651209008240243104215933593992")
+
+
+def decimal_ein(m: float) -> Decimal:
+    """Ein by its series in 150 digits; beyond 150, where E1 is below 1e-67, by γ + ln m."""
+    with localcontext(prec=150):
+        x = Decimal(m)
+        if x > 150:
+            return GAMMA + x.ln()
+        total, power = Decimal(0), Decimal(1)
+        for k in range(1, 700):
+            power *= x / k
+            total += (power if k % 2 else -power) / k
+        return total
+
+
+def decimal_means(x: float) -> tuple[Decimal, Decimal]:
+    """The means of Ein and of 1 − e^{−s} over (0, x), with digits to spare for subtraction."""
+    with localcontext(prec=150):
+        changed = 1 - (1 - (-Decimal(x)).exp()) / Decimal(x)
+        return decimal_ein(x) - changed, changed
+
+
+@given(st.floats(-14, 15))
+def test_ein_has_thirteen_digits_from_tiny_to_huge(exponent: float) -> None:
+    assert ein(10**exponent) == pytest.approx(float(decimal_ein(10**exponent)), rel=EXACT)
+
+
+@given(st.floats(-14, 15))
+def test_the_means_have_thirteen_digits_from_tiny_to_huge(exponent: float) -> None:
+    of_ein, changed = decimal_means(10**exponent)
+    assert ein_mean(10**exponent) == pytest.approx(float(of_ein), rel=EXACT)
+    assert changed_mean(10**exponent) == pytest.approx(float(changed), rel=EXACT)
+
+
+@pytest.mark.parametrize("x", [0.3, 0.999, 1.001, 7.0])
+def test_the_integrals_are_what_quadrature_says(x: float) -> None:
+    by_definition, _ = integrate.quad(lambda s: -np.expm1(-s) / s, 0, x)
+    area, _ = integrate.quad(ein, 0, x)
+    assert ein(x) == pytest.approx(by_definition, rel=1e-10)
+    assert ein_mean(x) == pytest.approx(area / x, rel=1e-10)
+
+
+@pytest.mark.parametrize("m", [0.2, 3.0, 40.0])
+def test_ein_is_the_mean_harmonic_number_of_poisson_changes(m: float) -> None:
+    n = np.arange(200)
+    assert ein(m) == pytest.approx(float(poisson.pmf(n, m) @ harmonic_number(n)), rel=1e-12)
+
+
+def test_no_changes_cost_nothing_and_endless_ones_endlessly() -> None:
+    for function in (ein, ein_mean, harmonic_number):
+        assert function(np.array([0.0, np.inf])).tolist() == [0, np.inf]
+    assert changed_mean(np.array([0.0, np.inf])).tolist() == [0, 1]
+
+
+def test_harmonic_numbers_are_sums_of_fractions() -> None:
+    exact = list(accumulate((Fraction(1, n) for n in range(1, 300)), initial=Fraction(0)))
+    assert harmonic_number(np.arange(300)) == pytest.approx(np.array(exact, float), rel=1e-14)
+    assert harmonic_number(2) - 1 == 0.5
+
+
+def test_large_harmonic_numbers_follow_the_logarithm() -> None:
+    assert harmonic_number(1e15) == pytest.approx(float(GAMMA + Decimal("1e15").ln()), rel=EXACT)
+
+
+@given(st.integers(0, 60), st.floats(0, 1))
+def test_without_unannounced_changes_true_signals_are_binomial(k: int, q: float) -> None:
+    rest = 1 - Fraction(q)
+    exact = sum(((1 - rest**j) / j for j in range(1, k + 1)), Fraction(0))
+    assert noisy_harmonic(0.0, k, q) == pytest.approx(float(exact), rel=EXACT, abs=1e-300)
+
+
+@pytest.mark.parametrize("m", [1e-6, 0.4, 5.0, 30.0])
+@pytest.mark.parametrize("k", [1, 6, 90])
+@pytest.mark.parametrize("q", [0.05, 0.5, 0.97, 1.0])
+def test_noisy_harmonic_is_the_mean_over_both_laws(m: float, k: int, q: float) -> None:
+    unannounced, true = np.arange(150)[:, None], np.arange(k + 1)
+    both = poisson.pmf(unannounced, m) * binom.pmf(true, k, q)
+    exact = float((both * harmonic_number(unannounced + true)).sum())
+    assert noisy_harmonic(m, k, q) == pytest.approx(exact, rel=1e-11)
+
+
+@given(st.floats(-12, 15), st.floats(0, 1))
+def test_without_signals_or_with_worthless_ones_noisy_harmonic_is_ein(e: float, q: float) -> None:
+    assert noisy_harmonic(10**e, 0, q) == pytest.approx(ein(10**e), rel=EXACT)
+    assert noisy_harmonic(10**e, 7, 0.0) == pytest.approx(ein(10**e), rel=EXACT)
+
+
+def test_a_million_perfect_signals_are_a_million_changes() -> None:
+    assert noisy_harmonic(0.0, 10**6, 1.0) == pytest.approx(harmonic_number(10**6), rel=EXACT)
+
+
+def test_arrays_keep_their_shape_and_numbers_stay_numbers() -> None:
+    square = np.full((2, 2), 2.0)
+    for function in (ein, ein_mean, changed_mean, harmonic_number):
+        assert function(square).shape == (2, 2)
+        assert type(function(2.0)) is float
+        assert type(function(0.5)) is float
+    assert noisy_harmonic(np.ones(3), np.array([0, 1, 2]), 0.5).shape == (3,)
+    assert noisy_harmonic(np.zeros(0), np.zeros(0, np.int64), 0.5).shape == (0,)
+    assert type(noisy_harmonic(1.0, 1, 0.5)) is float

@@ -1,0 +1,147 @@
+"""The state of a daemon: the pages of a store, and what the ranker has learnt of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf
+from random import Random
+
+import aiosqlite
+import numpy as np
+
+from freshet.config.settings import Settings
+from freshet.crawler.capacities import Limits, Spacing, costs_of, exchange_of, limits_of
+from freshet.crawler.importance import Areas, Weighing, terms, weigh
+from freshet.crawler.run.orders import parsed
+from freshet.scheduler import policy
+from freshet.scheduler.agenda.queue import NewPages
+from freshet.scheduler.agenda.ranker import KnowsHosts, Ranker
+from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.terms import Terms
+from freshet.scheduler.arrays import Bools, Ints
+from freshet.storage.entries import Host
+from freshet.storage.records import StoredSeed
+from freshet.storage.tables import hosts as hosts_tables
+
+
+class DaemonState:
+    """Pages, new-page values, page rules and importance, as a ranker is fed with them.
+
+    ``left_out`` says which URLs are not visited at all. Nothing is read from the store before
+    :meth:`weigh` and ``agenda.open()``.
+
+    Attributes:
+        settings: what it goes by; :meth:`follow` replaces them.
+        ranker: values the pages, by the ``policy``.
+        weighing: what is known of the importance of pages.
+        agenda: the pages and what their visits reveal, valued by the ranker.
+    """
+
+    def __init__(
+        self,
+        reader: aiosqlite.Connection,
+        settings: Settings,
+        ranker: Ranker,
+        *,
+        seeds: Sequence[StoredSeed] = (),
+        left_out: Callable[[Sequence[str]], Bools] | None = None,
+        rng: Random | None = None,
+        many: float = inf,
+    ) -> None:
+        self._reader = reader
+        self._areas = Areas()
+        self._left_out = left_out
+        self.ranker = ranker
+        self.weighing = Weighing(settings.daemon.importance, seeds)
+        self.agenda = RecrawlAgenda(
+            reader,
+            ranker,
+            self.terms,
+            rng or Random(0),
+            recheck_days=settings.crawl.permanent_recheck_days,
+            many=many,
+        )
+        self.follow(settings)
+
+    def follow(self, settings: Settings) -> None:
+        """Let the agenda share its visits as these settings say."""
+        self.settings, said = settings, settings.daemon
+        self.policy = policy.load(said.policy)
+        self.agenda.audit_share, self.agenda.budget = said.audit_share, parsed(said.budget)
+        self.agenda.exchange = exchange_of(settings.ephemeral, said)
+        self.agenda.sharing.terms = NewPages(
+            said.new_page_worth,
+            said.least_discovery,
+            said.most_discovery,
+            come=settings.crawl.scope != "list",
+        )
+
+    def terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
+        """Return the terms of pages; ``origins`` are those of their hosts."""
+        known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
+        host = np.array([known[origin] for origin in origins], np.intp)
+        importance = self.weighing.importances(page_id, urls, host, list(known))
+        found = terms(
+            urls,
+            self._areas.codes(urls),
+            importance,
+            self.settings.daemon.rules,
+            self.weighing.half_lives(page_id, urls),
+        )
+        if self._left_out is not None:
+            found.never[:] |= self._left_out(urls)
+        return found
+
+    async def begin_anew(self, ranker: Ranker) -> None:
+        """Take in all pages again, with another ranker; nothing may be in flight."""
+        self.ranker = ranker
+        await self.agenda.forget(ranker)
+
+    async def learn_anew(self, ranker: Ranker) -> None:
+        """Let another ranker learn of the same pages from the store, as they are judged now."""
+        self.ranker = ranker
+        await self.agenda.relearn(ranker)
+
+    async def weigh(self) -> list[int] | None:
+        """Weigh pages by all that the store knows now; return those concerned, None: any may be."""
+        before = self.weighing
+        self.weighing = await weigh(self._reader, self.settings.daemon.importance)
+        return self.weighing.touched(before)
+
+    async def hosts(self) -> list[Host]:
+        """Return the hosts of the pages, in the order of their codes."""
+        known = await hosts_tables.load(self._reader, self.agenda.host_ids)
+        by_id = {host.host_id: host for host in known}
+        return [by_id[host_id] for host_id in self.agenda.host_ids]
+
+    async def limits(self) -> Limits:
+        """Return how many visits politeness allows; agenda and ranker keep to that from now on.
+
+        Nothing learns until the caller awaits again.
+        """
+        in_order = await self.hosts()
+        exchange_s = await hosts_tables.exchange_s(self._reader)
+        await self.agenda.at_rest()
+        polite = self.settings.politeness
+        self.agenda.costs = costs_of(in_order, polite.delay_s)
+        spacing = Spacing(polite.delay_s, polite.connections_per_host)
+        found = limits_of(in_order, exchange_s, spacing)
+        if isinstance(self.ranker, KnowsHosts):
+            self.ranker.hosts(found.lane, found.per_day, self.agenda.costs)
+        return found
+
+
+async def load_state(reader: aiosqlite.Connection, settings: Settings) -> DaemonState:
+    """Read all pages and let the ranker of the settings' policy learn from their visits.
+
+    A daemon does the same at its start: the ranker's knowledge depends on the visits alone.
+
+    Raises:
+        PolicyError: there is no such policy.
+    """
+    ranker = ranker_of(settings.daemon.policy, parsed(settings.daemon.budget))
+    state = DaemonState(reader, settings, ranker)
+    await state.weigh()
+    await state.agenda.open()
+    return state

@@ -1,0 +1,113 @@
+"""The one loop in which policies are served, before a random world and before an archive.
+
+    environment tells what has happened → ranker values all sources → the worthiest are visited
+    → ranker learns
+
+Visits are chosen in batches, as a daemon fills its window: one valuation of all sources, and as
+many of the largest as the budget pays for until the next one. A batch of k of n sources differs
+from k single choices by what its visits, and signals that come meanwhile, would have moved: it
+vanishes with k/n, and a batch of one is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.sources import Rows
+
+#: Is told the day that a run has reached.
+Progress: TypeAlias = Callable[[float], None]
+#: The day of a valuation, and the ascending days of the visits that it decides.
+Batch: TypeAlias = tuple[float, Floats]
+
+
+class Valuer(Protocol):
+    """The part of a ranker that the loop itself calls."""
+
+    def worth(self, now: float) -> Floats:
+        """Return the value of a visit to each known source on this day; 0: none is wanted."""
+        ...
+
+    def learn(self, looks: Looks) -> None:
+        """Learn from visits, in the order of time."""
+        ...
+
+
+_AnyValuer = TypeVar("_AnyValuer", bound=Valuer)
+_Valuer_contra = TypeVar("_Valuer_contra", bound=Valuer, contravariant=True)
+
+
+class Environment(Protocol[_Valuer_contra]):
+    """The sources of a run, and what a visit finds there."""
+
+    def batches(self, budget: float) -> Iterable[Batch]:
+        """Yield the batches in the order of time; all their visits cost the budget."""
+        ...
+
+    def advance(self, ranker: _Valuer_contra, now: float) -> None:
+        """Tell the ranker what has happened by now without a visit."""
+        ...
+
+    def weighed(self, worth: Floats, now: float) -> Floats:
+        """Return the values by which sources are chosen, given those of the ranker."""
+        ...
+
+    def visit(self, ranker: _Valuer_contra, rows: Rows, at: Floats) -> Looks:
+        """Visit each of these sources once; the ranker has not learnt from it yet."""
+        ...
+
+
+def silent(_day: float) -> None:
+    """Ignore the progress."""
+
+
+def serve(
+    ranker: _AnyValuer,
+    environment: Environment[_AnyValuer],
+    budget: float,
+    progress: Progress = silent,
+) -> None:
+    """Let a ranker spend a budget, in visits a day, until the environment ends.
+
+    A visit that no source is worth is left out, and not made up for.
+
+    Raises:
+        ValueError: the ranker answers with something else than finite numbers of at least 0.
+    """
+    for now, moments in environment.batches(budget):
+        environment.advance(ranker, now)
+        worth = environment.weighed(_refuse_nonsense(ranker.worth(now)), now)
+        rows = worthiest(worth, len(moments))
+        if len(rows):
+            ranker.learn(environment.visit(ranker, rows, moments[: len(rows)]))
+        progress(float(moments[-1]) if len(moments) else now)
+
+
+def worthiest(worth: Floats, count: int) -> Rows:
+    """Return the rows of the ``count`` largest values above 0, the largest first, ties by row.
+
+    >>> worthiest(np.array([2.0, 0.0, 3.0, 3.0, 1.0]), 3).tolist()
+    [2, 3, 0]
+    """
+    if count == 1 and len(worth):
+        best = int(np.argmax(worth))
+        return np.array([best] if worth[best] > 0 else [], np.intp)
+    some = np.flatnonzero(worth > 0)
+    if count < len(some):
+        bar = np.partition(worth[some], len(some) - count)[len(some) - count] if count else np.inf
+        above = some[worth[some] > bar]
+        some = np.concatenate([above, some[worth[some] == bar][: count - len(above)]])
+    return some[np.lexsort((some, -worth[some]))]
+
+
+def _refuse_nonsense(answer: Floats) -> Floats:
+    worth = np.asarray(answer, np.float64)
+    # Written so that NaN is refused, too.
+    if len(worth) and not (worth.min() >= 0 and worth.max() < np.inf):
+        raise ValueError("values pages with something else than finite numbers of at least 0")
+    return worth

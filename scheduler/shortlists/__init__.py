@@ -1,1 +1,0 @@
-"""The shortlists by which the queue finds the largest index without looking at all of them."""

@@ -1,0 +1,34 @@
+"""Table ``estimate``: what the daemon believed of each page when it last noted it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Final
+
+import aiosqlite
+
+from freshet.storage.database import columns_of, row_to, values_of
+from freshet.storage.records import Estimate
+
+#: The columns of the table, in their order.
+COLUMNS: Final = tuple(Estimate.__dataclass_fields__)
+#: A price that was paid is not known any more after a restart: the one of before stays.
+_UPDATES: Final = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:-1])
+_WRITE: Final = (
+    f"INSERT INTO estimate ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
+    f"ON CONFLICT (page_id) DO UPDATE SET {_UPDATES}, paid = coalesce(excluded.paid, paid)"
+)
+
+
+def write(connection: sqlite3.Connection, estimates: Iterable[Estimate]) -> None:
+    """Replace the estimates of these pages."""
+    connection.executemany(_WRITE, map(values_of, estimates))
+
+
+async def of_page(connection: aiosqlite.Connection, page_id: int) -> Estimate | None:
+    """Return the estimate of a page, or None: no daemon has valued it yet."""
+    rows = await connection.execute_fetchall(
+        f"SELECT {columns_of(Estimate)} FROM estimate WHERE page_id = ?", (page_id,)
+    )
+    return next(map(row_to(Estimate), rows), None)
