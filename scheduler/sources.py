@@ -19,7 +19,7 @@ AREAS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """What the scheduler knows of n sources; every column has length n.
+    """The facts on n sources that policies need; every column has length n.
 
     Make one with :meth:`of`, which checks; :meth:`take` does not check again. The columns
     may be written to by their owner (a simulation, the daemon), so that a crawl costs no
@@ -67,7 +67,7 @@ class SourceTable:
         signal_rate: ArrayLike | None = None,
         signal_precision: ArrayLike | None = None,
     ) -> SourceTable:
-        """A checked table; what is left out is the plain case.
+        """Return a checked table; columns left out have the plain case.
 
         That is: incomplete observations, one host without a limit, last crawled on day 0,
         no signals.
@@ -96,7 +96,7 @@ class SourceTable:
         )
 
     def take(self, rows: Rows | Bools) -> SourceTable:
-        """The table of these rows, in their order, as copies; hosts keep their codes."""
+        """Return the table of these rows, in their order, as copies; hosts keep their codes."""
         return SourceTable(
             self.importance[rows],
             self.change_rate[rows],
@@ -113,7 +113,7 @@ class SourceTable:
 def hosts_of(
     host: ArrayLike | None, host_capacity: ArrayLike | None, n: int
 ) -> tuple[NDArray[np.intp], Floats]:
-    """Host codes and capacities, checked; without them one host that has no limit.
+    """Return checked host codes and capacities; without them one host without a limit.
 
     Raises:
         ValueError: also if capacities are given without codes.
@@ -138,7 +138,7 @@ def _flags_or(values: ArrayLike | None, n: int) -> Bools:
 def _signals(
     rate: ArrayLike | None, precision: ArrayLike | None, delta: Floats, complete: Bools
 ) -> tuple[Floats, Floats]:
-    """Rates and precisions; a source of complete observations has its own, g = Δ and q = 1."""
+    """Return rates and precisions; complete observations have g = Δ and q = 1."""
     n = len(delta)
     g = np.zeros(n) if rate is None else arrays.non_negative("signal_rate", rate, n).copy()
     q = np.zeros(n) if precision is None else arrays.share("signal_precision", precision, n)

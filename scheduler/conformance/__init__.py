@@ -39,7 +39,7 @@ class Verdict:
 
 
 class ConformanceError(AssertionError):
-    """A policy breaks laws; ``broken`` has the verdicts, the message one line for each."""
+    """The laws that a policy breaks: ``broken`` verdicts, one line of message each."""
 
     def __init__(self, policy: object, broken: list[Verdict]) -> None:
         self.broken = broken
@@ -48,7 +48,7 @@ class ConformanceError(AssertionError):
 
 
 def verify(policy: Policy, *, optimal_for: Objective | None = None, seed: int = 0) -> None:
-    """Hold a policy to all laws of its kind.
+    """Check a policy against all laws of its kind.
 
     ``optimal_for`` names the cost that a rate policy claims to minimise over crawling at random
     times (and, for ``"harmonic"``, on random signals; ``"binary"`` is checked on sources of
@@ -70,7 +70,7 @@ def verify(policy: Policy, *, optimal_for: Objective | None = None, seed: int = 
 def verdicts(
     policy: Policy, *, optimal_for: Objective | None = None, seed: int = 0
 ) -> list[Verdict]:
-    """Every law of the policy's kind, kept or broken.
+    """Yield every law of the policy's kind, kept or broken.
 
     Raises:
         TypeError: if it is no policy, or is said to be optimal and is no rate policy.

@@ -26,7 +26,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A table for an index policy, with the day on which it is asked."""
+    """A table for an index policy, with the day of the valuation."""
 
     name: str
     table: SourceTable
@@ -34,7 +34,7 @@ class Watched:
 
 
 def planned(seed: int) -> list[Planned]:
-    """Tables of ordinary magnitudes, for laws that compare numbers closely."""
+    """Return tables of ordinary magnitudes, for laws that compare numbers closely."""
     rng = np.random.default_rng(seed)
     some = np.arange(_N) % 3 == 0
     hosts = np.arange(_N) % 3
@@ -62,7 +62,7 @@ def planned(seed: int) -> list[Planned]:
 
 
 def extreme(seed: int) -> list[Planned]:
-    """Tables of no source, of nothing that matters, and of magnitudes from 1e-12 to 1e12."""
+    """Return tables without sources, without worth, and of magnitudes from 1e-12 to 1e12."""
     rng = np.random.default_rng(seed)
     nothing = np.zeros(_N)
     complete = np.arange(_N) % 3 == 0
@@ -80,7 +80,7 @@ def extreme(seed: int) -> list[Planned]:
 
 
 def watched(seed: int) -> list[Watched]:
-    """Tables with ages and signals; days are whole 64ths, so that differences are exact."""
+    """Return tables with ages and signals; days are whole 64ths, so that differences are exact."""
     rng = np.random.default_rng(seed)
     complete = np.arange(_N) % 3 == 0
     pending = rng.integers(0, 5, _N)
@@ -113,7 +113,7 @@ def watched(seed: int) -> list[Watched]:
 
 
 def shown(table: SourceTable, row: int) -> str:
-    """A source in words."""
+    """Describe a source in words."""
     kind = "complete" if table.complete_observations[row] else "incomplete"
     return (
         f"row {row} (importance {table.importance[row]:.6g}, "
@@ -122,7 +122,7 @@ def shown(table: SourceTable, row: int) -> str:
 
 
 def changed_column(before: SourceTable, after: SourceTable) -> str | None:
-    """The name of a column that is not as it was, if there is one."""
+    """Return the name of a column that is not as it was, if there is one."""
     for field in fields(before):
         if not np.array_equal(getattr(before, field.name), getattr(after, field.name)):
             return field.name
@@ -130,7 +130,7 @@ def changed_column(before: SourceTable, after: SourceTable) -> str | None:
 
 
 def _sources(rng: Generator, n: int = _N, **columns: ArrayLike) -> SourceTable:
-    """Sources whose importance and change rate span two orders of magnitude each."""
+    """Return sources whose importance and change rate span two orders of magnitude each."""
     return SourceTable.of(rng.uniform(0.5, 50, n), 10 ** rng.uniform(-1.5, 0.7, n), **columns)
 
 

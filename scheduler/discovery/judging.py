@@ -19,19 +19,19 @@ class Record:
 
     @property
     def coverage(self) -> float:
-        """New pages revealed of all new pages, over all sites and times; NaN if none was new."""
+        """Return the revealed share of the new pages of all sites; NaN if none was new."""
         new = sum(each.new for each in self.outcomes)
         return sum(each.found for each in self.outcomes) / new if new else nan
 
     @property
     def depth(self) -> float:
-        """The mean size of a cover; NaN without any."""
+        """Return the mean size of a cover; NaN without any."""
         sizes = [each.size for each in self.outcomes]
         return sum(sizes) / len(sizes) if sizes else nan
 
     @property
     def overhead(self) -> float:
-        """All looks for all pages that they revealed; infinite where they revealed none."""
+        """Return all visits for all pages that they revealed; inf where they revealed none."""
         return Outcome(
             sum(each.size for each in self.outcomes), sum(each.found for each in self.outcomes), 0
         ).overhead
@@ -43,7 +43,7 @@ def judged(
     alive: Sequence[Bools] | None = None,
     first: int = 1,
 ) -> Record:
-    """Let an algorithm choose before each recrawl from ``first`` on, and see what came.
+    """Let an algorithm choose before each recrawl from ``first`` on, and compare with it.
 
     ``choose`` is given the past, and the recrawl itself, which only a bound may look at. ``alive``
     are the old pages that were there when a step began, for each recrawl; without it, all. Steps

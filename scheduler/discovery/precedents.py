@@ -73,7 +73,7 @@ _PAIR: Final = np.dtype([("precedent", np.intp), ("row", np.intp)])
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The n pages at one moment; all columns have length n, days are Unix days.
+    """A snapshot of n pages; all columns have length n, days are Unix days.
 
     Attributes:
         site: a code.
@@ -92,7 +92,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Revealing:
-    """What looks at n pages are taken to reveal.
+    """The expected new pages at a visit to each of n pages.
 
     Attributes:
         worth: (n,), W, importance times days.
@@ -113,14 +113,14 @@ class Revealing:
 
 
 class Precedents:
-    """The newest pages of each site, and which pages reveal them. Rows as those of the pages.
+    """The newest pages of each site, and the pages that reveal them; rows as the pages'.
 
     *Law.* What it knows depends on what is revealed and on the order of the pages, not on how that
     was divided into calls.
     """
 
     def __init__(self, newest: int = NEWEST) -> None:
-        """``newest`` pages of each site are remembered."""
+        """Remember the ``newest`` pages of each site."""
         self._remembered = newest
         self._newest: dict[int, deque[int]] = {}
         self._began = Column[np.float64](np.float64)
@@ -138,7 +138,7 @@ class Precedents:
         return len(self._place)
 
     def admit(self, row: int, site: int, at: float) -> int | None:
-        """A page is found on a day; the row of that which it displaces, if any."""
+        """Add a page found on a day; return the row that it displaces, if any."""
         newest = self._newest.get(site)
         if newest is None:
             newest = self._newest[site] = deque()
@@ -157,7 +157,7 @@ class Precedents:
         return self._displace(newest.popleft()) if len(newest) > self._remembered else None
 
     def reveal(self, row: int, by: int) -> None:
-        """A look at page ``by`` showed a link to this one that was not there at the look before."""
+        """Note that a visit to page ``by`` showed a new link to this page."""
         place = self._place.get(row)
         if place is None:
             return
@@ -167,11 +167,11 @@ class Precedents:
             self._pairs.extend(np.array([(place, by)], _PAIR))
 
     def revealers(self, row: int) -> tuple[int, ...]:
-        """S(y) of the page in this row."""
+        """Return S(y) of the page in this row."""
         return tuple(self._revealers.get(row, ()))
 
     def move(self, old: int, new: int) -> None:
-        """What the page of one row reveals, that of another one does from now on."""
+        """Transfer what the page of one row reveals to another one."""
         self._take_in()
         pairs, precedents = self._pairs.rows, self._precedents.rows
         for k in np.flatnonzero(pairs["row"] == old).tolist():
@@ -186,7 +186,7 @@ class Precedents:
                 pairs["row"][k] = new
 
     def value(self, pages: Standing, now: float, limit: float = np.inf) -> Revealing:
-        """What a look at each page is expected to reveal on this day.
+        """Return the expected new pages at a visit to each page on this day.
 
         ``limit``: D, in days. Of the answer it concerns the worth alone.
         """
@@ -218,7 +218,7 @@ class Precedents:
     def _unexplored(
         self, pages: Standing, rate: Floats, days: Floats, now: float
     ) -> tuple[Floats, Floats]:
-        """(n,) each: new pages a day that each may reveal beside what it has, and days since."""
+        """Return further new pages a day of each page, and days since; (n,) each."""
         held, sites = pages.captured, len(days)
         count = np.maximum(np.bincount(pages.site[held], minlength=sites), 1)
         new = np.bincount(self._precedents.rows["site"], rate, minlength=sites) * days
@@ -228,14 +228,14 @@ class Precedents:
         return found, np.maximum(now - pages.since, 0.0)
 
     def _days(self, sites: int, now: float) -> Floats:
-        """(sites,), Z + Z₀ of each."""
+        """Return Z + Z₀ of each site; (sites,)."""
         watched = np.maximum(now - self._began.rows[:sites], 0.0)
         days = np.full(sites, _FIRST_DAYS)
         days[: len(watched)] -= _AGE * np.expm1(-watched / _AGE)
         return days
 
     def _rates(self, pages: Standing, days: Floats, now: float) -> Floats:
-        """(precedents,), r of each; 0 of those that are forgotten, or had no content."""
+        """Return r of each precedent; 0 of those forgotten, or without content."""
         table = self._precedents.rows
         rate = np.zeros(len(table))
         if not len(table):
@@ -251,12 +251,12 @@ class Precedents:
         return rate
 
     def _take_in(self) -> None:
-        """Write what was admitted into the column."""
+        """Write admitted pages into the column."""
         self._precedents.extend(np.array(self._admitted, _PRECEDENT))
         self._admitted = []
 
     def _displace(self, row: int) -> int:
-        """Forget the oldest page of a site, of which no more is known than came after it."""
+        """Forget the oldest page of a site."""
         place = self._place.pop(row)
         self._revealers.pop(row, None)
         if place >= len(self._precedents):
@@ -269,7 +269,7 @@ class Precedents:
         return row
 
     def _rebuild(self) -> None:
-        """Write the columns anew, without what is forgotten."""
+        """Write the columns anew, without forgotten pages."""
         self._take_in()
         kept = self._precedents.rows[self._precedents.rows["row"] >= 0].copy()
         self._precedents, self._forgotten = Column[np.void](_PRECEDENT), 0
@@ -288,7 +288,7 @@ class Precedents:
 
 
 def _delay(waited: Floats, limit: float) -> Floats:
-    """What a page a day is worth that would be found now, after a wait of so many days."""
+    """Return the value of finding one page a day now, after a wait of these days."""
     worth: Floats = np.minimum(waited, limit) ** 2 / 2
     if np.isfinite(limit):
         worth += _TOO_LATE * limit**2 * (waited >= limit - _SAME_DAYS)

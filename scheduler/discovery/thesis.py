@@ -19,7 +19,7 @@ from freshet.scheduler.discovery.reveals import Reveals
 
 
 def od(fractions: Floats, budget: int) -> Ints:
-    """The ``budget`` pages of the largest p_i, of equal ones the first; none that are 0.
+    """Return the ``budget`` pages of the largest p_i, of equal ones the first; none that are 0.
 
     Lemma 1: it finds at least p_[1] / (p_[1] + the sum of p_[k+1] to p_[2k-1]) of the best cover.
     """
@@ -36,7 +36,7 @@ def od(fractions: Floats, budget: int) -> Ints:
 
 
 def od_1(past: Past, budget: int) -> Ints:
-    """The pages that revealed most in the last recrawl."""
+    """Return the pages that revealed most in the last recrawl."""
     return od(past.last.fractions(), budget)
 
 
@@ -48,7 +48,7 @@ def od_1(past: Past, budget: int) -> Ints:
 
 
 def od_win(past: Past, budget: int, alpha: float = 1.0) -> Ints:
-    """The pages that revealed most in all recrawls together."""
+    """Return the pages that revealed most in all recrawls together."""
     return od(past.fractions(alpha), budget)
 
 
@@ -68,7 +68,7 @@ _PERMUTATIONS: Final = 128
 
 
 def clusters(reveals: Reveals, eps_b: float = EPS_B) -> Ints:
-    """The cluster of each set of ``reveals``, numbered from 0 on; of shape (sets,).
+    """Return the cluster of each set of ``reveals``, numbered from 0 on; of shape (sets,).
 
     Raises:
         ValueError: eps_b is not from 0 to below 1.
@@ -86,7 +86,7 @@ def clusters(reveals: Reveals, eps_b: float = EPS_B) -> Ints:
 
 
 def _counted(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
-    """The pairs of sets that are alike, by counting what they share."""
+    """Return the pairs of similar sets, by counting what they share."""
     ones = np.ones(reveals.members.size, np.int64)
     shape = (reveals.sizes.size, reveals.new)
     holds = csr_array((ones, reveals.members, reveals.offsets), shape=shape)
@@ -98,7 +98,7 @@ def _counted(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
 
 
 def _hashed(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
-    """The pairs of sets that are alike, but for a few that LSH misses."""
+    """Return the pairs of similar sets, except a few that LSH misses."""
     index = MinHashLSH(threshold=1.0 - eps_b, num_perm=_PERMUTATIONS)
     hashes = []
     for number in range(reveals.sizes.size):
@@ -122,7 +122,7 @@ def _alike(
 
 
 def jaccard(reveals: Reveals, first: int, second: int) -> float:
-    """J of two sets."""
+    """Return J of two sets."""
     one, two = reveals.members_of(first), reveals.members_of(second)
     both = np.intersect1d(one, two, assume_unique=True).size
     return both / (one.size + two.size - both)
@@ -134,7 +134,7 @@ def jaccard(reveals: Reveals, first: int, second: int) -> float:
 
 
 def cliq(reveals: Reveals, budget: int, eps_b: float = EPS_B) -> Ints:
-    """The ``budget`` clusters whose best pages reveal most, each by that page.
+    """Return the best pages of the ``budget`` clusters whose best pages reveal most.
 
     Theorem 1: where pages reveal either nearly the same or nearly nothing in common, it finds at
     least (1 - k' eps_s) / (1 + k eps_b) of the best cover.
@@ -143,7 +143,7 @@ def cliq(reveals: Reveals, budget: int, eps_b: float = EPS_B) -> Ints:
 
 
 def best_of_clusters(reveals: Reveals, eps_b: float) -> Floats:
-    """p_x of the best page of each cluster, 0 of all others; of shape (old,)."""
+    """Return p_x of the best page of each cluster, 0 of all others; of shape (old,)."""
     found = np.zeros(reveals.old)
     of_set = clusters(reveals, eps_b)
     # The largest set of each cluster, of equal ones that of the first page.
@@ -162,7 +162,7 @@ def best_of_clusters(reveals: Reveals, eps_b: float) -> Floats:
 
 
 def cliq_1(past: Past, budget: int, eps_b: float = EPS_B) -> Ints:
-    """The best pages of the clusters of the last recrawl."""
+    """Return the best pages of the clusters of the last recrawl."""
     if not past.recrawls:
         return np.zeros(0, np.int64)
     return cliq(past.recrawls[-1], budget, eps_b)
@@ -176,7 +176,7 @@ def cliq_1(past: Past, budget: int, eps_b: float = EPS_B) -> Ints:
 
 
 def cliq_win(past: Past, budget: int, alpha: float = 1.0, eps_b: float = EPS_B) -> Ints:
-    """The ``budget`` clusters that are worth most, each by its best page."""
+    """Return the best pages of the ``budget`` clusters with the highest worth."""
     worth = past.fractions(alpha)
     if past.recrawls:
         last = past.recrawls[-1]
@@ -193,7 +193,7 @@ def cliq_win(past: Past, budget: int, alpha: float = 1.0, eps_b: float = EPS_B) 
 
 
 def cov(past: Past, budget: int) -> Ints:
-    """The pages that GREEDY would have looked at in the last recrawl, had it known."""
+    """Return the pages that GREEDY would have chosen in the last recrawl."""
     if not past.recrawls:
         return np.zeros(0, np.int64)
     return greedy(past.recrawls[-1], budget=budget)
@@ -216,7 +216,7 @@ _ONE: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Pages that revealed the same, the first last; ``loss`` is below 0 what that is worth."""
+    """Pages that revealed the same, the first last; ``loss`` is minus their worth."""
 
     loss: int
     pages: list[int]
@@ -224,7 +224,7 @@ class _Group:
 
 
 def cov_win(past: Past, budget: int, alpha: float = 1.0) -> Ints:
-    """The page that covers most of what is not covered yet, again and again; ``budget`` of them.
+    """Return ``budget`` pages, each the one that covers most of what is not covered yet.
 
     Of N pages that came in one step each counts alpha^(t - t') / sqrt(N): a site that was rebuilt
     does not decide alone, nor does a step with a single page count as much as one with hundreds.
@@ -241,7 +241,7 @@ def cov_win(past: Past, budget: int, alpha: float = 1.0) -> Ints:
 
 
 def _weights(past: Past, alpha: float) -> Ints:
-    """What each new page of the past counts."""
+    """Return the weight of each new page of the past."""
     counts = [
         np.full(each.new, max(round(_ONE * weight / np.sqrt(max(each.new, 1))), 1))
         for each, weight in zip(past.recrawls, past.weights(alpha).tolist(), strict=True)
@@ -250,7 +250,7 @@ def _weights(past: Past, alpha: float) -> Ints:
 
 
 def _groups(past: Past) -> list[tuple[list[int], Ints]]:
-    """Pages that revealed the same in all recrawls, and what that was, numbered through them."""
+    """Return groups of pages that revealed the same, with the new pages numbered throughout."""
     pages = np.flatnonzero(past.ever())
     if not pages.size:
         return []
@@ -275,7 +275,7 @@ def _groups(past: Past) -> list[tuple[list[int], Ints]]:
 
 
 def _covers(groups: Sequence[tuple[list[int], Ints]], weights: Ints) -> Iterator[int]:
-    """The pages of one cover after the other."""
+    """Yield the pages of one cover after the other."""
     left = [_Group(-int(weights[members].sum()), pages[::-1], members) for pages, members in groups]
     while left:
         for group in _cover(left, weights.copy()):
@@ -284,7 +284,7 @@ def _covers(groups: Sequence[tuple[list[int], Ints]], weights: Ints) -> Iterator
 
 
 def _cover(groups: Sequence[_Group], uncovered: Ints) -> Iterator[_Group]:
-    """GREEDY: what a page adds only shrinks, so that it is valued anew when it stands first."""
+    """Yield the groups of a cover by GREEDY; a gain only shrinks, so only the first is revalued."""
     waiting = [(each.loss, each.loss, each.pages[-1], n) for n, each in enumerate(groups)]
     heapify(waiting)
     while waiting:
@@ -320,7 +320,7 @@ WIDTH: Final = 0.1
 
 
 class Bandit:
-    """What the arms have paid. ``width`` scales the confidence bounds: 0 only exploits."""
+    """The payoffs of the arms. ``width`` scales the confidence bounds: 0 only exploits."""
 
     def __init__(self, width: float = WIDTH) -> None:
         self._width = width
@@ -329,7 +329,7 @@ class Bandit:
         self._steps = 0.0
 
     def choose(self, pages: int, budget: int, alive: Bools | None = None) -> Ints:
-        """The ``budget`` arms of ``pages`` to be pulled next, the most promising first."""
+        """Return the ``budget`` arms of ``pages`` to pull next, the most promising first."""
         self._grow(pages)
         best = np.argsort(-self.bounds()[:pages], kind="stable")
         if alive is not None:
@@ -337,7 +337,7 @@ class Bandit:
         return np.asarray(best[: max(budget, 0)], np.int64)
 
     def learn(self, pulled: Mapping[int, Ints]) -> None:
-        """What each arm of a batch revealed (new pages, by any numbers).
+        """Learn what each arm of a batch revealed (new pages, by any numbers).
 
         A batch that reveals nothing is a step, too, so that its arms give way to others.
         """
@@ -351,7 +351,7 @@ class Bandit:
             self._paid[page] += members.size
 
     def learn_all(self, recrawl: Reveals) -> None:
-        """What a full recrawl revealed: every old page is an arm of the batch."""
+        """Learn a full recrawl: every old page is an arm of the batch."""
         steps = max(recrawl.new, 1)
         self._steps += steps
         self._grow(recrawl.old)
@@ -359,7 +359,7 @@ class Bandit:
         self._paid[: recrawl.old] += recrawl.degrees
 
     def bounds(self) -> Floats:
-        """The upper confidence bound of the share of new pages that each arm covers."""
+        """Return the upper confidence bound of the share of new pages that each arm covers."""
         known = self._trials + 1.0
         # A page that was never looked at is worth what pages are in the mean, and its doubt.
         mean = np.minimum((self._paid + self._mean()) / known, 1.0)
@@ -368,7 +368,7 @@ class Bandit:
         return np.asarray(mean + self._width * doubt, np.float64)
 
     def _mean(self) -> float:
-        """What pages pay in the mean: a half at first, never nothing, or none would be tried."""
+        """Return the mean payoff: a half at first, never 0, or no page would be tried."""
         return (float(self._paid.sum()) + 1.0) / (float(self._trials.sum()) + 2.0)
 
     def _grow(self, pages: int) -> None:
@@ -379,7 +379,7 @@ class Bandit:
 
 
 def told_bandit(past: Past, budget: int) -> Ints:
-    """The arms that a bandit would pull next that had seen all recrawls."""
+    """Return the arms that a bandit would pull next after all recrawls."""
     bandit = Bandit()
     for recrawl in past.recrawls:
         bandit.learn_all(recrawl)

@@ -64,7 +64,7 @@ _SHORT: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What is known of one source's Λ beyond the prior: two numbers to be stored.
+    """The posterior of one source's Λ beyond the prior: two numbers to store.
 
     Ninety-nine and a half items in 9.95 days make, with the prior, a hundred in ten.
 
@@ -88,12 +88,12 @@ class Arrivals:
 
     @property
     def rate(self) -> float:
-        """E Λ, items per day."""
+        """Return E Λ, items per day."""
         return (PRIOR_ITEMS + self.items) / (PRIOR_DAYS + self.days)
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of Λ.
+        """Return the standard deviation of Λ.
 
         Λ exceeds its mean by ``z`` of them with a probability below 1/(1 + z²): Cantelli's bound,
         which holds for any law, hence also for one whose moments were matched.
@@ -108,7 +108,7 @@ class Arrivals:
         at_least: bool = False,
         half_life: float = HALF_LIFE_DAYS,
     ) -> Arrivals:
-        """What is known after a crawl ``elapsed`` days after the last that found ``count`` items.
+        """Return the posterior after a crawl that found ``count`` items in ``elapsed`` days.
 
         ``at_least``: all that the page shows was new, so that there may have been more.
 
@@ -124,7 +124,7 @@ class Arrivals:
         return Arrivals(faded.items + weight * items, faded.days + weight * days)
 
     def faded(self, elapsed: float, *, half_life: float = HALF_LIFE_DAYS) -> Arrivals:
-        """What it is worth ``elapsed`` days later, if no crawl came.
+        """Return the posterior ``elapsed`` days later without a crawl.
 
         Raises:
             ValueError: if the elapsed time is negative, the half-life not above 0, or one of them
@@ -136,7 +136,7 @@ class Arrivals:
 
 
 def _weight(halvings: float) -> float:
-    """What a stretch of so many half-lives weighs at its end, as a share of its length."""
+    """Return the weight of an interval of ``halvings`` half-lives at its end, over its length."""
     if halvings < _SHORT:
         return 1.0
     y = halvings * math.log(2)
@@ -144,7 +144,7 @@ def _weight(halvings: float) -> float:
 
 
 def _at_least(known: Arrivals, count: float, elapsed: float) -> tuple[float, float]:
-    """By how much a and b grow if ``count`` items or more came."""
+    """Return the growth of a and b if ``count`` items or more came."""
     if count == 0:
         return 0.0, 0.0
     a, b = PRIOR_ITEMS + known.items, PRIOR_DAYS + known.days
@@ -155,7 +155,7 @@ def _at_least(known: Arrivals, count: float, elapsed: float) -> tuple[float, flo
 
 
 def _moments(a: float, b: float, count: float, elapsed: float) -> tuple[float, float]:
-    """The mean and the variance of Λ, Gamma distributed with a and b, given N ≥ ``count``."""
+    """Return mean and variance of Λ, Gamma distributed with a and b, given N ≥ ``count``."""
     q = elapsed / (b + elapsed)
     tail = float(betainc(count, a, q))
     if tail > _UNDERFLOW:

@@ -166,7 +166,7 @@ FACTS: Final = np.dtype(
 
 
 class Told(NamedTuple):
-    """What is known of a site by claims.
+    """The state of one site's claims.
 
     ``page`` (n,), ``standing`` and ``past`` (n, 12), numbers of events, and ``likelihood`` (n, 48)
     have a row for each page of which something was claimed; ``event`` is a ring; ``share`` is
@@ -186,13 +186,13 @@ class Told(NamedTuple):
 
 
 def first_prior() -> Floats:
-    """The prior of weights of which nothing is known: around 1, as likely twice as half of it."""
+    """Return the prior of unknown weights: around 1, as likely twice as half of it."""
     prior = np.exp(-((np.log(RATES) / _SPREAD) ** 2) / 2)
     return np.asarray(prior / prior.sum())
 
 
 def nothing_told() -> Told:
-    """A site of which nothing was ever claimed."""
+    """Return the state of a site without claims."""
     facts = np.zeros(1, FACTS)
     facts["fit_at"] = FIRST_FIT
     # Half of the changes are taken to be claimed, until it shows.
@@ -208,7 +208,7 @@ def nothing_told() -> Told:
 
 
 def with_pages(told: Told, count: int) -> Told:
-    """The same with room for so many more pages."""
+    """Return the state with room for more pages."""
     wanted = int(told.facts[0]["pages"]) + count
     if wanted <= len(told.page):
         return told
@@ -222,7 +222,7 @@ def with_pages(told: Told, count: int) -> Told:
 
 
 def with_source(told: Told, number: int, asked: int, at: float) -> Told:
-    """The same with another source, heard of on this day."""
+    """Return the state with another source, first heard of on this day."""
     source = np.zeros(1, SOURCE)
     source["number"], source["asked"], source["heard"] = number, asked, at
     source["days"], source["told"] = 1.0, 0.5
@@ -234,7 +234,7 @@ def with_source(told: Told, number: int, asked: int, at: float) -> Told:
 
 
 def with_events(told: Told, count: int, needed: float) -> Told:
-    """The same with a ring in which so many events write over none of after day ``needed``."""
+    """Return the state with a ring that keeps ``count`` new events and those after ``needed``."""
     length, after = len(told.event), int(told.facts[0]["events"])
     longer = length
     while longer < count:
@@ -263,7 +263,7 @@ _LATELY: Final = 50.0
 
 @part
 def time_claim(it: Record, claim: Record, heard_before: float) -> None:
-    """Note how long ago a change was that has come since the hearing before."""
+    """Note the delay from a change to its claim, if it came since the source's last signal."""
     if claim.until > heard_before:
         it.late += it.heard - claim.until
         it.timed += 1.0
@@ -274,7 +274,7 @@ def time_claim(it: Record, claim: Record, heard_before: float) -> None:
 
 @part
 def score(told: Told, slot: int, changed: bool, heard: float) -> None:
-    """Note for each source of a page whether it was right, and whether it had missed a change.
+    """Note for each source of a page whether its claim was right or a change was missed.
 
     Of the time after it was asked last it could not know.
     """
@@ -297,7 +297,7 @@ def score(told: Told, slot: int, changed: bool, heard: float) -> None:
 
 @part
 def _claims(told: Told, slot: int, source: int) -> float:
-    """1 where an event of a source stands for a page, else 0."""
+    """Return 1 where an event of a source stands for a page, else 0."""
     facts = told.facts[0]
     for j in range(told.page[slot].standing):
         number = told.standing[slot, j]
@@ -324,13 +324,13 @@ _STEPS: Final = 15
 
 @part
 def shares(told: Told, slot: int) -> float:
-    """S of a page."""
+    """Return S of a page."""
     return _sum_of(told, told.standing[slot], told.page[slot].standing)
 
 
 @part
 def _sum_of(told: Told, numbers: Rows, count: int) -> float:
-    """The shares of events, as far as they are remembered."""
+    """Return the sum of the shares of events, as far as they are remembered."""
     total: float = 0.0
     for j in range(count):
         if numbers[j] >= told.facts[0].events - len(told.event):
@@ -340,7 +340,7 @@ def _sum_of(told: Told, numbers: Rows, count: int) -> float:
 
 @part
 def unclaimed(told: Told, begin: float, end: float) -> float:
-    """ω: which part of the changes expected between two days has come without a claim so far.
+    """Return ω, the part of expected changes between two days that come without a claim.
 
     Of those after the sources were asked last it is all.
     """
@@ -352,7 +352,7 @@ def unclaimed(told: Told, begin: float, end: float) -> float:
 
 @part
 def _unheard(told: Told, begin: float, end: float) -> float:
-    """Which part of the time between two days came after the sources were asked last."""
+    """Return the part of the time between two days after the sources were polled last."""
     heard = _heard(told)
     if end <= begin or heard >= end:
         return 0.0
@@ -361,7 +361,7 @@ def _unheard(told: Told, begin: float, end: float) -> float:
 
 @part
 def _heard(told: Told) -> float:
-    """The day on which a source was asked last; inf: none is ever asked."""
+    """Return the day on which a source was polled last; inf: none is ever polled."""
     heard: float = -np.inf
     asked = False
     for j in range(told.facts[0].sources):
@@ -373,7 +373,7 @@ def _heard(told: Told) -> float:
 
 @part
 def _size(pages: int, alive: int) -> int:
-    """Which size an event of so many pages is, of a site of so many."""
+    """Return the size class of an event of ``pages`` pages at a site of ``alive``."""
     if pages <= 2:
         return 0
     part_of = pages / max(alive, 1)
@@ -386,7 +386,7 @@ def _size(pages: int, alive: int) -> int:
 
 @compiled
 def hear(told: Told, source: int, at: float, claims: NDArray[np.void], alive: int) -> None:
-    """Take in what a source (its place) says, the claims in the order of their events.
+    """Learn the claims of a source (by its place), given in the order of their events.
 
     ``alive`` is the number of the site's pages.
     """
@@ -410,7 +410,7 @@ def hear(told: Told, source: int, at: float, claims: NDArray[np.void], alive: in
 
 @part
 def _event(told: Told, source: int, at: float, claims: NDArray[np.void], alive: int) -> None:
-    """Let an event stand for the pages that were not looked at since."""
+    """Let an event stand for the pages that were not visited since."""
     facts = told.facts[0]
     number = facts.events
     facts.events += 1
@@ -437,7 +437,7 @@ def _event(told: Told, source: int, at: float, claims: NDArray[np.void], alive: 
 
 @compiled
 def stale(told: Told, pages: NDArray[np.void], hazard: Floats, now: float) -> Floats:
-    """(slots,), the probabilities that copies are stale; ``hazard`` (n,) without claims."""
+    """Return the probabilities (slots,) of stale copies; ``hazard`` (n,) is without claims."""
     found = np.zeros(told.facts[0].pages)
     for slot in range(len(found)):
         row = told.page[slot].row
@@ -449,7 +449,7 @@ def stale(told: Told, pages: NDArray[np.void], hazard: Floats, now: float) -> Fl
 
 @compiled
 def credit(told: Told, source: int, news: float) -> None:
-    """Count what a hearing has told."""
+    """Count what a signal has told."""
     it = told.source[source]
     it.told += news
     if it.days > _DAYS_KEPT:
@@ -470,7 +470,7 @@ def _stand(told: Told, slot: int, number: int) -> None:
 
 @part
 def _settle_held(told: Told) -> None:
-    """Count looks that found what no source claims, as all that are asked have been asked since."""
+    """Count visits that found unclaimed changes, once all polled sources were polled again."""
     facts = told.facts[0]
     heard = np.inf
     for j in range(facts.sources):
@@ -495,7 +495,7 @@ def _count_unclaimed(told: Told, hazard: float, changed: bool) -> None:
 
 @compiled
 def learn(told: Told, looks: NDArray[np.void], slots: Rows, alive: int) -> None:
-    """Take in looks at pages of the site (slots; −1: nothing was ever claimed), in their order.
+    """Learn visits to pages of the site in their order (slots; −1: without claims).
 
     With the days of the looks before (``begin``) and what was expected without claims (``hazard``).
     """
@@ -545,7 +545,7 @@ def _look(told: Told, slot: int, look: Record, alive: int) -> None:
 
 @part
 def _take_in(told: Told, slot: int) -> None:
-    """Take in for good what the look before found."""
+    """Commit the result of the visit before."""
     page = told.page[slot]
     if page.past > 0:
         _add_past(told, slot, told.likelihood[slot])
@@ -563,7 +563,7 @@ def _add_past(told: Told, slot: int, sums: NDArray[np.floating]) -> None:
 
 @part
 def _weight(told: Told, slot: int) -> float:
-    """κ of a page by all its looks, the last one as its events are seen now."""
+    """Return κ of a page by all its visits, the last one with its events as known now."""
     if told.page[slot].past == 0:
         return mean_rate(told.likelihood[slot], told.prior)
     sums = told.likelihood[slot].astype(np.float64)
@@ -573,7 +573,7 @@ def _weight(told: Told, slot: int) -> float:
 
 @part
 def _attribute(told: Told, slot: int, expected: float, changed: bool) -> None:
-    """Put what a look found down to the events that stand."""
+    """Attribute the changes that a visit found to the events that stand."""
     facts, page = told.facts[0], told.page[slot]
     changes = 0.0
     if changed:

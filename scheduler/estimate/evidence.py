@@ -16,7 +16,7 @@ from freshet.storage.words import KINDS, Kind
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What stretches of time told of the changes of sources; every column has length m.
+    """Intervals of time and the changes of sources in them; every column has length m.
 
     A source may stand in any number of rows, in any order. The constructor trusts its caller,
     because a simulation makes one of these for each crawl; :meth:`of` checks.
@@ -50,7 +50,7 @@ class Evidence:
         counted: ArrayLike | None = None,
         sources: int | None = None,
     ) -> Evidence:
-        """Checked evidence; without ``counted`` all of it compares two crawls.
+        """Return checked evidence; without ``counted`` all of it compares two crawls.
 
         ``sources`` is the number of sources of the table, where it is known.
 
@@ -70,19 +70,19 @@ class Evidence:
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Learns change rates from evidence, and from nothing else."""
+    """A learner of change rates, from evidence alone."""
 
     def observe(self, evidence: Evidence) -> None:
-        """Take this evidence in; it is trusted (see :meth:`Evidence.of`)."""
+        """Learn this evidence; it is trusted (see :meth:`Evidence.of`)."""
         ...
 
     def change_rate(self, rows: Rows | None = None) -> Floats:
-        """Estimated changes per day of these rows, or of all sources; finite and above 0."""
+        """Return estimated changes per day of these rows, or of all; finite, above 0."""
         ...
 
     @property
     def revision(self) -> int:
-        """Grows when estimates of rows without new evidence have moved: ask for all again."""
+        """Return a number that grows when estimates of rows without new evidence moved."""
         ...
 
 
@@ -124,7 +124,7 @@ _BREAK = np.isin(np.arange(len(KINDS)), _codes_of(Kind.GONE, Kind.REDIRECTED))
 
 @dataclass(frozen=True, slots=True)
 class Histories:
-    """What observations told, and how many of them told nothing.
+    """The evidence in observations, and the number of those without any.
 
     Attributes:
         evidence: one row for each interval; days, on the clock of Unix time / 86,400.
@@ -142,7 +142,7 @@ class Histories:
 
 
 def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Histories:
-    """What m observations tell; every one of them is counted in one place of the result.
+    """Return the evidence in m observations; each is counted in one place of the result.
 
     Args:
         page: (m,), row of the page, ascending.

@@ -41,12 +41,12 @@ _LEAST_PROBABILITY: Final = 1e-4
 
 
 def even() -> Floats:
-    """The prior of which nothing is known."""
+    """Return the prior without any knowledge."""
     return np.full(POINTS, 1 / POINTS)
 
 
 def unfitted_rate() -> float:
-    """exp(E[ln d]) under :func:`even`."""
+    """Return exp(E[ln d]) under :func:`even`."""
     return float(np.exp(_LOGS.mean()))
 
 
@@ -79,7 +79,7 @@ def drift(sums: NDArray[np.floating], prior: Floats, days: float) -> None:
 
 @part
 def mean_rate(sums: NDArray[np.floating], prior: Floats) -> float:
-    """exp(E[ln d]) under a row of log-likelihoods and a prior."""
+    """Return exp(E[ln d]) under a row of log-likelihoods and a prior."""
     most = sums[0]
     for k in range(POINTS):
         most = max(most, sums[k])
@@ -93,14 +93,14 @@ def mean_rate(sums: NDArray[np.floating], prior: Floats) -> float:
 
 @part
 def log_loss(hazard: float, changed: bool) -> float:
-    """−ln of the probability that was given to what came, cut where it says nothing."""
+    """Return −ln of the probability that was given to the outcome, clipped away from 0 and 1."""
     probability = min(max(-expm1(-hazard), _LEAST_PROBABILITY), 1 - _LEAST_PROBABILITY)
     return -log(probability) if changed else -log(1 - probability)
 
 
 @part
 def _likelihood(sums: NDArray[np.float32], rows: Rows) -> Floats:
-    """(m, 48), each relative to its largest; of some thousands of these rows, evenly chosen."""
+    """Return (m, 48), each relative to its largest, for a sample of these rows."""
     every = max(1, len(rows) // _SAMPLE)
     count = (len(rows) + every - 1) // every
     likelihood = np.empty((count, POINTS))

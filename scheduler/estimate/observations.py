@@ -21,7 +21,7 @@ Told: TypeAlias = tuple[int, float, Kind, Rung | None]
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """m looks in the order in which they became known; all columns have length m.
+    """The results of m visits in the order in which they became known; columns of length m.
 
     Attributes:
         row: of the page.
@@ -43,7 +43,7 @@ class Looks:
         return len(self.row)
 
     def take(self, some: slice | Rows) -> Looks:
-        """Those of a stretch, or of these places in this order."""
+        """Return the visits of a slice, or at these places in this order."""
         return Looks(
             self.row[some], self.at[some], self.compared[some], self.changed[some],
             self.gone[some], self.moved[some],
@@ -53,7 +53,7 @@ class Looks:
     def one(
         cls, row: int, at: float, *, changed: bool | None, gone: bool = False, moved: bool = False
     ) -> Looks:
-        """A single look; ``changed`` is None where nothing was compared."""
+        """Return a single visit; ``changed`` is None where nothing was compared."""
         return cls(
             np.array([row], np.intp), np.array([at]), np.array([changed is not None]),
             np.array([bool(changed)]), np.array([gone]), np.array([moved or bool(changed)]),
@@ -61,7 +61,7 @@ class Looks:
 
 
 def told(learnt: Collection[Told]) -> Looks:
-    """What visits tell of changes: those that found content, or its end."""
+    """Return the visits that found content, or its end."""
     looks = [look for look in learnt if look[2] in _TELLING]
     kinds = [look[2] for look in looks]
     return Looks(
@@ -75,7 +75,7 @@ def told(learnt: Collection[Told]) -> Looks:
 
 
 def _moved(kind: Kind, rung: Rung | None) -> bool:
-    """Whether the bytes were others: neither a 304 nor the digest said that nothing changed."""
+    """Return whether the bytes differed: no 304 and no equal digest."""
     same = kind is Kind.UNCHANGED and rung in {Rung.NOT_MODIFIED, Rung.BODY}
     return kind in _COMPARED and not same
 
@@ -90,7 +90,7 @@ UNASKED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Hearing:
-    """What one source said at one time of m pages; all columns have length m, which may be 0.
+    """The claims of one source at one time about m pages; columns of length m, maybe 0.
 
     Attributes:
         source: a small number for each source, its own.
@@ -109,17 +109,17 @@ class Hearing:
 
     @classmethod
     def silent(cls, source: int, asked: int, at: float) -> Hearing:
-        """A source that said what it said last time."""
+        """Return the signal of a source that repeated its last claims."""
         return cls(source, asked, at, np.empty(0, np.intp), np.empty(0), np.empty(0))
 
     def take(self, some: Rows) -> Hearing:
-        """What was said of these pages."""
+        """Return the claims about these pages."""
         return Hearing(
             self.source, self.asked, self.at, self.row[some], self.since[some], self.until[some]
         )
 
     def events(self) -> tuple[Rows, Rows]:
-        """The order in which pages that changed at the same time stand together, and their number.
+        """Return an order in which pages that changed together are adjacent, and event numbers.
 
         One build of a site, or one edit, shows as one time. Returns (m,) places and (m,) numbers
         of events from 0, in that order.

@@ -78,7 +78,7 @@ from freshet.scheduler.sources import Rows
 
 
 def estimate_complete(changes: int, days: float, *, smoothing: float = 0.5) -> float:
-    """Changes per day of a source that changed ``changes`` times in ``days`` days.
+    """Return changes per day of a source that changed ``changes`` times in ``days`` days.
 
     Raises:
         ValueError: as for :func:`estimate_many`.
@@ -89,7 +89,7 @@ def estimate_complete(changes: int, days: float, *, smoothing: float = 0.5) -> f
 def estimate_many_complete(
     changes: ArrayLike, days: ArrayLike, *, smoothing: float = 0.5
 ) -> Floats:
-    """(m,), changes per day of m sources.
+    """Return changes per day (m,) of m sources.
 
     Raises:
         ValueError: if a number of changes is not whole, a number is negative or not finite,
@@ -105,7 +105,7 @@ def estimate_many_complete(
 
 
 def smoothed_rate(changes: Ints | Floats, days: Floats, smoothing: float) -> Floats:
-    """The equation, for values that are known to be good."""
+    """Evaluate the equation, for values that are known to be good."""
     rate: Floats = (changes + smoothing) / (days + smoothing)
     return rate
 
@@ -165,7 +165,7 @@ class IntervalLog:
         self._length += len(source)
 
     def of(self, rows: Rows) -> tuple[Rows, Floats, Ints]:
-        """The entries of these sources that still count: owner, span and changes.
+        """Return the entries of these sources that still count: owner, span and changes.
 
         The owner is a position in ``rows``; owners ascend, the entries of one come newest first.
         """
@@ -198,7 +198,7 @@ class IntervalLog:
         np.add.at(self._number, source, 1)
 
     def _make_room(self, more: int) -> None:
-        """Drop what counts no longer; double if little was dropped."""
+        """Drop entries that count no longer; double if little was dropped."""
         old = self._entries[: self._length]
         kept = old[old["at"] > self.newest - self._window]
         self._clear(max(_SMALLEST, 2 * (len(kept) + more)))
@@ -225,7 +225,7 @@ def estimate(
     *,
     smoothing: float = 0.5,
 ) -> float:
-    """Changes per day of one source; see the module's text.
+    """Return changes per day of one source; see the module's text.
 
     Raises:
         ValueError: as for :func:`estimate_many`.
@@ -237,7 +237,7 @@ def estimate(
 def estimate_many(
     source: ArrayLike, intervals: ArrayLike, changed: ArrayLike, n: int, *, smoothing: float = 0.5
 ) -> Floats:
-    """(n,), changes per day of n sources with ragged histories.
+    """Return changes per day (n,) of n sources with ragged histories.
 
     Args:
         source: row of the source (0 to n − 1) that each interval belongs to, in any order;
@@ -295,7 +295,7 @@ class PoissonMle:
         self._log.append(evidence.source, evidence.at, evidence.span, changes)
 
     def change_rate(self, rows: Rows | None = None) -> Floats:
-        """(m,), estimated changes per day of these rows, or of all sources."""
+        """Return estimated changes per day (m,) of these rows, or of all sources."""
         asked = np.arange(len(self._counted)) if rows is None else rows
         owner, span, changes = self._log.of(asked)
         z = changes == AT_LEAST_ONE
@@ -309,7 +309,7 @@ class PoissonMle:
 
     @property
     def revision(self) -> int:
-        """With a window the newest observation's day in whole days; it moves for all sources."""
+        """Return the newest observation's whole day with a window, 0 without."""
         return int(self._log.newest) if self._windowed and len(self._log) else 0
 
 
@@ -322,12 +322,12 @@ def _refuse_empty(observed: NDArray[np.intp]) -> None:
 
 
 def _sums(owner: Rows, values: Floats, n: int) -> Floats:
-    """(n,), the sum of each owner's values."""
+    """Return the sum of each owner's values (n,)."""
     return np.bincount(owner, weights=values, minlength=n).astype(np.float64, copy=False)
 
 
 def _solve(owner: Rows, changed: Floats, counts: Floats, unchanged: Floats, s: float) -> Floats:
-    """(n,), the roots, given each source's changed intervals, counted changes, unchanged days."""
+    """Return the roots (n,) by changed intervals, counted changes and unchanged days of each."""
     order = slice(None) if (owner[1:] >= owner[:-1]).all() else np.argsort(owner, kind="stable")
     owner, changed = owner[order], changed[order]
     n = len(unchanged)
@@ -348,7 +348,7 @@ def _solve(owner: Rows, changed: Floats, counts: Floats, unchanged: Floats, s: f
 
 
 def _root_of_equal_intervals(k: Floats, changed_days: Floats, unchanged_days: Floats) -> Floats:
-    """k/A · ln(1 + A/S): the root if the k changed intervals, A days, were equally long.
+    """Return k/A · ln(1 + A/S), the root for k equal changed intervals of A days in all.
 
     It is at most the true root. A source without changes has 0, one of changes only infinity.
     """
@@ -366,7 +366,7 @@ def _newton(
     total: Floats,
     s: float,
 ) -> Floats:
-    """Newton's iteration on ln F = ln S from ``rate``, on the left of the root.
+    """Iterate ln F = ln S by Newton from ``rate``, on the left of the root.
 
     ``changed`` are the intervals of one source after the other, ``lengths`` their numbers.
     """

@@ -120,19 +120,19 @@ class Clock(NamedTuple):
 
 
 def stopped() -> Clock:
-    """A clock that does not go: all of its bins are to come."""
+    """Return a clock without bins, for a site that has none yet."""
     return _sized(0, 1, 1)
 
 
 def started(at: float, width: float, areas: int) -> Clock:
-    """A clock of bins from day ``at`` on, each ``width`` days, for so many areas."""
+    """Return a clock of bins from day ``at`` on, each ``width`` days, for this number of areas."""
     clock = _sized(BINS, areas, _FIRST_RING)
     restart(clock, at, width)
     return clock
 
 
 def with_areas(clock: Clock, areas: int) -> Clock:
-    """The same with columns for so many areas; the new ones know what all areas have shown."""
+    """Return the clock with this number of areas; new ones start from all areas' evidence."""
     further = areas - clock.cold.shape[1]
 
     def widened(columns: Floats) -> Floats:
@@ -150,7 +150,7 @@ def with_areas(clock: Clock, areas: int) -> Clock:
 
 
 def with_larger_ring(clock: Clock) -> Clock:
-    """The same with room for more changed intervals."""
+    """Return the clock with room for more changed intervals."""
     size = min(_RING, 2 * len(clock.ring))
     grown = clock._replace(
         ring=np.zeros(size, _INTERVAL),
@@ -192,7 +192,7 @@ def restart(clock: Clock, at: float, width: float) -> None:
 
 @part
 def shared_at(clock: Clock, day: float) -> float:
-    """M(t) on a day that is kept; it passes at the pace 1 where no look has been."""
+    """Return M(t) on a day that is kept; it passes at the pace 1 after the last visit."""
     facts = clock.facts[0]
     place = max(day - facts.at, 0.0) / facts.width
     if place >= facts.summed:
@@ -204,7 +204,7 @@ def shared_at(clock: Clock, day: float) -> float:
 
 @part
 def cold_at(clock: Clock, day: float, area: int) -> float:
-    """Y(t), the sum of the cold clock's jumps in an area up to a day that is kept."""
+    """Return Y(t), the sum of the cold clock's jumps in an area up to a day that is kept."""
     facts = clock.facts[0]
     place = max(day - facts.at, 0.0) / facts.width
     if place >= facts.summed:
@@ -217,7 +217,7 @@ def cold_at(clock: Clock, day: float, area: int) -> float:
 
 @part
 def pace_before(clock: Clock, end: float) -> float:
-    """Keeps rates in days: the clock's mean pace up to one mean interval before is 1."""
+    """Return the factor that keeps rates in days: the mean pace one interval before is 1."""
     facts = clock.facts[0]
     turn = BINS_A_TURN * facts.width
     day = max(end - turn, facts.at)
@@ -230,19 +230,19 @@ def pace_before(clock: Clock, end: float) -> float:
 
 @part
 def crowded(clock: Clock, day: float) -> bool:
-    """Whether the oldest bins must be dropped before a look on this day can be taken in."""
+    """Return whether the oldest bins must be dropped before a visit on this day."""
     return (day - clock.facts[0].at) / clock.facts[0].width >= BINS
 
 
 @part
 def dropped_before(clock: Clock) -> float:
-    """The day before which nothing is known after :func:`drop_oldest`."""
+    """Return the day before which nothing is known after :func:`drop_oldest`."""
     return clock.facts[0].at + _DROPPED * clock.facts[0].width
 
 
 @part
 def drop_oldest(clock: Clock) -> None:
-    """Let go of the oldest bins, and of the intervals that reach into them."""
+    """Drop the oldest bins, and the intervals that reach into them."""
     facts = clock.facts[0]
     if facts.summed < BINS:
         sum_from(clock, facts.summed, BINS)
@@ -264,7 +264,7 @@ def drop_oldest(clock: Clock) -> None:
 
 @part
 def _move_bin(clock: Clock, to: int, source: int) -> None:
-    """Fill a bin with what is in another, or with nothing where there is none."""
+    """Fill a bin with another's content, or with zeros past the last one."""
     for bins in (clock.changes, clock.exposure, clock.all_changes, clock.all_exposure):
         bins[to] = bins[source] if source < BINS else 0.0
     for columns in (clock.cold_changes, clock.cold_exposure):
@@ -274,7 +274,7 @@ def _move_bin(clock: Clock, to: int, source: int) -> None:
 
 @part
 def ring_is_full(clock: Clock) -> bool:
-    """Whether the next changed interval takes the place of the oldest one."""
+    """Return whether the next changed interval takes the place of the oldest one."""
     facts = clock.facts[0]
     while facts.oldest < facts.next and clock.ring[facts.oldest % len(clock.ring)].bins == 0:
         facts.oldest += 1
@@ -283,13 +283,13 @@ def ring_is_full(clock: Clock) -> bool:
 
 @part
 def ring_can_grow(clock: Clock) -> bool:
-    """Whether there may be a larger ring."""
+    """Return whether a larger ring is allowed."""
     return len(clock.ring) < _RING
 
 
 @compiled
 def sum_from(clock: Clock, first: int, stop: int) -> None:
-    """Sum the clocks up anew, from a bin on up to ``stop`` or as far as they were summed."""
+    """Sum the clocks up anew, from bin ``first`` up to ``stop`` or as far as they were summed."""
     facts = clock.facts[0]
     prior, cold_prior = ALPHA * facts.width, REWRITTEN * facts.width
     first = min(first, facts.summed)
@@ -306,13 +306,13 @@ def sum_from(clock: Clock, first: int, stop: int) -> None:
 
 @part
 def pooled(everywhere: Evidence, here: Evidence) -> Evidence:
-    """An area's evidence with its part of that of all, in a bin or in some."""
+    """Return an area's evidence mixed with that of all areas."""
     return _POOLED * everywhere + (1 - _POOLED) * here
 
 
 @part
 def overlap(clock: Clock, begin: float, end: float, k: int) -> float:
-    """The days of an interval that lie in a bin."""
+    """Return the days of an interval that lie in a bin."""
     facts = clock.facts[0]
     left = facts.at + k * facts.width
     return max(0.0, min(end, left + facts.width) - max(begin, left))
@@ -342,7 +342,7 @@ _SERIES: Final[Floats] = np.array([1 / factorial(n) for n in range(13, -1, -1)])
 
 @part
 def suspected(clock: Clock, number: int) -> float:
-    """What the cold clock says of a changed interval without its own evidence: θ Σ o y."""
+    """Return the cold hazard θ Σ o y of a changed interval without its own evidence."""
     if number < clock.facts[0].oldest:
         return 0.0
     slot = number % len(clock.ring)
@@ -359,7 +359,7 @@ def suspected(clock: Clock, number: int) -> float:
 
 @part
 def expose(clock: Clock, begin: float, end: float, rate: float, theta: float, area: int) -> int:
-    """Take in that a page was looked at after this interval; its first bin."""
+    """Add the exposure of an interval between two visits; return its first bin."""
     facts = clock.facts[0]
     begin = max(begin, end - REACH * facts.width, facts.at)
     first = int((begin - facts.at) / facts.width)
@@ -376,7 +376,7 @@ def expose(clock: Clock, begin: float, end: float, rate: float, theta: float, ar
 def ascribe(
     clock: Clock, begin: float, end: float, rate: float, theta: float, area: int, owner: int
 ) -> int:
-    """Divide the changes of an interval, and anew those it overlaps; the first bin touched.
+    """Divide the changes of an interval, and of those it overlaps, among bins; return the first.
 
     It has been exposed. Its number is then the last one, and ``owner`` whose it is.
     """
@@ -406,7 +406,7 @@ def ascribe(
 
 @part
 def _divide(clock: Clock, slot: int) -> None:
-    """Ascribe the changes of an interval anew, in the light of all the others."""
+    """Divide the changes of an interval among its bins anew, given all the others."""
     it, width = clock.ring[slot], clock.facts[0].width
     first, stop, area, theta = it.first, it.first + it.bins, it.area, it.theta
     changes, all_changes = clock.changes[first:stop], clock.all_changes[first:stop]
@@ -437,20 +437,20 @@ def _divide(clock: Clock, slot: int) -> None:
 
 @part
 def _changes_for_each(hazard: float) -> float:
-    """How many changes are expected of a changed interval, over its hazard."""
+    """Return the expected changes of a changed interval over its hazard."""
     return min(_MOST_CHANGES, hazard / -expm1(-hazard)) / hazard if hazard > 0 else 0.0
 
 
 @part
 def _take_back(changes: Floats, own: NDArray[np.float32]) -> None:
-    """Take what an interval ascribed to its bins out of the sums."""
+    """Subtract an interval's own changes from the sums."""
     for j in range(len(own)):
         changes[j] = max(changes[j] - own[j], 0.0)
 
 
 @part
 def _ascribe_to(own: NDArray[np.float32], weights: Floats, changes: float) -> None:
-    """Divide so many changes among bins."""
+    """Divide these changes among bins."""
     total = weights.sum()
     each = changes / total if total > 0 else 0.0
     for j in range(len(own)):
@@ -459,7 +459,7 @@ def _ascribe_to(own: NDArray[np.float32], weights: Floats, changes: float) -> No
 
 @part
 def _overlaps(clock: Clock, begin: float, end: float, first: int, bins: int) -> Floats:
-    """(bins,), the days of an interval that lie in each of its bins."""
+    """Return the days (bins,) of an interval that lie in each of its bins."""
     days = np.empty(bins)
     for j in range(bins):
         days[j] = overlap(clock, begin, end, first + j)
@@ -468,7 +468,7 @@ def _overlaps(clock: Clock, begin: float, end: float, first: int, bins: int) -> 
 
 @part
 def _weighed(exposed: Floats, shape: Floats, scale: Floats) -> tuple[float, Floats]:
-    """The hazard of these bins at the rate 1, and (bins,) what each weighs.
+    """Return the hazard of these bins at the rate 1, and the weight (bins,) of each.
 
     Nothing is called in the loop that the processor could not do for several bins at once.
     """
@@ -482,7 +482,7 @@ def _weighed(exposed: Floats, shape: Floats, scale: Floats) -> tuple[float, Floa
 
 @part
 def _cold_evidence(clock: Clock, slot: int, j: int, own: float, part: float) -> tuple[float, float]:
-    """Shape and scale of y in a bin and the area of an interval, without its own part."""
+    """Return shape and scale of y in a bin and an interval's area, without its own part."""
     it = clock.ring[slot]
     k = it.first + j
     shape = pooled(clock.all_changes[k], clock.cold_changes[k, it.area])
@@ -493,7 +493,7 @@ def _cold_evidence(clock: Clock, slot: int, j: int, own: float, part: float) -> 
 
 @part
 def exp_digamma(x: float) -> float:
-    """exp(ψ(x)) for x > 0, to 1e-4: ψ by recurrence, and exp(ψ(y + ½)) = y + 1/(24y) − …."""
+    """Return exp(ψ(x)), x > 0, to 1e-4: by recurrence and exp(ψ(y + ½)) = y + 1/(24y) − …."""
     near = min(max(x, -1 / _LEAST_LOG), 8.0)
     recurred = _exp(-((3 * near + 6) * near + 2) / (near * (near + 1) * (near + 2)))
     y = x + 2.5 if x <= 8 else x - 0.5
@@ -503,7 +503,7 @@ def exp_digamma(x: float) -> float:
 
 @part
 def _exp(x: float) -> float:
-    """eˣ for −700 < x ≤ 0, to 1e-13 of it: 2ᵏ by its bits, and the series of the rest."""
+    """Return eˣ for −700 < x ≤ 0, to 1e-13 of it: 2ᵏ by its bits, and the series of the rest."""
     k = np.int64(x * _LOG2_E - 0.5)
     rest = x - k * _LOG_2
     series = _SERIES[0]

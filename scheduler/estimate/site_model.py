@@ -107,7 +107,7 @@ class Pages(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A site: its facts, the priors by either time, and the rows of its pages as they came.
+    """The state of a site: its facts, the priors by either time, and the rows of its pages.
 
     A prior is (areas + 1, 48): that of each area, and in the last row that of the whole site.
     """
@@ -119,7 +119,7 @@ class Site(NamedTuple):
 
 
 def unknown_site() -> Site:
-    """A site at which nobody has looked."""
+    """Return the state of a site without visits."""
     facts = np.zeros(1, _FACTS)
     facts["mean_rate"] = unfitted_rate()
     facts["fit_at"] = FIRST_FIT
@@ -142,7 +142,7 @@ _ANOTHER_WIDTH: Final = 4.0
 
 
 class Learner:
-    """The learning of one site; ``pages`` may be another, larger table at each call."""
+    """The learner of one site; ``pages`` may be another, larger table at each call."""
 
     def __init__(self) -> None:
         self.site = unknown_site()
@@ -150,22 +150,22 @@ class Learner:
 
     @property
     def proven(self) -> bool:
-        """Whether the clock foretells better than the days."""
+        """Return whether the clock predicts better than the days."""
         facts = self.site.facts[0]
         return bool(facts["clocked"] and facts["loss"] < 0)
 
     @property
     def rows(self) -> Rows:
-        """The rows of its pages, as they were looked at first."""
+        """Return the rows of its pages, in the order of their first visits."""
         return self.site.rows[: int(self.site.facts[0]["known"])]
 
     @property
     def alive(self) -> int:
-        """How many pages there are, as far as they were looked at."""
+        """Return the number of visited pages that exist."""
         return int(self.site.facts[0]["alive"])
 
     def learn(self, pages: Pages, looks: NDArray[np.void]) -> None:
-        """Take in these looks at pages of the site, in their order."""
+        """Learn these visits to pages of the site, in their order."""
         self._make_room(int(self.site.facts[0]["known"]) + len(looks))
         done = 0
         while (done := int(learn(pages, self.site, self.clock, looks, done))) < len(looks):
@@ -178,7 +178,7 @@ class Learner:
             self.site = self.site._replace(rows=rows)
 
     def _grow(self, pages: Pages, look: np.void) -> None:
-        """Allocate what the next look asks for."""
+        """Allocate what the next visit needs."""
         areas = int(pages.page["area"][look["row"]]) + 1
         if not self.site.facts[0]["clocked"]:
             known = self.site.rows[: self.site.facts[0]["known"]]
@@ -195,7 +195,7 @@ class Learner:
 
 @compiled
 def learn(pages: Pages, site: Site, clock: Clock, looks: NDArray[np.void], first: int) -> int:
-    """Take in looks from the so-manieth on; how many there are, or the one that needs room."""
+    """Learn visits from ``first`` on; return their number, or the one that needs room."""
     for k in range(first, len(looks)):
         look = looks[k]
         if _needs_room(pages, site, clock, look):
@@ -215,7 +215,7 @@ def learn(pages: Pages, site: Site, clock: Clock, looks: NDArray[np.void], first
 
 @part
 def _needs_room(pages: Pages, site: Site, clock: Clock, look: Record) -> bool:
-    """Whether something must be allocated before this look can be taken in."""
+    """Return whether something must be allocated before this visit."""
     if not site.facts[0].clocked:
         return look.compared and site.facts[0].alive >= _PAGES_OF_A_CLOCK
     if pages.page[look.row].area >= clock.cold.shape[1]:
@@ -225,7 +225,7 @@ def _needs_room(pages: Pages, site: Site, clock: Clock, look: Record) -> bool:
 
 @part
 def _meet(pages: Pages, site: Site, row: int, gone: bool) -> None:
-    """Count a page that is looked at for the first time, is gone, or there again."""
+    """Count a page that is visited for the first time, is gone, or there again."""
     facts, page = site.facts[0], pages.page[row]
     if not page.known:
         page.known = True
@@ -241,7 +241,7 @@ def _meet(pages: Pages, site: Site, row: int, gone: bool) -> None:
 
 @part
 def _learn_one(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
-    """Learn from a look that could be compared with one before."""
+    """Learn from a visit that could be compared with one before."""
     facts, row = site.facts[0], look.row
     page = pages.page[row]
     last, at = page.last, look.at
@@ -268,7 +268,7 @@ def _learn_one(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
 
 @part
 def _keep_up(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
-    """Go on to the day of a look: with bins of another width, or without the oldest ones."""
+    """Move the clock to the day of a visit: with a new bin width, or without the oldest bins."""
     width = look.turn / BINS_A_TURN
     if not 1 / _ANOTHER_WIDTH < width / clock.facts[0].width < _ANOTHER_WIDTH:
         for j in range(site.facts[0].known):
@@ -289,7 +289,7 @@ def _keep_up(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
 
 @compiled
 def mark_all(pages: Pages, site: Site, clock: Clock) -> None:
-    """Note where a clock that begins stood at the last looks: as if it had gone evenly."""
+    """Note the clock's readings at the last visits before it began: as if it had gone evenly."""
     at = clock.facts[0].at
     for j in range(site.facts[0].known):
         page = pages.page[site.rows[j]]
@@ -299,7 +299,7 @@ def mark_all(pages: Pages, site: Site, clock: Clock) -> None:
 
 @part
 def _mark(pages: Pages, clock: Clock, site: Site, row: int) -> None:
-    """Note where the clock stands at a look on a day before it, or before it has begun."""
+    """Note the clock's reading at a visit on a day before its first bin."""
     page = pages.page[row]
     if site.facts[0].clocked and page.last < clock.facts[0].at:
         page.shared = clock.shared[0] + page.last - clock.facts[0].at
@@ -308,7 +308,7 @@ def _mark(pages: Pages, clock: Clock, site: Site, row: int) -> None:
 
 @part
 def passed(pages: Pages, clock: Clock, row: int, day: float) -> tuple[float, float]:
-    """What the shared and the cold clock have gone since a page was looked at."""
+    """Return the time on the shared and the cold clock since a page was visited."""
     page = pages.page[row]
     if page.last >= clock.facts[0].at:
         shared = site_clock.shared_at(clock, page.last)
@@ -321,7 +321,7 @@ def passed(pages: Pages, clock: Clock, row: int, day: float) -> tuple[float, flo
 
 @part
 def _judge(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
-    """Let both times foretell the outcome; the better one so far decides."""
+    """Let both times predict the outcome; the better one so far decides."""
     facts, page = site.facts[0], pages.page[look.row]
     days = look.at - page.last
     shared, cold = passed(pages, clock, look.row, look.at)
@@ -336,13 +336,13 @@ def _judge(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
 
 @part
 def coldness(site: Site, rate: float) -> float:
-    """θ: near 1 for a page that changes more rarely than others of its site, else near 0."""
+    """Return θ: near 1 for a page that changes more rarely than others of its site, else near 0."""
     return (site.facts[0].mean_rate / (site.facts[0].mean_rate + rate)) ** 2
 
 
 @part
 def _tell_clock(pages: Pages, site: Site, clock: Clock, row: int) -> None:
-    """Let the clock take in the pending interval of a page."""
+    """Add the pending interval of a page to the clock."""
     page = pages.page[row]
     if page.end <= clock.facts[0].at:
         return
@@ -360,7 +360,7 @@ def _tell_clock(pages: Pages, site: Site, clock: Clock, row: int) -> None:
 
 @part
 def _commit_oldest(pages: Pages, site: Site, clock: Clock) -> None:
-    """Take in for good what the oldest interval of the ring tells, if that is pending."""
+    """Commit the oldest interval of the ring, if it is pending."""
     number = clock.facts[0].oldest
     row = clock.ring[number % len(clock.ring)].owner
     if pages.page[row].number == number:
@@ -369,7 +369,7 @@ def _commit_oldest(pages: Pages, site: Site, clock: Clock) -> None:
 
 @part
 def _commit(pages: Pages, site: Site, clock: Clock, row: int) -> None:
-    """Take the pending interval of a page in for good."""
+    """Commit the pending interval of a page."""
     if pages.page[row].pending:
         _add_pending(pages, site, clock, row, pages.likelihood[row])
         pages.page[row].pending = False
@@ -395,7 +395,7 @@ def _add_pending(
 
 @part
 def _estimate(pages: Pages, site: Site, clock: Clock, row: int) -> float:
-    """A page's rate with its pending interval as the clock sees it now."""
+    """Return a page's rate with its pending interval as the clock sees it now."""
     if not pages.page[row].pending:
         return mean_rate(pages.likelihood[row], site.prior[pages.page[row].area])
     sums = np.empty(POINTS)

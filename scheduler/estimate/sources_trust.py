@@ -64,14 +64,14 @@ _NEWS: Final = 20.0
 
 @compiled
 def against(told: Told) -> float:
-    """The evidence (nats) against the claims, negative where it speaks for them."""
+    """Return the evidence (nats) against the claims, negative where it speaks for them."""
     facts = told.facts[0]
     return float(facts.loss - (1 - _LEAST_GAIN) * facts.loss_without)
 
 
 @compiled
 def proven(told: Told) -> bool:
-    """Whether claims foretell better than nothing."""
+    """Return whether claims predict better than nothing."""
     return against(told) < 0
 
 
@@ -80,7 +80,7 @@ def value(
     told: Told, pages: NDArray[np.void], now: float, turn: float, hazard: Floats, rate: Floats,
     jump: Floats, per: Floats,
 ) -> None:  # fmt: skip
-    """Write what claims say of pages: y, changes a day, what is added to W, what divides it."""
+    """Write y, changes a day, the addition to W and its divisor, for pages with claims."""
     facts = told.facts[0]
     moves, days = 0.0, 1.0
     for slot in range(facts.pages):
@@ -106,7 +106,7 @@ def value(
 
 @compiled
 def value_polls(told: Told, now: float, worth: Floats) -> None:
-    """Let asking a source be worth what it tells, as far as it is believed, where that is more."""
+    """Raise the worth of polling a source to what it tells, as far as it is believed."""
     part_of = _POLL * min(max(exp(-against(told)), _NOW_AND_THEN), 1.0)
     if told.facts[0].news:
         part_of *= 1 + _NEWS
@@ -134,7 +134,7 @@ SiteOf: TypeAlias = Callable[[int], tuple[int, Floats]]
 
 
 class Trust(StrEnum):
-    """How far a source is believed.
+    """The degree to which a source is believed.
 
     It tells of nearly all changes and of little else, or of some with errors, or of nothing that
     helps; or there were too few looks to say.
@@ -148,7 +148,7 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reputation:
-    """What is thought of a source at one site, by its last fifty claims and changes.
+    """The reliability of a source at one site, by its last fifty claims and changes.
 
     Attributes:
         source: its number.
@@ -171,7 +171,7 @@ class Reputation:
 
 
 class Around(NamedTuple):
-    """How things are when something is heard.
+    """The state of all pages at the time of a signal.
 
     Attributes:
         page: (n,), of :data:`~freshet.scheduler.estimate.site_model.PAGE`.
@@ -185,7 +185,7 @@ class Around(NamedTuple):
 
 
 class Listening:
-    """What is claimed of the pages of one site, and how far that is believed."""
+    """The claims about the pages of one site, and how far they are believed."""
 
     def __init__(self) -> None:
         self.told = nothing_told()
@@ -193,11 +193,11 @@ class Listening:
 
     @property
     def proven(self) -> bool:
-        """Whether claims foretell better than nothing."""
+        """Return whether claims predict better than nothing."""
         return bool(proven(self.told))
 
     def reputations(self) -> list[Reputation]:
-        """What is thought of each source, in the order in which they were heard first."""
+        """Return the reliability of each source, in the order of their first signals."""
         by = self.told.page["by"][: int(self.told.facts[0]["pages"])]
         return [
             self._reputation(it, int((by >> place & 1).sum()) if place < SOURCES else 0)
@@ -218,17 +218,17 @@ class Listening:
         )  # fmt: skip
 
     def speaks_of(self, row: int) -> bool:
-        """Whether something was ever claimed of this page."""
+        """Return whether something was ever claimed of this page."""
         return bool((self.told.page["row"][: int(self.told.facts[0]["pages"])] == row).any())
 
     def knows(self, source: int) -> bool:
-        """Whether this source has claimed something of the site."""
+        """Return whether this source has claimed something of the site."""
         return source in self._places
 
     def hear(
         self, said: Hearing, claims: NDArray[np.void], alive: int, around: Around, expected: Floats
     ) -> None:
-        """Take in what is said, as ``claims`` in the order of the events.
+        """Learn a signal, with its ``claims`` in the order of the events.
 
         ``expected`` (n,) are the changes expected without claims. A hearing is not taken to tell
         of more than two pages: of an event that changes the site as much can be looked at.
@@ -248,7 +248,7 @@ class Listening:
         claims_estimate.credit(self.told, place, min(news, mean * _MOST_TOLD))
 
     def meet(self, rows: Rows, at: float) -> Rows:
-        """Slots for pages of which something is claimed for the first time."""
+        """Return slots for pages of which something is claimed for the first time."""
         first = int(self.told.facts[0]["pages"])
         self.told = with_pages(self.told, len(rows))
         slots = np.arange(first, first + len(rows))
@@ -258,7 +258,7 @@ class Listening:
         return slots
 
     def learn(self, looks: NDArray[np.void], slots: Rows, alive: int) -> None:
-        """Take in looks that a site's learner has seen."""
+        """Learn visits that a site's learner has seen."""
         claims_estimate.learn(self.told, looks, slots, alive)
 
 
@@ -267,7 +267,7 @@ def _share(part_of: float, whole: float) -> float | None:
 
 
 class Listeners:
-    """The listening at all sites; rows as those of the pages."""
+    """The claims at all sites; rows as those of the pages."""
 
     def __init__(self) -> None:
         self._slot = Column[np.int32](np.int32)
@@ -278,11 +278,11 @@ class Listeners:
         self._slot.append(count)
 
     def of(self, site: int) -> Listening | None:
-        """The listening at a site; None where nothing was ever claimed."""
+        """Return the claims at a site; None where nothing was ever claimed."""
         return self._sites.get(site)
 
     def hear(self, said: Hearing, site_of: Rows, around: Around, site: SiteOf) -> None:
-        """Take in what a source says; ``site`` tells how things are at one of a number."""
+        """Learn a source's signal; ``site`` returns the state of a site by its number."""
         sites = site_of[said.row]
         concerned = {s for s, it in self._sites.items() if it.knows(said.source)}
         for s in sorted(concerned | set(sites.tolist())):
@@ -304,7 +304,7 @@ class Listeners:
         return claims
 
     def learn(self, site: int, looks: NDArray[np.void], alive: int) -> None:
-        """Take in looks at pages of a site, with what its learner expected."""
+        """Learn visits to pages of a site, with the changes that its learner expected."""
         it = self._sites.get(site)
         if it is not None:
             it.learn(looks, self._slot.rows[looks["row"]].astype(np.intp) - 1, alive)
@@ -312,7 +312,7 @@ class Listeners:
     def value(
         self, page: NDArray[np.void], now: float, turn: float, hazard: Floats, rate: Floats
     ) -> tuple[Floats, Floats]:
-        """Write what is believed of claims; (n,) each: q, 0 without claims, and what divides."""
+        """Write the beliefs from claims; return q, 0 without claims, and the divisor; (n,) each."""
         jump, per = np.zeros(len(hazard)), rate.copy()
         for it in self._sites.values():
             if it.proven:
@@ -320,6 +320,6 @@ class Listeners:
         return jump, per
 
     def value_polls(self, now: float, worth: Floats) -> None:
-        """Let asking the sources be worth what they tell."""
+        """Raise the worth of polling the sources to what they tell."""
         for it in self._sites.values():
             value_polls(it.told, now, worth)

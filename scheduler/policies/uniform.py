@@ -45,7 +45,7 @@ class UniformCrawl:
         arrays.one_of("crawling", self.crawling, ("poisson", "periodic"))
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """The plan.
+        """Return the plan.
 
         Raises:
             ValueError: if the budget is no finite number above 0.
@@ -98,7 +98,7 @@ class ChangeRateCrawl:
         arrays.one_of("crawling", self.crawling, ("poisson", "periodic"))
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """The plan.
+        """Return the plan.
 
         Raises:
             ValueError: if the budget is no finite number above 0, or a change rate something

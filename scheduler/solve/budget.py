@@ -44,7 +44,7 @@ _LEAP = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What is spent at some prices, one row for each budget.
+    """Crawls per day spent at some prices, one row for each budget.
 
     Attributes:
         price: λ (H,), cost saved per crawl, above 0.
@@ -65,7 +65,7 @@ Step: TypeAlias = Callable[[Spending, Spending | None, Floats], Floats]
 def clearing_prices(
     spend: Callable[[Floats], Spending], budget: Floats, start: Floats, step: Step
 ) -> Spending:
-    """The spending at the prices that make it ``budget``, to :data:`TOLERANCE`.
+    """Return the spending at the prices that make it ``budget``, to :data:`TOLERANCE`.
 
     Args:
         spend: evaluates S and its slope; its last call is at the prices that are returned.
@@ -112,7 +112,7 @@ def clearing_prices(
 
 
 def smooth_step(now: Spending, before: Spending | None, budget: Floats) -> Floats:
-    """For spendings that are nearly powers of the price: ln λ as a function of y = ln S.
+    """Step in y = ln S, for spendings that are nearly powers of the price.
 
     In the first round Newton's line, afterwards the cubic that has the values and slopes of
     both rounds; its error is of the order of the square of both errors' product, so that three
@@ -133,7 +133,7 @@ def smooth_step(now: Spending, before: Spending | None, budget: Floats) -> Float
 
 
 def root_step(now: Spending, _before: Spending | None, budget: Floats) -> Floats:
-    """For spendings that are linear in λ^{−1/2} but for kinks: Newton's line in λ^{−1/2}.
+    """Step in λ^{−1/2} by Newton's line, for spendings that are linear in it but for kinks.
 
     Where S is convex in λ^{−1/2}, all steps but the first fall short of no solution and go
     down: the last kink is found in finitely many.
@@ -143,7 +143,7 @@ def root_step(now: Spending, _before: Spending | None, budget: Floats) -> Floats
 
 
 def out_of_range() -> ValueError:
-    """What is raised where products or quotients leave the range of floating-point numbers."""
+    """Return the error for products or quotients beyond the floating-point numbers."""
     return ValueError(
         "importance, change_rate: some are too large or too small to be computed with, beside "
         "each other, the budget and the capacities; accepted are surely 1e-12 to 1e12"
@@ -168,7 +168,7 @@ def _inside(price: Floats, low: Floats, high: Floats) -> Bools:
 
 
 def _between(low: Floats, high: Floats, price: Floats) -> Floats:
-    """The geometric middle of the bracket; a stride from ``price`` where an end is missing."""
+    """Return the bracket's geometric middle, or a stride from ``price`` where an end is missing."""
     with np.errstate(invalid="ignore"):
         middle = np.sqrt(low) * np.sqrt(high)
     one_sided = np.where(low > 0, price * _STRIDE, price / _STRIDE)
@@ -205,11 +205,11 @@ def _between(low: Floats, high: Floats, price: Floats) -> Floats:
 
 
 class Demand(Protocol):
-    """What each of n sources wants to be crawled at a price: ρ_w(λ), falling in λ."""
+    """The crawl rates ρ_w(λ) that each of n sources wants at a price; they fall in λ."""
 
     @property
     def step(self) -> Step:
-        """The coordinates in which the spending is nearly a straight line."""
+        """Return the coordinates in which the spending is nearly a straight line."""
         ...
 
     def __len__(self) -> int: ...
@@ -219,35 +219,35 @@ class Demand(Protocol):
         ...
 
     def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
-        """Σρ(λ) and its −d/d ln λ; writes ρ(λ) (n,), too."""
+        """Return Σρ(λ) and its −d/d ln λ; write ρ(λ) (n,)."""
         ...
 
     def limits(self) -> Floats:
-        """(n,), the rates at price 0: what a source can use; inf where that has no limit."""
+        """Return the rates at price 0 (n,); inf where a source has no limit."""
         ...
 
     def is_limited(self) -> bool:
-        """Whether all limits are finite."""
+        """Return whether all limits are finite."""
         ...
 
     def guess(self, budget: Floats, host: Rows | None) -> Floats:
-        """First prices (H,) for the budgets (H,) of hosts; without hosts for one budget."""
+        """Return first prices (H,) for the hosts' budgets (H,); without hosts for one budget."""
         ...
 
     def take(self, rows: Rows) -> Self:
-        """The demand of these sources."""
+        """Return the demand of these sources."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Which sources share a capacity: codes (n,), and crawls per day (H,), inf: no limit."""
+    """Sources that share capacities: host codes (n,), and crawls per day (H,), inf: no limit."""
 
     code: Rows
     capacity: Floats
 
     def sums(self, values: Floats) -> Floats:
-        """(H,), the sums over each host's sources of ``values`` (n,)."""
+        """Return the sums (H,) of ``values`` (n,) over each host's sources."""
         return np.bincount(self.code, values, minlength=len(self.capacity)).astype(
             np.float64, copy=False
         )
@@ -255,7 +255,7 @@ class Hosts:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Rates (n,), the common price λ, the hosts' prices (H,), and what is left of the budget."""
+    """Rates (n,), the common price λ, the hosts' prices (H,), and the unspent budget."""
 
     rates: Floats
     price: float
@@ -268,7 +268,7 @@ class Allocation:
 def allocate(
     demand: Demand, budget: float, hosts: Hosts | None = None, price: float | None = None
 ) -> Allocation:
-    """The optimum for ``budget`` (R, crawls per day); ``price`` is a first guess of λ.
+    """Return the optimum for ``budget`` (R, crawls per day); ``price`` is a first guess of λ.
 
     Without ``hosts`` there is one, which has no limit.
     Budget and capacities are kept to 1e-13, relative. The result does not depend on the guess
@@ -330,7 +330,7 @@ def _within_capacities(
 def _common_price(
     demand: Demand, budget: float, hosts: Hosts, start: Floats | None
 ) -> tuple[Floats, float, Floats, Bools]:
-    """What the sources want at λ, λ, what each host is to spend, and which hosts are full.
+    """Return rates, λ, each host's spending, and a mask of the full hosts.
 
     The rates of sources of full hosts are not theirs yet.
     """
@@ -358,7 +358,7 @@ def _common_price(
 
 
 def _fill(demand: Demand, hosts: Hosts, full: Bools, rates: Floats, host_price: Floats) -> None:
-    """Let the sources of full hosts spend their host's capacity; into rates and prices."""
+    """Let the sources of full hosts spend their capacity; writes rates and prices."""
     rows = np.flatnonzero(full[hosts.code])
     number = np.cumsum(full) - 1
     theirs = Hosts(number[hosts.code[rows]], hosts.capacity[full])
@@ -377,7 +377,7 @@ def _fill(demand: Demand, hosts: Hosts, full: Bools, rates: Floats, host_price: 
 
 
 class _HostDemand:
-    """What the sources of hosts want, each host at a price of its own.
+    """The demand of hosts' sources, each host at a price of its own.
 
     Only hosts whose price has moved since the last call are computed: after a few rounds most
     have found theirs.
@@ -390,7 +390,7 @@ class _HostDemand:
         self._last = Spending(*np.full((3, len(hosts.capacity)), np.nan))
 
     def spending_at(self, price: Floats) -> Spending:
-        """S_h(λ_h) of each host; the rates stand in ``rates``."""
+        """Return S_h(λ_h) of each host; write ``rates``."""
         moved = price != self._last.price
         rows = np.flatnonzero(moved[self._hosts.code])
         demand = self.demand.take(rows)
@@ -410,7 +410,7 @@ def _overspent(total: Floats, budget: Floats) -> Bools:
 
 
 def _share(total: Floats, dearer: Floats, budget: Floats) -> Floats:
-    """The share of the rates that sum to ``total`` in the mixture that spends ``budget``.
+    """Return the share of the rates that sum to ``total`` in the mixture that spends ``budget``.
 
     The other rates sum to ``dearer``. Where no mixture is needed the share is 1.
     """
@@ -440,7 +440,7 @@ def _mix(rates: Floats, dearer: Floats, share: Floats) -> None:
 def in_proportion(
     weight: Floats, budget: float, host: Rows, host_capacity: Floats
 ) -> tuple[Floats, float]:
-    """Rates ρ_w = θ_h weight_w that spend ``budget``, and what is left over of it.
+    """Return rates ρ_w = θ_h weight_w that spend ``budget``, and the unspent rest of it.
 
     All hosts have the same θ but those whose capacity it would break, which spend just that:
     what a full host cannot take goes to the others, in proportion (water-filling),
