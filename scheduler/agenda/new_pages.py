@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from freshet.scheduler.agenda.history import RowsOf
 from freshet.scheduler.agenda.pages import Watchlist
 from freshet.scheduler.arrays import Bools, Column, Floats, Ints
-from freshet.scheduler.discovery.precedents import Precedents, Revealing, Standing
+from freshet.scheduler.discovery.precedents import PageSnapshot, Precedents, Revealing
 from freshet.scheduler.discovery.reveals import looked_before
 from freshet.scheduler.ephemeral.arrivals import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
 from freshet.scheduler.estimate.observations import Looks
@@ -275,7 +275,7 @@ class Discovering:
         """What a look at each page is expected to reveal on this day."""
         names = ("host", "importance", "found_at", "since", "captured")
         columns: Any = [pages[name] for name in names]
-        return self._precedents.value(Standing(*columns), now)
+        return self._precedents.value(PageSnapshot(*columns), now)
 
 
 # -- recalling ---------------------------------------------------------------

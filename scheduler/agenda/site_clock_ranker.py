@@ -40,8 +40,16 @@ from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.arrays import Bools, Column, Floats, compiled, part
 from freshet.scheduler.estimate.grid import POINTS
 from freshet.scheduler.estimate.observations import Hearing, Looks
-from freshet.scheduler.estimate.site_clock import REWRITTEN, SHARED, Clock
-from freshet.scheduler.estimate.site_model import LOOK, PAGE, Learner, Pages, Site, coldness, passed
+from freshet.scheduler.estimate.site_clock import REWRITTEN, SHARED, ClockState
+from freshet.scheduler.estimate.site_model import (
+    LOOK,
+    PAGE,
+    Pages,
+    SiteLearner,
+    SiteState,
+    coldness,
+    passed,
+)
 from freshet.scheduler.estimate.sources_trust import Around, Listeners, Listening
 from freshet.scheduler.sources import AREAS, Rows
 
@@ -65,7 +73,7 @@ class ByClock:
         # Whether a page counts, and how many do: by the looks that have come in.
         self._there = Column[np.bool_](np.bool_)
         self._count = 0
-        self._learners: list[Learner] = []
+        self._learners: list[SiteLearner] = []
         self._listeners = Listeners()
         self._budget = 1.0
 
@@ -78,7 +86,7 @@ class ByClock:
         self._listeners.add(len(site))
         self._page.rows["area"][len(self._page) - len(site) :] = np.minimum(area, AREAS - 1)
         while len(self._learners) <= site.max(initial=-1):
-            self._learners.append(Learner())
+            self._learners.append(SiteLearner())
 
     def learn(self, looks: Looks) -> None:
         """Take in looks, in their order."""
@@ -197,7 +205,7 @@ def _count(there: Bools, looks: NDArray[np.void], count: int, budget: float) -> 
 
 @compiled
 def _clocked(
-    pages: Pages, site: Site, clock: Clock, now: float, hazard: Floats, rate: Floats
+    pages: Pages, site: SiteState, clock: ClockState, now: float, hazard: Floats, rate: Floats
 ) -> None:
     """Write the hazards and rates of a site's pages by its clock."""
     for j in range(site.facts[0].known):

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.conformance.samples import Watched, changed_column, shown, watched
+from freshet.scheduler.conformance.samples import IndexSample, changed_column, shown, watched
 from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.sources import Rows
 
@@ -136,7 +136,7 @@ LAWS: tuple[IndexLaw, ...] = (
 )
 
 
-def _told(sample: Watched, wrong: Bools, sentence: str, *columns: Floats) -> str:
+def _told(sample: IndexSample, wrong: Bools, sentence: str, *columns: Floats) -> str:
     """Describe the first source that breaks a law."""
     row = int(np.argmax(wrong))
     table = sample.table
@@ -147,7 +147,7 @@ def _told(sample: Watched, wrong: Bools, sentence: str, *columns: Floats) -> str
     )
 
 
-def _unlike(sample: Watched, rows: Rows, together: Floats, alone: Floats) -> str | None:
+def _unlike(sample: IndexSample, rows: Rows, together: Floats, alone: Floats) -> str | None:
     for place in np.flatnonzero(~np.isclose(alone, together, rtol=_ROUNDING, atol=0))[:1]:
         return (
             f"{sample.name}: {shown(sample.table, int(rows[place]))} is worth "

@@ -17,7 +17,7 @@ import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.conformance.rate_laws import differ
-from freshet.scheduler.conformance.samples import Planned, planned, shown
+from freshet.scheduler.conformance.samples import RateSample, planned, shown
 from freshet.scheduler.costs import binary_cost, harmonic_cost
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
 from freshet.scheduler.sources import SourceTable
@@ -100,7 +100,7 @@ LAWS: tuple[OptimalLaw, ...] = (
 )
 
 
-def _samples(objective: str, seed: int) -> list[Planned]:
+def _samples(objective: str, seed: int) -> list[RateSample]:
     """Return samples whose objective is strictly convex (binary cost on signals is linear)."""
     return [
         sample
@@ -110,7 +110,12 @@ def _samples(objective: str, seed: int) -> list[Planned]:
 
 
 def _compared(
-    sample: Planned, plan: CrawlPlan, again: CrawlPlan, *, rate_factor: float, price_factor: float
+    sample: RateSample,
+    plan: CrawlPlan,
+    again: CrawlPlan,
+    *,
+    rate_factor: float,
+    price_factor: float,
 ) -> str | None:
     expected = rate_factor * plan.crawl_rate
     for row in np.flatnonzero(differ(expected, again.crawl_rate, rate_factor * sample.budget))[:1]:

@@ -10,7 +10,13 @@ from typing import TypeAlias
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.conformance.samples import Planned, changed_column, extreme, planned, shown
+from freshet.scheduler.conformance.samples import (
+    RateSample,
+    changed_column,
+    extreme,
+    planned,
+    shown,
+)
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
 from freshet.scheduler.sources import SourceTable
 
@@ -145,7 +151,7 @@ def differ(one: Floats, other: Floats, budget: float) -> Bools:
     return far
 
 
-def _all(seed: int) -> list[Planned]:
+def _all(seed: int) -> list[RateSample]:
     return [*planned(seed), *extreme(seed)]
 
 

@@ -14,7 +14,7 @@ from freshet.scheduler.discovery.reveals import Reveals
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CoverOutcome:
     """The result of a cover: ``size`` old pages revealed ``found`` of ``new`` new ones."""
 
     size: int
@@ -34,9 +34,9 @@ class Outcome:
         return self.found / self.new if self.new else 1.0
 
 
-def outcome(reveals: Reveals, cover: Ints) -> Outcome:
+def outcome(reveals: Reveals, cover: Ints) -> CoverOutcome:
     """Return the result of visiting these old pages; each counts, even without new pages."""
-    return Outcome(int(cover.size), int(reveals.covered(cover).sum()), reveals.new)
+    return CoverOutcome(int(cover.size), int(reveals.covered(cover).sum()), reveals.new)
 
 
 # -- greedy ------------------------------------------------------------------
@@ -94,7 +94,7 @@ def greedy(reveals: Reveals, *, budget: int | None = None, share: float = 1.0) -
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class RecrawlHistory:
     """Full recrawls of a site, at growing times, and the time ``at`` of the choice.
 
     Times count in steps of any length. ``pages`` says how many pages there are by now: X_t.
@@ -113,17 +113,17 @@ class Past:
         if any(each.old > self.pages for each in self.recrawls):
             raise ValueError("a recrawl knows more old pages than there are pages")
 
-    def of_living(self, alive: Bools) -> Past:
+    def of_living(self, alive: Bools) -> RecrawlHistory:
         """Return the history as if pages that are gone had never revealed anything."""
         if alive.all():
             return self
         recrawls = [each.by(alive[: each.old]) for each in self.recrawls]
-        return Past(self.pages, self.at, self.times, recrawls, alive)
+        return RecrawlHistory(self.pages, self.at, self.times, recrawls, alive)
 
     @property
-    def last(self) -> Past:
+    def last(self) -> RecrawlHistory:
         """Return the history of the last recrawl only."""
-        return Past(self.pages, self.at, self.times[-1:], self.recrawls[-1:], self.alive)
+        return RecrawlHistory(self.pages, self.at, self.times[-1:], self.recrawls[-1:], self.alive)
 
     @property
     def last_news(self) -> Reveals | None:
@@ -170,7 +170,7 @@ class Past:
 # What no choice by history exceeds: all pages that ever revealed one (section 3.6.5).
 
 
-def historical_limit(past: Past) -> Ints:
+def historical_limit(past: RecrawlHistory) -> Ints:
     """Return every page that revealed a new one in any of the recrawls.
 
     With a recrawl at every step it is the bound called full; with one at every w-th that for w.

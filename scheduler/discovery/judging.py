@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import nan
 
 from freshet.scheduler.arrays import Bools, Ints
-from freshet.scheduler.discovery.covers import Outcome, Past, outcome
+from freshet.scheduler.discovery.covers import CoverOutcome, RecrawlHistory, outcome
 from freshet.scheduler.discovery.reveals import Reveals
 
 
@@ -15,7 +15,7 @@ from freshet.scheduler.discovery.reveals import Reveals
 class Record:
     """An algorithm's outcomes, one for each recrawl of each site (section 3.6.6)."""
 
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[CoverOutcome]
 
     @property
     def coverage(self) -> float:
@@ -32,14 +32,14 @@ class Record:
     @property
     def overhead(self) -> float:
         """Return all visits for all pages that they revealed; inf where they revealed none."""
-        return Outcome(
+        return CoverOutcome(
             sum(each.size for each in self.outcomes), sum(each.found for each in self.outcomes), 0
         ).overhead
 
 
 def judged(
     recrawls: Sequence[Reveals],
-    choose: Callable[[Past, Reveals], Ints],
+    choose: Callable[[RecrawlHistory, Reveals], Ints],
     alive: Sequence[Bools] | None = None,
     first: int = 1,
 ) -> Record:
@@ -54,7 +54,9 @@ def judged(
         now = recrawls[number]
         if not now.new:
             continue
-        past = Past(now.old, float(number), list(map(float, range(number))), recrawls[:number])
+        past = RecrawlHistory(
+            now.old, float(number), list(map(float, range(number))), recrawls[:number]
+        )
         if alive is not None:
             past = past.of_living(alive[number])
         outcomes.append(outcome(now, choose(past, now)))

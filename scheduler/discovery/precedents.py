@@ -72,7 +72,7 @@ _PAIR: Final = np.dtype([("precedent", np.intp), ("row", np.intp)])
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PageSnapshot:
     """A snapshot of n pages; all columns have length n, days are Unix days.
 
     Attributes:
@@ -185,7 +185,7 @@ class Precedents:
                 revealers[revealers.index(old)] = new
                 pairs["row"][k] = new
 
-    def value(self, pages: Standing, now: float, limit: float = np.inf) -> Revealing:
+    def value(self, pages: PageSnapshot, now: float, limit: float = np.inf) -> Revealing:
         """Return the expected new pages at a visit to each page on this day.
 
         ``limit``: D, in days. Of the answer it concerns the worth alone.
@@ -216,7 +216,7 @@ class Precedents:
         )
 
     def _unexplored(
-        self, pages: Standing, rate: Floats, days: Floats, now: float
+        self, pages: PageSnapshot, rate: Floats, days: Floats, now: float
     ) -> tuple[Floats, Floats]:
         """Return further new pages a day of each page, and days since; (n,) each."""
         held, sites = pages.captured, len(days)
@@ -234,7 +234,7 @@ class Precedents:
         days[: len(watched)] -= _AGE * np.expm1(-watched / _AGE)
         return days
 
-    def _rates(self, pages: Standing, days: Floats, now: float) -> Floats:
+    def _rates(self, pages: PageSnapshot, days: Floats, now: float) -> Floats:
         """Return r of each precedent; 0 of those forgotten, or without content."""
         table = self._precedents.rows
         rate = np.zeros(len(table))

@@ -14,7 +14,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.covers import Past, greedy
+from freshet.scheduler.discovery.covers import RecrawlHistory, greedy
 from freshet.scheduler.discovery.reveals import Reveals
 
 
@@ -35,7 +35,7 @@ def od(fractions: Floats, budget: int) -> Ints:
 # After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
 
 
-def od_1(past: Past, budget: int) -> Ints:
+def od_1(past: RecrawlHistory, budget: int) -> Ints:
     """Return the pages that revealed most in the last recrawl."""
     return od(past.last.fractions(), budget)
 
@@ -47,7 +47,7 @@ def od_1(past: Past, budget: int) -> Ints:
 # OD-ALL is the same where every step was a recrawl.
 
 
-def od_win(past: Past, budget: int, alpha: float = 1.0) -> Ints:
+def od_win(past: RecrawlHistory, budget: int, alpha: float = 1.0) -> Ints:
     """Return the pages that revealed most in all recrawls together."""
     return od(past.fractions(alpha), budget)
 
@@ -161,7 +161,7 @@ def best_of_clusters(reveals: Reveals, eps_b: float) -> Floats:
 # After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
 
 
-def cliq_1(past: Past, budget: int, eps_b: float = EPS_B) -> Ints:
+def cliq_1(past: RecrawlHistory, budget: int, eps_b: float = EPS_B) -> Ints:
     """Return the best pages of the clusters of the last recrawl."""
     if not past.recrawls:
         return np.zeros(0, np.int64)
@@ -175,7 +175,7 @@ def cliq_1(past: Past, budget: int, eps_b: float = EPS_B) -> Ints:
 # Each such page is a cluster of its own, worth its mean over all recrawls (section 3.6.4).
 
 
-def cliq_win(past: Past, budget: int, alpha: float = 1.0, eps_b: float = EPS_B) -> Ints:
+def cliq_win(past: RecrawlHistory, budget: int, alpha: float = 1.0, eps_b: float = EPS_B) -> Ints:
     """Return the best pages of the ``budget`` clusters with the highest worth."""
     worth = past.fractions(alpha)
     if past.recrawls:
@@ -192,7 +192,7 @@ def cliq_win(past: Past, budget: int, alpha: float = 1.0, eps_b: float = EPS_B) 
 # After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
 
 
-def cov(past: Past, budget: int) -> Ints:
+def cov(past: RecrawlHistory, budget: int) -> Ints:
     """Return the pages that GREEDY would have chosen in the last recrawl."""
     if not past.recrawls:
         return np.zeros(0, np.int64)
@@ -223,7 +223,7 @@ class _Group:
     members: Ints
 
 
-def cov_win(past: Past, budget: int, alpha: float = 1.0) -> Ints:
+def cov_win(past: RecrawlHistory, budget: int, alpha: float = 1.0) -> Ints:
     """Return ``budget`` pages, each the one that covers most of what is not covered yet.
 
     Of N pages that came in one step each counts alpha^(t - t') / sqrt(N): a site that was rebuilt
@@ -240,7 +240,7 @@ def cov_win(past: Past, budget: int, alpha: float = 1.0) -> Ints:
     return np.array(list(islice(_covers(groups, weights), max(budget, 0))), np.int64)
 
 
-def _weights(past: Past, alpha: float) -> Ints:
+def _weights(past: RecrawlHistory, alpha: float) -> Ints:
     """Return the weight of each new page of the past."""
     counts = [
         np.full(each.new, max(round(_ONE * weight / np.sqrt(max(each.new, 1))), 1))
@@ -249,7 +249,7 @@ def _weights(past: Past, alpha: float) -> Ints:
     return np.concatenate([np.zeros(0, np.int64), *counts]).astype(np.int64)
 
 
-def _groups(past: Past) -> list[tuple[list[int], Ints]]:
+def _groups(past: RecrawlHistory) -> list[tuple[list[int], Ints]]:
     """Return groups of pages that revealed the same, with the new pages numbered throughout."""
     pages = np.flatnonzero(past.ever())
     if not pages.size:
@@ -378,7 +378,7 @@ class Bandit:
             self._paid = np.append(self._paid, np.zeros(more))
 
 
-def told_bandit(past: Past, budget: int) -> Ints:
+def told_bandit(past: RecrawlHistory, budget: int) -> Ints:
     """Return the arms that a bandit would pull next after all recrawls."""
     bandit = Bandit()
     for recrawl in past.recrawls:
@@ -396,11 +396,11 @@ def told_bandit(past: Past, budget: int) -> Ints:
 # is, both choose the same.
 
 #: What chooses old pages to look at: from the past, at most so many.
-Algorithm: TypeAlias = Callable[[Past, int], Ints]
+Algorithm: TypeAlias = Callable[[RecrawlHistory, int], Ints]
 
 
 def _by_last_news(choose: Callable[[Reveals, int], Ints]) -> Algorithm:
-    def chosen(past: Past, budget: int) -> Ints:
+    def chosen(past: RecrawlHistory, budget: int) -> Ints:
         last = past.last_news
         return np.zeros(0, np.int64) if last is None else choose(last, budget)
 

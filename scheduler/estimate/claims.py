@@ -165,7 +165,7 @@ FACTS: Final = np.dtype(
 )
 
 
-class Told(NamedTuple):
+class ClaimState(NamedTuple):
     """The state of one site's claims.
 
     ``page`` (n,), ``standing`` and ``past`` (n, 12), numbers of events, and ``likelihood`` (n, 48)
@@ -191,7 +191,7 @@ def first_prior() -> Floats:
     return np.asarray(prior / prior.sum())
 
 
-def nothing_told() -> Told:
+def nothing_told() -> ClaimState:
     """Return the state of a site without claims."""
     facts = np.zeros(1, FACTS)
     facts["fit_at"] = FIRST_FIT
@@ -199,7 +199,7 @@ def nothing_told() -> Told:
     facts["unclaimed"], facts["expected"] = 0.5, 1.0
     facts["share_sum"], facts["shares"] = 1.0, _FIRST_SHARE
     facts["weight_sum"], facts["weights"] = 1.0, 1.0
-    return Told(
+    return ClaimState(
         facts, np.zeros(0, PAGE),
         np.zeros((0, STANDING), np.intp), np.zeros((0, STANDING), np.intp),
         np.zeros((0, POINTS), np.float32), np.zeros(_EVENTS, EVENT), np.zeros(0, SOURCE),
@@ -207,7 +207,7 @@ def nothing_told() -> Told:
     )  # fmt: skip
 
 
-def with_pages(told: Told, count: int) -> Told:
+def with_pages(told: ClaimState, count: int) -> ClaimState:
     """Return the state with room for more pages."""
     wanted = int(told.facts[0]["pages"]) + count
     if wanted <= len(told.page):
@@ -221,7 +221,7 @@ def with_pages(told: Told, count: int) -> Told:
     )
 
 
-def with_source(told: Told, number: int, asked: int, at: float) -> Told:
+def with_source(told: ClaimState, number: int, asked: int, at: float) -> ClaimState:
     """Return the state with another source, first heard of on this day."""
     source = np.zeros(1, SOURCE)
     source["number"], source["asked"], source["heard"] = number, asked, at
@@ -233,7 +233,7 @@ def with_source(told: Told, number: int, asked: int, at: float) -> Told:
     )
 
 
-def with_events(told: Told, count: int, needed: float) -> Told:
+def with_events(told: ClaimState, count: int, needed: float) -> ClaimState:
     """Return the state with a ring that keeps ``count`` new events and those after ``needed``."""
     length, after = len(told.event), int(told.facts[0]["events"])
     longer = length
@@ -273,7 +273,7 @@ def time_claim(it: Record, claim: Record, heard_before: float) -> None:
 
 
 @part
-def score(told: Told, slot: int, changed: bool, heard: float) -> None:
+def score(told: ClaimState, slot: int, changed: bool, heard: float) -> None:
     """Note for each source of a page whether its claim was right or a change was missed.
 
     Of the time after it was asked last it could not know.
@@ -296,7 +296,7 @@ def score(told: Told, slot: int, changed: bool, heard: float) -> None:
 
 
 @part
-def _claims(told: Told, slot: int, source: int) -> float:
+def _claims(told: ClaimState, slot: int, source: int) -> float:
     """Return 1 where an event of a source stands for a page, else 0."""
     facts = told.facts[0]
     for j in range(told.page[slot].standing):
@@ -323,13 +323,13 @@ _STEPS: Final = 15
 
 
 @part
-def shares(told: Told, slot: int) -> float:
+def shares(told: ClaimState, slot: int) -> float:
     """Return S of a page."""
     return _sum_of(told, told.standing[slot], told.page[slot].standing)
 
 
 @part
-def _sum_of(told: Told, numbers: Rows, count: int) -> float:
+def _sum_of(told: ClaimState, numbers: Rows, count: int) -> float:
     """Return the sum of the shares of events, as far as they are remembered."""
     total: float = 0.0
     for j in range(count):
@@ -339,7 +339,7 @@ def _sum_of(told: Told, numbers: Rows, count: int) -> float:
 
 
 @part
-def unclaimed(told: Told, begin: float, end: float) -> float:
+def unclaimed(told: ClaimState, begin: float, end: float) -> float:
     """Return ω, the part of expected changes between two days that come without a claim.
 
     Of those after the sources were asked last it is all.
@@ -351,7 +351,7 @@ def unclaimed(told: Told, begin: float, end: float) -> float:
 
 
 @part
-def _unheard(told: Told, begin: float, end: float) -> float:
+def _unheard(told: ClaimState, begin: float, end: float) -> float:
     """Return the part of the time between two days after the sources were polled last."""
     heard = _heard(told)
     if end <= begin or heard >= end:
@@ -360,7 +360,7 @@ def _unheard(told: Told, begin: float, end: float) -> float:
 
 
 @part
-def _heard(told: Told) -> float:
+def _heard(told: ClaimState) -> float:
     """Return the day on which a source was polled last; inf: none is ever polled."""
     heard: float = -np.inf
     asked = False
@@ -385,7 +385,7 @@ def _size(pages: int, alive: int) -> int:
 
 
 @compiled
-def hear(told: Told, source: int, at: float, claims: NDArray[np.void], alive: int) -> None:
+def hear(told: ClaimState, source: int, at: float, claims: NDArray[np.void], alive: int) -> None:
     """Learn the claims of a source (by its place), given in the order of their events.
 
     ``alive`` is the number of the site's pages.
@@ -409,7 +409,7 @@ def hear(told: Told, source: int, at: float, claims: NDArray[np.void], alive: in
 
 
 @part
-def _event(told: Told, source: int, at: float, claims: NDArray[np.void], alive: int) -> None:
+def _event(told: ClaimState, source: int, at: float, claims: NDArray[np.void], alive: int) -> None:
     """Let an event stand for the pages that were not visited since."""
     facts = told.facts[0]
     number = facts.events
@@ -436,7 +436,7 @@ def _event(told: Told, source: int, at: float, claims: NDArray[np.void], alive: 
 
 
 @compiled
-def stale(told: Told, pages: NDArray[np.void], hazard: Floats, now: float) -> Floats:
+def stale(told: ClaimState, pages: NDArray[np.void], hazard: Floats, now: float) -> Floats:
     """Return the probabilities (slots,) of stale copies; ``hazard`` (n,) is without claims."""
     found = np.zeros(told.facts[0].pages)
     for slot in range(len(found)):
@@ -448,7 +448,7 @@ def stale(told: Told, pages: NDArray[np.void], hazard: Floats, now: float) -> Fl
 
 
 @compiled
-def credit(told: Told, source: int, news: float) -> None:
+def credit(told: ClaimState, source: int, news: float) -> None:
     """Count what a signal has told."""
     it = told.source[source]
     it.told += news
@@ -458,7 +458,7 @@ def credit(told: Told, source: int, news: float) -> None:
 
 
 @part
-def _stand(told: Told, slot: int, number: int) -> None:
+def _stand(told: ClaimState, slot: int, number: int) -> None:
     page = told.page[slot]
     if page.standing == STANDING:
         for j in range(STANDING - 1):
@@ -469,7 +469,7 @@ def _stand(told: Told, slot: int, number: int) -> None:
 
 
 @part
-def _settle_held(told: Told) -> None:
+def _settle_held(told: ClaimState) -> None:
     """Count visits that found unclaimed changes, once all polled sources were polled again."""
     facts = told.facts[0]
     heard = np.inf
@@ -484,7 +484,7 @@ def _settle_held(told: Told) -> None:
 
 
 @part
-def _count_unclaimed(told: Told, hazard: float, changed: bool) -> None:
+def _count_unclaimed(told: ClaimState, hazard: float, changed: bool) -> None:
     facts = told.facts[0]
     facts.unclaimed += 1.0 if changed else 0.0
     facts.expected += hazard
@@ -494,7 +494,7 @@ def _count_unclaimed(told: Told, hazard: float, changed: bool) -> None:
 
 
 @compiled
-def learn(told: Told, looks: NDArray[np.void], slots: Rows, alive: int) -> None:
+def learn(told: ClaimState, looks: NDArray[np.void], slots: Rows, alive: int) -> None:
     """Learn visits to pages of the site in their order (slots; −1: without claims).
 
     With the days of the looks before (``begin``) and what was expected without claims (``hazard``).
@@ -514,7 +514,7 @@ def learn(told: Told, looks: NDArray[np.void], slots: Rows, alive: int) -> None:
 
 
 @part
-def _look(told: Told, slot: int, look: Record, alive: int) -> None:
+def _look(told: ClaimState, slot: int, look: Record, alive: int) -> None:
     facts, page = told.facts[0], told.page[slot]
     share = shares(told, slot)
     own, other = page.weight * share, unclaimed(told, look.begin, look.at) * look.hazard
@@ -544,7 +544,7 @@ def _look(told: Told, slot: int, look: Record, alive: int) -> None:
 
 
 @part
-def _take_in(told: Told, slot: int) -> None:
+def _take_in(told: ClaimState, slot: int) -> None:
     """Commit the result of the visit before."""
     page = told.page[slot]
     if page.past > 0:
@@ -553,7 +553,7 @@ def _take_in(told: Told, slot: int) -> None:
 
 
 @part
-def _add_past(told: Told, slot: int, sums: NDArray[np.floating]) -> None:
+def _add_past(told: ClaimState, slot: int, sums: NDArray[np.floating]) -> None:
     page = told.page[slot]
     drift(sums, told.prior, page.past_days)
     share = _sum_of(told, told.past[slot], page.past)
@@ -562,7 +562,7 @@ def _add_past(told: Told, slot: int, sums: NDArray[np.floating]) -> None:
 
 
 @part
-def _weight(told: Told, slot: int) -> float:
+def _weight(told: ClaimState, slot: int) -> float:
     """Return κ of a page by all its visits, the last one with its events as known now."""
     if told.page[slot].past == 0:
         return mean_rate(told.likelihood[slot], told.prior)
@@ -572,7 +572,7 @@ def _weight(told: Told, slot: int) -> float:
 
 
 @part
-def _attribute(told: Told, slot: int, expected: float, changed: bool) -> None:
+def _attribute(told: ClaimState, slot: int, expected: float, changed: bool) -> None:
     """Attribute the changes that a visit found to the events that stand."""
     facts, page = told.facts[0], told.page[slot]
     changes = 0.0
@@ -610,7 +610,7 @@ def _attribute(told: Told, slot: int, expected: float, changed: bool) -> None:
 
 
 @part
-def _fit(told: Told) -> None:
+def _fit(told: ClaimState) -> None:
     """Fit the prior of the weights, and the weights by it."""
     count = told.facts[0].pages
     fit(told.likelihood, np.arange(count), told.prior, told.parent, _STEPS)

@@ -98,7 +98,7 @@ _INTERVAL: Final = np.dtype(
 )
 
 
-class Clock(NamedTuple):
+class ClockState(NamedTuple):
     """Arrays of a clock; bins go along axis 0, areas along axis 1.
 
     ``shared`` and ``cold`` are M(t) and Y(t), summed up to the edges of the bins; ``ring`` with
@@ -119,19 +119,19 @@ class Clock(NamedTuple):
     of_cold: NDArray[np.float32]
 
 
-def stopped() -> Clock:
+def stopped() -> ClockState:
     """Return a clock without bins, for a site that has none yet."""
     return _sized(0, 1, 1)
 
 
-def started(at: float, width: float, areas: int) -> Clock:
+def started(at: float, width: float, areas: int) -> ClockState:
     """Return a clock of bins from day ``at`` on, each ``width`` days, for this number of areas."""
     clock = _sized(BINS, areas, _FIRST_RING)
     restart(clock, at, width)
     return clock
 
 
-def with_areas(clock: Clock, areas: int) -> Clock:
+def with_areas(clock: ClockState, areas: int) -> ClockState:
     """Return the clock with this number of areas; new ones start from all areas' evidence."""
     further = areas - clock.cold.shape[1]
 
@@ -149,7 +149,7 @@ def with_areas(clock: Clock, areas: int) -> Clock:
     return grown
 
 
-def with_larger_ring(clock: Clock) -> Clock:
+def with_larger_ring(clock: ClockState) -> ClockState:
     """Return the clock with room for more changed intervals."""
     size = min(_RING, 2 * len(clock.ring))
     grown = clock._replace(
@@ -164,9 +164,9 @@ def with_larger_ring(clock: Clock) -> Clock:
     return grown
 
 
-def _sized(bins: int, areas: int, ring: int) -> Clock:
+def _sized(bins: int, areas: int, ring: int) -> ClockState:
     width = REACH + 1 if bins else 1
-    return Clock(
+    return ClockState(
         np.zeros(1, _FACTS), np.zeros(bins), np.zeros(bins), np.zeros((bins, areas)),
         np.zeros((bins, areas)), np.zeros(bins), np.zeros(bins), np.zeros(bins + 1),
         np.zeros((bins + 1, areas)), np.zeros(ring, _INTERVAL),
@@ -175,7 +175,7 @@ def _sized(bins: int, areas: int, ring: int) -> Clock:
 
 
 @compiled
-def restart(clock: Clock, at: float, width: float) -> None:
+def restart(clock: ClockState, at: float, width: float) -> None:
     """Begin anew on this day, with bins of this width."""
     facts = clock.facts[0]
     facts.width, facts.at, facts.begin = width, at, at
@@ -191,7 +191,7 @@ def restart(clock: Clock, at: float, width: float) -> None:
 
 
 @part
-def shared_at(clock: Clock, day: float) -> float:
+def shared_at(clock: ClockState, day: float) -> float:
     """Return M(t) on a day that is kept; it passes at the pace 1 after the last visit."""
     facts = clock.facts[0]
     place = max(day - facts.at, 0.0) / facts.width
@@ -203,7 +203,7 @@ def shared_at(clock: Clock, day: float) -> float:
 
 
 @part
-def cold_at(clock: Clock, day: float, area: int) -> float:
+def cold_at(clock: ClockState, day: float, area: int) -> float:
     """Return Y(t), the sum of the cold clock's jumps in an area up to a day that is kept."""
     facts = clock.facts[0]
     place = max(day - facts.at, 0.0) / facts.width
@@ -216,7 +216,7 @@ def cold_at(clock: Clock, day: float, area: int) -> float:
 
 
 @part
-def pace_before(clock: Clock, end: float) -> float:
+def pace_before(clock: ClockState, end: float) -> float:
     """Return the factor that keeps rates in days: the mean pace one interval before is 1."""
     facts = clock.facts[0]
     turn = BINS_A_TURN * facts.width
@@ -229,19 +229,19 @@ def pace_before(clock: Clock, end: float) -> float:
 
 
 @part
-def crowded(clock: Clock, day: float) -> bool:
+def crowded(clock: ClockState, day: float) -> bool:
     """Return whether the oldest bins must be dropped before a visit on this day."""
     return (day - clock.facts[0].at) / clock.facts[0].width >= BINS
 
 
 @part
-def dropped_before(clock: Clock) -> float:
+def dropped_before(clock: ClockState) -> float:
     """Return the day before which nothing is known after :func:`drop_oldest`."""
     return clock.facts[0].at + _DROPPED * clock.facts[0].width
 
 
 @part
-def drop_oldest(clock: Clock) -> None:
+def drop_oldest(clock: ClockState) -> None:
     """Drop the oldest bins, and the intervals that reach into them."""
     facts = clock.facts[0]
     if facts.summed < BINS:
@@ -263,7 +263,7 @@ def drop_oldest(clock: Clock) -> None:
 
 
 @part
-def _move_bin(clock: Clock, to: int, source: int) -> None:
+def _move_bin(clock: ClockState, to: int, source: int) -> None:
     """Fill a bin with another's content, or with zeros past the last one."""
     for bins in (clock.changes, clock.exposure, clock.all_changes, clock.all_exposure):
         bins[to] = bins[source] if source < BINS else 0.0
@@ -273,7 +273,7 @@ def _move_bin(clock: Clock, to: int, source: int) -> None:
 
 
 @part
-def ring_is_full(clock: Clock) -> bool:
+def ring_is_full(clock: ClockState) -> bool:
     """Return whether the next changed interval takes the place of the oldest one."""
     facts = clock.facts[0]
     while facts.oldest < facts.next and clock.ring[facts.oldest % len(clock.ring)].bins == 0:
@@ -282,13 +282,13 @@ def ring_is_full(clock: Clock) -> bool:
 
 
 @part
-def ring_can_grow(clock: Clock) -> bool:
+def ring_can_grow(clock: ClockState) -> bool:
     """Return whether a larger ring is allowed."""
     return len(clock.ring) < _RING
 
 
 @compiled
-def sum_from(clock: Clock, first: int, stop: int) -> None:
+def sum_from(clock: ClockState, first: int, stop: int) -> None:
     """Sum the clocks up anew, from bin ``first`` up to ``stop`` or as far as they were summed."""
     facts = clock.facts[0]
     prior, cold_prior = ALPHA * facts.width, REWRITTEN * facts.width
@@ -311,7 +311,7 @@ def pooled(everywhere: Evidence, here: Evidence) -> Evidence:
 
 
 @part
-def overlap(clock: Clock, begin: float, end: float, k: int) -> float:
+def overlap(clock: ClockState, begin: float, end: float, k: int) -> float:
     """Return the days of an interval that lie in a bin."""
     facts = clock.facts[0]
     left = facts.at + k * facts.width
@@ -341,7 +341,7 @@ _SERIES: Final[Floats] = np.array([1 / factorial(n) for n in range(13, -1, -1)])
 
 
 @part
-def suspected(clock: Clock, number: int) -> float:
+def suspected(clock: ClockState, number: int) -> float:
     """Return the cold hazard θ Σ o y of a changed interval without its own evidence."""
     if number < clock.facts[0].oldest:
         return 0.0
@@ -358,7 +358,9 @@ def suspected(clock: Clock, number: int) -> float:
 
 
 @part
-def expose(clock: Clock, begin: float, end: float, rate: float, theta: float, area: int) -> int:
+def expose(
+    clock: ClockState, begin: float, end: float, rate: float, theta: float, area: int
+) -> int:
     """Add the exposure of an interval between two visits; return its first bin."""
     facts = clock.facts[0]
     begin = max(begin, end - REACH * facts.width, facts.at)
@@ -374,7 +376,7 @@ def expose(clock: Clock, begin: float, end: float, rate: float, theta: float, ar
 
 @part
 def ascribe(
-    clock: Clock, begin: float, end: float, rate: float, theta: float, area: int, owner: int
+    clock: ClockState, begin: float, end: float, rate: float, theta: float, area: int, owner: int
 ) -> int:
     """Divide the changes of an interval, and of those it overlaps, among bins; return the first.
 
@@ -405,7 +407,7 @@ def ascribe(
 
 
 @part
-def _divide(clock: Clock, slot: int) -> None:
+def _divide(clock: ClockState, slot: int) -> None:
     """Divide the changes of an interval among its bins anew, given all the others."""
     it, width = clock.ring[slot], clock.facts[0].width
     first, stop, area, theta = it.first, it.first + it.bins, it.area, it.theta
@@ -458,7 +460,7 @@ def _ascribe_to(own: NDArray[np.float32], weights: Floats, changes: float) -> No
 
 
 @part
-def _overlaps(clock: Clock, begin: float, end: float, first: int, bins: int) -> Floats:
+def _overlaps(clock: ClockState, begin: float, end: float, first: int, bins: int) -> Floats:
     """Return the days (bins,) of an interval that lie in each of its bins."""
     days = np.empty(bins)
     for j in range(bins):
@@ -481,7 +483,9 @@ def _weighed(exposed: Floats, shape: Floats, scale: Floats) -> tuple[float, Floa
 
 
 @part
-def _cold_evidence(clock: Clock, slot: int, j: int, own: float, part: float) -> tuple[float, float]:
+def _cold_evidence(
+    clock: ClockState, slot: int, j: int, own: float, part: float
+) -> tuple[float, float]:
     """Return shape and scale of y in a bin and an interval's area, without its own part."""
     it = clock.ring[slot]
     k = it.first + j

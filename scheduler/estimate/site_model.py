@@ -35,7 +35,7 @@ from freshet.scheduler.estimate.grid import (
     mean_rate,
     unfitted_rate,
 )
-from freshet.scheduler.estimate.site_clock import BINS_A_TURN, REWRITTEN, SHARED, Clock
+from freshet.scheduler.estimate.site_clock import BINS_A_TURN, REWRITTEN, SHARED, ClockState
 from freshet.scheduler.sources import AREAS, Rows
 
 # -- site state --------------------------------------------------------------
@@ -106,7 +106,7 @@ class Pages(NamedTuple):
     plain_likelihood: NDArray[np.float32]
 
 
-class Site(NamedTuple):
+class SiteState(NamedTuple):
     """The state of a site: its facts, the priors by either time, and the rows of its pages.
 
     A prior is (areas + 1, 48): that of each area, and in the last row that of the whole site.
@@ -118,13 +118,13 @@ class Site(NamedTuple):
     rows: Rows
 
 
-def unknown_site() -> Site:
+def unknown_site() -> SiteState:
     """Return the state of a site without visits."""
     facts = np.zeros(1, _FACTS)
     facts["mean_rate"] = unfitted_rate()
     facts["fit_at"] = FIRST_FIT
     prior = np.tile(even(), (AREAS + 1, 1))
-    return Site(facts, prior, prior.copy(), np.empty(0, np.intp))
+    return SiteState(facts, prior, prior.copy(), np.empty(0, np.intp))
 
 
 #: One record of an array; numba reads its fields by their names.
@@ -141,7 +141,7 @@ _MEMORY: Final = 500.0
 _ANOTHER_WIDTH: Final = 4.0
 
 
-class Learner:
+class SiteLearner:
     """The learner of one site; ``pages`` may be another, larger table at each call."""
 
     def __init__(self) -> None:
@@ -194,7 +194,9 @@ class Learner:
 
 
 @compiled
-def learn(pages: Pages, site: Site, clock: Clock, looks: NDArray[np.void], first: int) -> int:
+def learn(
+    pages: Pages, site: SiteState, clock: ClockState, looks: NDArray[np.void], first: int
+) -> int:
     """Learn visits from ``first`` on; return their number, or the one that needs room."""
     for k in range(first, len(looks)):
         look = looks[k]
@@ -214,7 +216,7 @@ def learn(pages: Pages, site: Site, clock: Clock, looks: NDArray[np.void], first
 
 
 @part
-def _needs_room(pages: Pages, site: Site, clock: Clock, look: Record) -> bool:
+def _needs_room(pages: Pages, site: SiteState, clock: ClockState, look: Record) -> bool:
     """Return whether something must be allocated before this visit."""
     if not site.facts[0].clocked:
         return look.compared and site.facts[0].alive >= _PAGES_OF_A_CLOCK
@@ -224,7 +226,7 @@ def _needs_room(pages: Pages, site: Site, clock: Clock, look: Record) -> bool:
 
 
 @part
-def _meet(pages: Pages, site: Site, row: int, gone: bool) -> None:
+def _meet(pages: Pages, site: SiteState, row: int, gone: bool) -> None:
     """Count a page that is visited for the first time, is gone, or there again."""
     facts, page = site.facts[0], pages.page[row]
     if not page.known:
@@ -240,7 +242,7 @@ def _meet(pages: Pages, site: Site, row: int, gone: bool) -> None:
 
 
 @part
-def _learn_one(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
+def _learn_one(pages: Pages, site: SiteState, clock: ClockState, look: Record) -> None:
     """Learn from a visit that could be compared with one before."""
     facts, row = site.facts[0], look.row
     page = pages.page[row]
@@ -267,7 +269,7 @@ def _learn_one(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
 
 
 @part
-def _keep_up(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
+def _keep_up(pages: Pages, site: SiteState, clock: ClockState, look: Record) -> None:
     """Move the clock to the day of a visit: with a new bin width, or without the oldest bins."""
     width = look.turn / BINS_A_TURN
     if not 1 / _ANOTHER_WIDTH < width / clock.facts[0].width < _ANOTHER_WIDTH:
@@ -288,7 +290,7 @@ def _keep_up(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
 
 
 @compiled
-def mark_all(pages: Pages, site: Site, clock: Clock) -> None:
+def mark_all(pages: Pages, site: SiteState, clock: ClockState) -> None:
     """Note the clock's readings at the last visits before it began: as if it had gone evenly."""
     at = clock.facts[0].at
     for j in range(site.facts[0].known):
@@ -298,7 +300,7 @@ def mark_all(pages: Pages, site: Site, clock: Clock) -> None:
 
 
 @part
-def _mark(pages: Pages, clock: Clock, site: Site, row: int) -> None:
+def _mark(pages: Pages, clock: ClockState, site: SiteState, row: int) -> None:
     """Note the clock's reading at a visit on a day before its first bin."""
     page = pages.page[row]
     if site.facts[0].clocked and page.last < clock.facts[0].at:
@@ -307,7 +309,7 @@ def _mark(pages: Pages, clock: Clock, site: Site, row: int) -> None:
 
 
 @part
-def passed(pages: Pages, clock: Clock, row: int, day: float) -> tuple[float, float]:
+def passed(pages: Pages, clock: ClockState, row: int, day: float) -> tuple[float, float]:
     """Return the time on the shared and the cold clock since a page was visited."""
     page = pages.page[row]
     if page.last >= clock.facts[0].at:
@@ -320,7 +322,7 @@ def passed(pages: Pages, clock: Clock, row: int, day: float) -> tuple[float, flo
 
 
 @part
-def _judge(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
+def _judge(pages: Pages, site: SiteState, clock: ClockState, look: Record) -> None:
     """Let both times predict the outcome; the better one so far decides."""
     facts, page = site.facts[0], pages.page[look.row]
     days = look.at - page.last
@@ -335,13 +337,13 @@ def _judge(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
 
 
 @part
-def coldness(site: Site, rate: float) -> float:
+def coldness(site: SiteState, rate: float) -> float:
     """Return θ: near 1 for a page that changes more rarely than others of its site, else near 0."""
     return (site.facts[0].mean_rate / (site.facts[0].mean_rate + rate)) ** 2
 
 
 @part
-def _tell_clock(pages: Pages, site: Site, clock: Clock, row: int) -> None:
+def _tell_clock(pages: Pages, site: SiteState, clock: ClockState, row: int) -> None:
     """Add the pending interval of a page to the clock."""
     page = pages.page[row]
     if page.end <= clock.facts[0].at:
@@ -359,7 +361,7 @@ def _tell_clock(pages: Pages, site: Site, clock: Clock, row: int) -> None:
 
 
 @part
-def _commit_oldest(pages: Pages, site: Site, clock: Clock) -> None:
+def _commit_oldest(pages: Pages, site: SiteState, clock: ClockState) -> None:
     """Commit the oldest interval of the ring, if it is pending."""
     number = clock.facts[0].oldest
     row = clock.ring[number % len(clock.ring)].owner
@@ -368,7 +370,7 @@ def _commit_oldest(pages: Pages, site: Site, clock: Clock) -> None:
 
 
 @part
-def _commit(pages: Pages, site: Site, clock: Clock, row: int) -> None:
+def _commit(pages: Pages, site: SiteState, clock: ClockState, row: int) -> None:
     """Commit the pending interval of a page."""
     if pages.page[row].pending:
         _add_pending(pages, site, clock, row, pages.likelihood[row])
@@ -377,7 +379,7 @@ def _commit(pages: Pages, site: Site, clock: Clock, row: int) -> None:
 
 @part
 def _add_pending(
-    pages: Pages, site: Site, clock: Clock, row: int, sums: NDArray[np.floating]
+    pages: Pages, site: SiteState, clock: ClockState, row: int, sums: NDArray[np.floating]
 ) -> None:
     """Add the pending interval of a page, as the clock sees it now."""
     page = pages.page[row]
@@ -394,7 +396,7 @@ def _add_pending(
 
 
 @part
-def _estimate(pages: Pages, site: Site, clock: Clock, row: int) -> float:
+def _estimate(pages: Pages, site: SiteState, clock: ClockState, row: int) -> float:
     """Return a page's rate with its pending interval as the clock sees it now."""
     if not pages.page[row].pending:
         return mean_rate(pages.likelihood[row], site.prior[pages.page[row].area])
@@ -406,7 +408,7 @@ def _estimate(pages: Pages, site: Site, clock: Clock, row: int) -> float:
 
 
 @part
-def _fit(pages: Pages, site: Site, clock: Clock) -> None:
+def _fit(pages: Pages, site: SiteState, clock: ClockState) -> None:
     """Fit the priors to all pages that were ever there, and estimate all under these."""
     facts = site.facts[0]
     rows = np.empty(facts.known, np.intp)

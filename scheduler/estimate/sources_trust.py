@@ -16,7 +16,7 @@ from freshet.scheduler.estimate import claims as claims_estimate
 from freshet.scheduler.estimate.claims import (
     CLAIM,
     SOURCES,
-    Told,
+    ClaimState,
     nothing_told,
     shares,
     unclaimed,
@@ -63,21 +63,21 @@ _NEWS: Final = 20.0
 
 
 @compiled
-def against(told: Told) -> float:
+def against(told: ClaimState) -> float:
     """Return the evidence (nats) against the claims, negative where it speaks for them."""
     facts = told.facts[0]
     return float(facts.loss - (1 - _LEAST_GAIN) * facts.loss_without)
 
 
 @compiled
-def proven(told: Told) -> bool:
+def proven(told: ClaimState) -> bool:
     """Return whether claims predict better than nothing."""
     return against(told) < 0
 
 
 @compiled
 def value(
-    told: Told, pages: NDArray[np.void], now: float, turn: float, hazard: Floats, rate: Floats,
+    told: ClaimState, pages: NDArray[np.void], now: float, turn: float, hazard: Floats, rate: Floats,
     jump: Floats, per: Floats,
 ) -> None:  # fmt: skip
     """Write y, changes a day, the addition to W and its divisor, for pages with claims."""
@@ -105,7 +105,7 @@ def value(
 
 
 @compiled
-def value_polls(told: Told, now: float, worth: Floats) -> None:
+def value_polls(told: ClaimState, now: float, worth: Floats) -> None:
     """Raise the worth of polling a source to what it tells, as far as it is believed."""
     part_of = _POLL * min(max(exp(-against(told)), _NOW_AND_THEN), 1.0)
     if told.facts[0].news:

@@ -43,7 +43,7 @@ _LEAP = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class PricedSpending:
     """Crawls per day spent at some prices, one row for each budget.
 
     Attributes:
@@ -59,12 +59,12 @@ class Spending:
 
 #: The spending now, the one before (None in the first round) and the budgets → the next prices.
 #: Whatever is no number inside the bracket is not taken.
-Step: TypeAlias = Callable[[Spending, Spending | None, Floats], Floats]
+Step: TypeAlias = Callable[[PricedSpending, PricedSpending | None, Floats], Floats]
 
 
 def clearing_prices(
-    spend: Callable[[Floats], Spending], budget: Floats, start: Floats, step: Step
-) -> Spending:
+    spend: Callable[[Floats], PricedSpending], budget: Floats, start: Floats, step: Step
+) -> PricedSpending:
     """Return the spending at the prices that make it ``budget``, to :data:`TOLERANCE`.
 
     Args:
@@ -111,7 +111,7 @@ def clearing_prices(
     raise out_of_range()
 
 
-def smooth_step(now: Spending, before: Spending | None, budget: Floats) -> Floats:
+def smooth_step(now: PricedSpending, before: PricedSpending | None, budget: Floats) -> Floats:
     """Step in y = ln S, for spendings that are nearly powers of the price.
 
     In the first round Newton's line, afterwards the cubic that has the values and slopes of
@@ -132,7 +132,7 @@ def smooth_step(now: Spending, before: Spending | None, budget: Floats) -> Float
     return np.where(np.abs(y) < np.abs(y0), cubic, newton)
 
 
-def root_step(now: Spending, _before: Spending | None, budget: Floats) -> Floats:
+def root_step(now: PricedSpending, _before: PricedSpending | None, budget: Floats) -> Floats:
     """Step in λ^{−1/2} by Newton's line, for spendings that are linear in it but for kinks.
 
     Where S is convex in λ^{−1/2}, all steps but the first fall short of no solution and go
@@ -150,7 +150,7 @@ def out_of_range() -> ValueError:
     )
 
 
-def _gap(now: Spending, budget: Floats) -> Floats:
+def _gap(now: PricedSpending, budget: Floats) -> Floats:
     gap = now.total - budget
     if not np.isfinite(gap).all():
         raise out_of_range()
@@ -295,9 +295,9 @@ def _without_capacities(
             return Allocation(limits, 0.0, np.zeros(hosts), budget - usable)
     rates = np.empty(len(demand))
 
-    def spend(price: Floats) -> Spending:
+    def spend(price: Floats) -> PricedSpending:
         total, slope = demand.spending_at(float(price[0]), rates)
-        return Spending(price, np.array([total]), np.array([slope]))
+        return PricedSpending(price, np.array([total]), np.array([slope]))
 
     whole = np.array([budget])
     start = demand.guess(whole, None) if start is None else start
@@ -336,13 +336,13 @@ def _common_price(
     """
     wanted, slopes = np.empty(len(demand)), np.empty(len(demand))
 
-    def spend(price: Floats) -> Spending:
+    def spend(price: Floats) -> PricedSpending:
         demand.rates_at(float(price[0]), wanted, slopes)
         totals = hosts.sums(wanted)
         full = totals > hosts.capacity
         total = np.minimum(totals, hosts.capacity).sum()
         slope = np.where(full, 0.0, hosts.sums(slopes)).sum()
-        return Spending(price, np.array([total]), np.array([slope]))
+        return PricedSpending(price, np.array([total]), np.array([slope]))
 
     whole = np.array([budget])
     start = demand.guess(whole, None) if start is None else start
@@ -387,9 +387,9 @@ class _HostDemand:
         self.demand = demand
         self.rates = np.empty(len(demand))
         self._hosts = hosts
-        self._last = Spending(*np.full((3, len(hosts.capacity)), np.nan))
+        self._last = PricedSpending(*np.full((3, len(hosts.capacity)), np.nan))
 
-    def spending_at(self, price: Floats) -> Spending:
+    def spending_at(self, price: Floats) -> PricedSpending:
         """Return S_h(λ_h) of each host; write ``rates``."""
         moved = price != self._last.price
         rows = np.flatnonzero(moved[self._hosts.code])
@@ -400,7 +400,7 @@ class _HostDemand:
         self.rates[rows] = rates
         total = np.where(moved, theirs.sums(rates), self._last.total)
         slope = np.where(moved, theirs.sums(slopes), self._last.slope)
-        self._last = Spending(price, total, slope)
+        self._last = PricedSpending(price, total, slope)
         return self._last
 
 
