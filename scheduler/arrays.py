@@ -1,7 +1,7 @@
-"""Checks of numbers that come from outside: one clear error, nothing clipped.
+"""Arrays: checks of columns that come from outside, growing columns, compiled loops.
 
-Every message names the argument, the first row that is wrong (counted from 0) with its
-value, and what is accepted.
+Every error names the argument, the first wrong row (counted from 0) with its value, and what is
+accepted; nothing is clipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 
-#: Rows that are looked at together: what is read stays in the processor's cache.
+#: Rows checked together: they stay in the processor's cache.
 _CHUNK = 1 << 15
 
 
@@ -151,7 +151,7 @@ def _column(name: str, values: ArrayLike, length: int | None) -> Floats:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: holds something that is no number ({error})") from error
+        raise ValueError(f"{name}: holds something that is not a number ({error})") from error
     _shaped(name, array, length)
     return np.ascontiguousarray(array)
 
@@ -181,9 +181,7 @@ def _refuse(name: str, column: NDArray[np.generic], row: int, accepted: str) -> 
     raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")
 
 
-# -- columns -----------------------------------------------------------------
-#
-# A column of rows that come and never go.
+# -- columns --
 
 T = TypeVar("T", bound=np.generic)
 
@@ -248,20 +246,16 @@ def rows_among(
     return place[known], known
 
 
-# -- compiling ---------------------------------------------------------------
+# -- compiling --
 #
-# Loops compiled to machine code by numba.
-#
-# Its import takes half a second, and a loop that is not on disk yet some more. Where the same is
-# at hand in numpy, one solve of a million sources saves a fiftieth of that: a single plan never
-# earns it back, so there the number of rows decides, alone: it does not depend on what was
-# imported before, so neither do the last digits of a result. What goes look by look, as the
-# learning of a daemon does, has no form in numpy and is compiled wherever it is used.
+# Importing numba takes half a second. Where numpy does the same, the number of rows alone decides,
+# so that the last digits of a result do not depend on earlier imports. Learning visit by visit has
+# no numpy form and is always compiled.
 
 P = ParamSpec("P")
 Compiled = TypeVar("Compiled")
 
-#: Rows from which a compiled loop is asked for where numpy does the same.
+#: Rows from which a compiled loop replaces numpy code that does the same.
 WORTHWHILE_ROWS = 500_000
 
 
@@ -273,14 +267,13 @@ def worthwhile(rows: int) -> bool:
 def compiled(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
     """Return ``loop`` as machine code for one core, compiled when it is first called.
 
-    The code is kept on disk, beside the module or in the user's cache directory; where neither
-    can be written, the next process compiles again. It is made anew when the file of the function
-    changes, not when that of one it calls does: ``scripts/setup`` sees to that.
+    The code is kept on disk, beside the module or in the user's cache directory. It is made anew
+    when the function's file changes, but not when the file of a function that it calls does:
+    ``scripts/setup`` sees to that.
 
-    It must be a function of a module, written in what numba knows of Python, and calls none but
-    such as are compiled. It holds no lock while it runs. It divides as numpy does (1/0 is inf),
-    and its sums may be regrouped, so that the processor adds several terms at once: their last
-    digits depend on it, and a sum that corrects its own rounding must not be compiled with this.
+    The loop calls compiled functions only. It runs without the interpreter lock and divides as
+    numpy does (1/0 is inf). Its sums may be regrouped, which changes their last digits: do not
+    compile a sum that corrects its own rounding.
     """
     code: Callable[P, Compiled] = _machine_code(loop, from_python=True)
     return code
@@ -296,13 +289,15 @@ def part(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
 def _machine_code(loop: Callable[P, Compiled], *, from_python: bool) -> Callable[P, Compiled]:
     import numba  # noqa: PLC0415 - slow to import
 
-    options: dict[str, Any] = {
-        "nogil": True, "error_model": "numpy", "fastmath": {"reassoc"},
-        "no_cpython_wrapper": not from_python, "no_cfunc_wrapper": True,
-    }  # fmt: skip
+    wrappers: dict[str, Any] = {
+        "no_cpython_wrapper": not from_python,
+        "no_cfunc_wrapper": True,
+    }
 
     def made(*, cache: bool) -> Callable[P, Compiled]:
-        code: Callable[P, Compiled] = numba.njit(cache=cache, **options)(loop)
+        code: Callable[P, Compiled] = numba.njit(
+            cache=cache, nogil=True, error_model="numpy", fastmath={"reassoc"}, **wrappers
+        )(loop)
         return code
 
     try:

@@ -1,6 +1,6 @@
-"""What a plan comes to: who gets how much of the budget, and what every policy would cost.
+"""Summaries of a plan: the split of the budget, and the expected cost of every policy.
 
-Pure composition: a table and a plan go in, values go out in which sources and hosts are rows.
+Sources and hosts are rows of the table.
 Rates are per day; costs are sums over the sources, time averages weighted with importance.
 """
 
@@ -32,7 +32,7 @@ COMPARED = (
 #: A source that changes this often between two crawls is hardly crawled.
 HARDLY = 10.0
 
-#: What a host may stay below its capacity and still be held by it.
+#: A host this near below its capacity, as a share of it, counts as capped.
 _ROUNDING = 1e-9
 
 
@@ -101,9 +101,8 @@ def rate_plan(specification: str, table: SourceTable, budget: float) -> CrawlPla
     policy = load(specification)
     if not isinstance(policy, RatePolicy):
         raise PolicyError(
-            f"policy {specification}: gives no crawl rates that could be shown as a plan; "
-            f"accepted are such as {', '.join(COMPARED)} (what greedy_index comes to is "
-            "optimal_intervals)"
+            f"policy {specification}: has no crawl rates to show as a plan; use one with rates, "
+            f"such as {', '.join(COMPARED)} (optimal_intervals comes close to greedy_index)"
         )
     try:
         return policy.rates(table, budget)

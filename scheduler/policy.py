@@ -1,4 +1,4 @@
-"""What a policy is: three Protocols of one method, and the loader that finds policies.
+"""The three Protocols of policies, one method each, and the loader that finds policies.
 
 A policy is found by its name among the entry points of group ``freshet.policies``; the entry
 point is a callable (a frozen dataclass, as a rule) whose keyword arguments are the policy's
@@ -16,9 +16,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.sources import SourceTable
 
-# -- options -----------------------------------------------------------------
-#
-# Options as people write them, ``NAME=VALUE,NAME=VALUE``, for what is made from keywords.
+# -- options --
 
 Value: TypeAlias = bool | int | float | str
 
@@ -179,14 +177,14 @@ def load(specification: str) -> Policy:
 
     Raises:
         PolicyError: if the name, an option or a value is not accepted, or if what the entry
-            point names cannot be loaded or is no policy.
+            point names cannot be loaded or is not a policy.
     """
     name, _, text = specification.partition(":")
     make = _imported(_entry(name))
     try:
         policy = make(**given(make, text))
     except Exception as error:
-        # Somebody else's code, as below.
+        # Third-party code, as below.
         raise PolicyError(f"policy {name}: {str(error) or type(error).__name__}") from error
     if not isinstance(policy, RatePolicy | IndexPolicy | IntervalPolicy):
         raise PolicyError(f"policy {name}: has none of the methods rates, index, next_interval")
@@ -207,7 +205,7 @@ def _imported(entry: EntryPoint) -> Callable[..., Any]:
     try:
         made: Callable[..., Any] = entry.load()
     except Exception as error:
-        # Somebody else's code: whatever goes wrong in it is told under its name.
+        # Third-party code: any error is reported under the policy's name.
         raise PolicyError(
             f"policy {entry.name}: {entry.value} cannot be loaded: {error}"
         ) from error

@@ -73,7 +73,7 @@ def verdicts(
     """Yield every law of the policy's kind, kept or broken.
 
     Raises:
-        TypeError: if it is no policy, or is said to be optimal and is no rate policy.
+        TypeError: if it is not a policy, or is said to be optimal and is not a rate policy.
     """
     if not isinstance(policy, RatePolicy | IndexPolicy | IntervalPolicy):
         raise TypeError(f"{policy!r} has none of the methods rates, index, next_interval")

@@ -86,7 +86,8 @@ def watched(seed: int) -> list[IndexSample]:
     rng = np.random.default_rng(seed)
     complete = np.arange(_N) % 3 == 0
     pending = rng.integers(0, 5, _N)
-    told = _sources(rng, complete_observations=complete, last_crawl=_days(rng))
+    signalled = _sources(rng, complete_observations=complete, last_crawl=_days(rng))
+    both = replace(signalled, pending_signals=np.where(complete, pending, 0))
     noisy = _sources(
         rng,
         last_crawl=_days(rng),
@@ -105,9 +106,7 @@ def watched(seed: int) -> list[IndexSample]:
         IndexSample("no source", _sources(rng, 0), 100.0),
         IndexSample("one source", _sources(rng, 1), 100.0),
         IndexSample("twelve sources", _sources(rng, last_crawl=_days(rng)), 100.0),
-        IndexSample(
-            "both classes", replace(told, pending_signals=np.where(complete, pending, 0)), 100.0
-        ),
+        IndexSample("both classes", both, 100.0),
         IndexSample("noisy signals", noisy, 100.0),
         IndexSample("some without importance or changes", _with_zeros(_sources(rng)), 100.0),
         IndexSample("magnitudes 1e-12 to 1e12", wide, 100.0),

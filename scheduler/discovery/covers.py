@@ -1,4 +1,4 @@
-"""Covers, and what they cost: old pages chosen to be looked at again for what they reveal."""
+"""Covers: hub pages chosen for the new pages that they reveal, and their cost."""
 
 from __future__ import annotations
 
@@ -88,17 +88,15 @@ def greedy(reveals: Reveals, *, budget: int | None = None, share: float = 1.0) -
     return np.array(chosen, np.int64)
 
 
-# -- past --------------------------------------------------------------------
-#
-# What is known of a site's past recrawls when a cover is to be chosen (section 3.6.4).
+# -- past --
 
 
 @dataclass(frozen=True, slots=True)
 class RecrawlHistory:
-    """Full recrawls of a site, at growing times, and the time ``at`` of the choice.
+    """Full recrawls of a site before the choice of a cover, at time ``at`` (section 3.6.4).
 
     Times count in steps of any length. ``pages`` says how many pages there are by now: X_t.
-    ``alive`` are those that were there when last looked at, of shape (pages,); None: all.
+    ``alive`` are those that existed at their last visit, of shape (pages,); None: all.
     """
 
     pages: int
@@ -165,14 +163,13 @@ class RecrawlHistory:
         return found
 
 
-# -- limits ------------------------------------------------------------------
-#
-# What no choice by history exceeds: all pages that ever revealed one (section 3.6.5).
+# -- limits --
 
 
 def historical_limit(past: RecrawlHistory) -> Ints:
     """Return every page that revealed a new one in any of the recrawls.
 
-    With a recrawl at every step it is the bound called full; with one at every w-th that for w.
+    No choice by history exceeds it (section 3.6.5): the bound called full with a recrawl at every
+    step, and that for w with one at every w-th.
     """
     return np.asarray(np.flatnonzero(past.ever()), np.int64)

@@ -1,4 +1,4 @@
-"""What algorithms would have found: each chooses by the past, and is judged by what came."""
+"""Evaluation of discovery algorithms: each chooses by past recrawls, the next one judges."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def judged(
 ) -> Record:
     """Let an algorithm choose before each recrawl from ``first`` on, and compare with it.
 
-    ``choose`` is given the past, and the recrawl itself, which only a bound may look at. ``alive``
+    ``choose`` is given the past, and the recrawl itself, which only a bound may use. ``alive``
     are the old pages that were there when a step began, for each recrawl; without it, all. Steps
     in which nothing was new are left out: no cover can be judged by them.
     """

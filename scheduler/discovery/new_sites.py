@@ -1,6 +1,6 @@
-"""Which pages of a site lead to sites that were not known: H_t of appendix 9.1.
+"""Pages of a site that lead to unknown sites: H_t of appendix 9.1.
 
-What is new are other sites, not pages; each is revealed by the old pages that link to it, and by
+The new nodes are other sites, not pages; each is revealed by the old pages that link to it, and by
 those that lead to it through new pages only. The covers are chosen as for pages.
 """
 

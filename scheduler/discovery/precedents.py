@@ -1,9 +1,9 @@
-"""What looks reveal, by the new pages that came before: each may come again. Pure; days.
+"""The expected yield of visits to hub pages, by the new pages that they revealed before.
 
-A site's new page that was found is a *precedent*: the pages that linked to it when they were looked
-at next would reveal the next one like it. With S(y) the pages that reveal precedent y, one like it
-comes at the rate r(y), and is unknown until one of S(y) is looked at. So at page x, where τ(y) days
-ago any page of S(y) was looked at last, a look reveals
+A site's new page that was found is a *precedent*: the pages that linked to it when they were
+visited next would reveal the next one like it. With S(y) the pages that reveal precedent y, one
+like it comes at the rate r(y) a day, and is unknown until one of S(y) is visited. So at page x,
+where τ(y) days have passed since the last visit to any page of S(y), a visit reveals
 
     E(x) = Σ r(y) τ(y)  over the y that x reveals
 
@@ -21,19 +21,19 @@ The first term alone is what is lost of pages that go after a time that lies any
 the measure of days), the second what is lost of those that stay: so it counts on one in five to go.
 A guess. Without a limit, D = ∞, there is the first law.
 
-Overlaps are thereby paid once, as in GREEDY: a look at the front page takes from the feed what both
-reveal. What lies behind a new page, found at the first look at it, is revealed by what revealed
-that (the paths through new pages of Pandey 2008, section 3.2).
+Overlaps are thereby paid once, as in GREEDY: a visit to the front page takes from the feed what
+both reveal. Pages behind a new page, found at the first visit to it, count for the pages that
+revealed it (the paths through new pages of Pandey 2008, section 3.2).
 
     r(y)  e^{−age/A} / (Z + Z₀), where Z = ∫ e^{−u/A} du over the days that the site is watched
     A     a year: what a page reveals is known by few cases, and rarely changes
     Z₀    a week, so that the first days do not count for more than they say
     Of a site the 200 newest pages are remembered; Z begins when the last of the others was found.
 
-Of what a single look brings, no more than ten pages, or a twentieth of the site, count: when a site
-is rebuilt everything is new, once. A page that has not revealed anything yet does so at the rate
-½/(n/(2R) + days watched), for n pages of a site with R new ones a day: so that every corner is
-looked into now and then.
+Of the yield of a single visit, no more than ten pages, or a twentieth of the site, count: when a
+site is rebuilt everything is new, once. A page that has not revealed anything yet does so at the
+rate ½/(n/(2R) + days watched), for n pages of a site with R new ones a day: so that every corner is
+visited now and then.
 
 Reference: ours, after Pandey 2008, sections 3.5 and 7.2 (joint discovery and refresh: future work).
 """
@@ -61,7 +61,7 @@ _TOO_LATE: Final = 4.0
 _SAME_DAYS: Final = 1e-6
 _OF_A_LOOK: Final = 10.0
 _OF_THE_SITE: Final = 0.05
-#: Pages that each site is taken to have brought in its first so many days.
+#: The new pages that each site is taken to have had, in its first days.
 _PRIOR_PAGES: Final = 1.0
 _PRIOR_DAYS: Final = 30.0
 
@@ -79,8 +79,8 @@ class PageSnapshot:
         site: a code.
         importance: μ.
         found_at: when it was found.
-        since: when it was looked at last.
-        captured: whether it was ever.
+        since: the day of its last visit.
+        captured: True where it was ever visited.
     """
 
     site: Rows
@@ -205,14 +205,14 @@ class Precedents:
         cost = pages.importance[self._precedents.rows["row"]] * rate * _delay(waited, limit)
         again, since = self._unexplored(pages, rate, days, now)
         return Revealing(
-            np.bincount(row, cost[place], minlength=n)
+            worth=np.bincount(row, cost[place], minlength=n)
             + pages.importance * again * _delay(since, limit),
-            np.bincount(row, unknown[place], minlength=n) + again * since,
-            float(unknown.sum()),
-            float(rate[known].sum()),
-            row,
-            self._precedents.rows["row"][place],
-            waited[place],
+            pages=np.bincount(row, unknown[place], minlength=n) + again * since,
+            unknown=float(unknown.sum()),
+            per_day=float(rate[known].sum()),
+            by=row,
+            item=self._precedents.rows["row"][place],
+            waited=waited[place],
         )
 
     def _unexplored(

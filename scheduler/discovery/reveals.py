@@ -18,9 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
 
-# -- paths -------------------------------------------------------------------
-#
-# What lies behind new pages: paths that lead on through new pages only.
+# -- paths --
 #
 # New pages that reach one another count as one (strongly connected components); what each of those
 # reaches is found from the ends of the paths back to their beginnings, in one pass.
@@ -222,12 +220,10 @@ def _ends(name: str, values: ArrayLike, pages: int) -> Ints:
     return column
 
 
-# -- sightings ---------------------------------------------------------------
+# -- sightings --
 #
-# When pages were found and links first seen: the history from which H_t is built.
-#
-# A crawl that looks at some pages only knows of each link when it was first seen, and when the
-# page that has it was looked at before: in between, it appeared.
+# A crawl that visits some pages only knows of each link when it was first seen, and when its page
+# was visited before: in between, the link appeared.
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +234,7 @@ class Sightings:
         found_at: when each page was found, ascending; pages are numbered so. Of shape (pages,).
         source, target: the pages that a link leads from and to; of shape (links,), as the next.
         seen_at: when it was first seen.
-        look_page, look_at: which page was looked at when, in order of time; of shape (looks,).
+        look_page, look_at: the page and the time of each visit, in order of time; (visits,).
     """
 
     found_at: Floats
@@ -250,7 +246,7 @@ class Sightings:
 
     def __post_init__(self) -> None:
         if np.any(np.diff(self.found_at) < 0) or np.any(np.diff(self.look_at) < 0):
-            raise ValueError("pages and looks must be in the order of time")
+            raise ValueError("pages and visits must be in the order of time")
 
     def looked_before(self, page: Ints, at: Floats) -> Floats:
         """Return the last visit to each page before a time; -inf where none was."""
@@ -259,8 +255,8 @@ class Sightings:
     def between(self, start: float, end: float) -> Reveals:
         """Return H_t of the pages that were found after ``start``, up to ``end``.
 
-        A link counts that may have been there at the end: the page that has it had not been looked
-        at in vain. Where all pages were looked at at both times, those are the links that were.
+        A link counts if it may have existed at the end: no earlier visit missed it. Where all pages
+        were visited at both times, these are exactly the links that existed.
         """
         source, target, old, both = self.links_between(start, end)
         return reveals_of(old, both - old, source, target)
@@ -301,10 +297,10 @@ class Yields:
     """The new pages revealed by the visits to each page.
 
     Attributes:
-        looks: looks behind which another one stands; of shape (pages,), as the next.
+        looks: visits that follow another one; of shape (pages,), as the next.
         days: the time between those.
         chances: the site's new pages that were found in that time.
-        revealed: those of them to which the page linked when it was looked at.
+        revealed: those of them to which the page linked when it was visited.
     """
 
     looks: Ints
@@ -321,8 +317,8 @@ class Yields:
 def yields(sightings: Sightings) -> Yields:
     """Count what each page revealed at the given visits.
 
-    A page reveals what was found since it was looked at before, no matter who found it first: of
-    such pairs of looks p_x needs no full recrawl.
+    A page reveals what was found since its visit before, no matter which page revealed it first:
+    with such pairs of visits p_x needs no full recrawl.
     """
     pages = sightings.found_at.size
     page, at = sightings.look_page, sightings.look_at
@@ -341,9 +337,7 @@ def yields(sightings: Sightings) -> Yields:
     )
 
 
-# -- link history ------------------------------------------------------------
-#
-# All that ever linked to what on a site, step by step: the truth to judge covers by.
+# -- link history --
 
 
 @dataclass(frozen=True, slots=True)

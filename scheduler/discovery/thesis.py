@@ -1,4 +1,9 @@
-"""OD: the pages of the largest outdegree to new pages (section 3.6.1)."""
+"""Algorithms that choose hub pages by past recrawls (Pandey 2008, sections 3.6 and 7.1).
+
+OD takes the pages of the largest outdegree to new pages (3.6.1), CLIQ the best page of each cluster
+of similar pages (3.6.2), COV the greedy cover (3.6.3); -1 and COV use the last recrawl alone, and
+choose no page after a step without new pages; -WIN uses all of them (3.6.4).
+"""
 
 from __future__ import annotations
 
@@ -28,23 +33,9 @@ def od(fractions: Floats, budget: int) -> Ints:
     return np.asarray(candidates[best], np.int64)
 
 
-# -- od 1 --------------------------------------------------------------------
-#
-# OD-1: OD by the last recrawl alone (section 3.6.4).
-#
-# After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
-
-
 def od_1(past: RecrawlHistory, budget: int) -> Ints:
     """Return the pages that revealed most in the last recrawl."""
     return od(past.last.fractions(), budget)
-
-
-# -- od win ------------------------------------------------------------------
-#
-# OD-WIN: OD by all periodic recrawls, older ones counting less (section 3.6.4).
-#
-# OD-ALL is the same where every step was a recrawl.
 
 
 def od_win(past: RecrawlHistory, budget: int, alpha: float = 1.0) -> Ints:
@@ -60,9 +51,9 @@ def od_win(past: RecrawlHistory, budget: int, alpha: float = 1.0) -> Ints:
 # is at least 1 - eps_b. Pairs come from the new pages that both reveal; where those are too many,
 # from MinHash and LSH, and are checked exactly.
 
-#: What the thesis clusters with.
+#: The threshold of the thesis.
 EPS_B: Final = 0.8
-#: So many pairs of sets and new pages in both are counted one by one.
+#: Up to this number of pairs of sets and common new pages, they are counted one by one.
 _MOST_PAIRS: Final = 20_000_000
 _PERMUTATIONS: Final = 128
 
@@ -128,11 +119,6 @@ def jaccard(reveals: Reveals, first: int, second: int) -> float:
     return both / (one.size + two.size - both)
 
 
-# -- cliq --------------------------------------------------------------------
-#
-# CLIQ: the best page of each cluster of pages that reveal the same (section 3.6.2).
-
-
 def cliq(reveals: Reveals, budget: int, eps_b: float = EPS_B) -> Ints:
     """Return the best pages of the ``budget`` clusters whose best pages reveal most.
 
@@ -154,25 +140,11 @@ def best_of_clusters(reveals: Reveals, eps_b: float) -> Floats:
     return found
 
 
-# -- cliq 1 ------------------------------------------------------------------
-#
-# CLIQ-1: CLIQ by the last recrawl alone (section 3.6.4).
-#
-# After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
-
-
 def cliq_1(past: RecrawlHistory, budget: int, eps_b: float = EPS_B) -> Ints:
     """Return the best pages of the clusters of the last recrawl."""
     if not past.recrawls:
         return np.zeros(0, np.int64)
     return cliq(past.recrawls[-1], budget, eps_b)
-
-
-# -- cliq win ----------------------------------------------------------------
-#
-# CLIQ-WIN: the clusters of the last recrawl, and every page that ever revealed anything.
-#
-# Each such page is a cluster of its own, worth its mean over all recrawls (section 3.6.4).
 
 
 def cliq_win(past: RecrawlHistory, budget: int, alpha: float = 1.0, eps_b: float = EPS_B) -> Ints:
@@ -185,13 +157,6 @@ def cliq_win(past: RecrawlHistory, budget: int, alpha: float = 1.0, eps_b: float
     return od(worth, budget)
 
 
-# -- cov ---------------------------------------------------------------------
-#
-# COV: the greedy cover of the last recrawl, once more (section 3.6.3).
-#
-# After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
-
-
 def cov(past: RecrawlHistory, budget: int) -> Ints:
     """Return the pages that GREEDY would have chosen in the last recrawl."""
     if not past.recrawls:
@@ -201,7 +166,7 @@ def cov(past: RecrawlHistory, budget: int) -> Ints:
 
 # -- cov win -----------------------------------------------------------------
 #
-# COV-WIN: the greedy cover of all past recrawls pooled. Pure. Ours, not the thesis's.
+# COV-WIN: the greedy cover of all past recrawls pooled. Ours, not the thesis's.
 #
 # Every new page of the past is a scenario that may come again. COV covers those of the last
 # recrawl and knows nothing after one without news; OD-WIN adds up what pages revealed, and pays
@@ -265,13 +230,15 @@ def _groups(past: RecrawlHistory) -> list[tuple[list[int], Ints]]:
     return [
         (
             same.tolist(),
-            np.concatenate([
-                past.recrawls[n].members_of(int(kind[n])) + first[n]
-                for n in np.flatnonzero(kind >= 0).tolist()
-            ]),
+            np.concatenate(
+                [
+                    past.recrawls[n].members_of(int(kind[n])) + first[n]
+                    for n in np.flatnonzero(kind >= 0).tolist()
+                ]
+            ),
         )
         for same, kind in zip(np.split(pages[order], ends[:-1]), kinds, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _covers(groups: Sequence[tuple[list[int], Ints]], weights: Ints) -> Iterator[int]:
@@ -312,8 +279,8 @@ def _cover(groups: Sequence[_Group], uncovered: Ints) -> Iterator[_Group]:
 #
 # The bound is that of UCB1 (Auer, Cesa-Bianchi, Fischer 2002) with the variance p (1 - p) that an
 # arm is thought to have, as in UCB-V (Audibert, Munos, Szepesvari 2009, without its term of the
-# range). UCB1 takes 1/4 for every arm: of thousands of pages that pay nothing each then looks as
-# promising as the index after a few looks, until it was pulled often.
+# range). UCB1 takes 1/4 for every arm: each of thousands of pages without payoff then seems as
+# promising as the index after a few visits, until it was pulled often.
 
 #: Narrow: the widest of 1, 0.1 and 0.01 that costs next to nothing on synthetic sites.
 WIDTH: Final = 0.1
@@ -361,7 +328,7 @@ class Bandit:
     def bounds(self) -> Floats:
         """Return the upper confidence bound of the share of new pages that each arm covers."""
         known = self._trials + 1.0
-        # A page that was never looked at is worth what pages are in the mean, and its doubt.
+        # A page without visits is worth the mean of pages, and its doubt.
         mean = np.minimum((self._paid + self._mean()) / known, 1.0)
         variance = mean * (1.0 - mean)
         doubt = np.sqrt(2.0 * np.log(self._steps + 1.0) * variance / known)
@@ -395,7 +362,7 @@ def told_bandit(past: RecrawlHistory, budget: int) -> Ints:
 # OD-ALL is OD-WIN where every step was a full recrawl (section 3.6.4): where steps are all there
 # is, both choose the same.
 
-#: What chooses old pages to look at: from the past, at most so many.
+#: From past recrawls and a budget to the old pages to visit.
 Algorithm: TypeAlias = Callable[[RecrawlHistory, int], Ints]
 
 
@@ -420,5 +387,5 @@ ALGORITHMS: Final[Mapping[str, Algorithm]] = {
     "cov": cov,
     "bandit": told_bandit,
 }
-#: What chooses where nothing else is said.
+#: The default algorithm.
 BEST: Final = "cov_win"

@@ -1,4 +1,4 @@
-"""How fast new items come to one source: the posterior of Λ, from what each crawl found.
+"""The rate of new items at one source: the posterior of Λ, from the items that crawls found.
 
 Items come as a Poisson process of rate Λ, and Λ is Gamma distributed with the shape a and the rate
 b: a items in b days. A crawl that comes τ days after the last one and finds N new items makes it
@@ -48,13 +48,12 @@ from scipy.special import betainc
 
 from freshet.scheduler import arrays
 
-#: What is thought of a source of which nothing is known: half an item in a twentieth of a day.
-#: That is ten a day, as a busy feed has, and weighs less than the first item that is seen: rates
-#: differ by orders of magnitude, so that a firmer belief would be wrong for most.
+#: The prior: half an item in a twentieth of a day. That is ten a day, as of a busy feed, and weighs
+#: less than the first item: rates differ by orders of magnitude.
 PRIOR_ITEMS: Final = 0.5
 PRIOR_DAYS: Final = 0.05
-#: After how many days what was learnt weighs half. A month: newsrooms change slowly, and a source
-#: of one item a day is then still known to within a sixth.
+#: The age at which evidence weighs half. A month: newsrooms change slowly, and a source of one item
+#: a day is then still known to within a sixth.
 HALF_LIFE_DAYS: Final = 30.0
 #: Below this I_q loses digits.
 _UNDERFLOW: Final = 1e-290

@@ -8,10 +8,10 @@ elsewhere:
     λ = p(R − Σ_i 1/τ_i(λ))
 
 What the fading sources want falls in λ, and the price of the others rises with what these get: one
-root, found by Brent's method in some ten plans. A source of which no crawl is ever worth the price,
+root, found by Brent's method in some ten plans. A source whose crawls are never worth the price,
 λC ≥ u*, is kept fresh as any other page.
 
-    w Λ ξ̄   income   what appears, in days of a stale copy times importance, per day   (k,)
+    w Λ ξ̄   income   new items, in days of a stale copy times importance, per day   (k,)
     μ       decay    per day                                                           (k,)
     C       cost     of a crawl; it weighs, the budget counts crawls                   (k,)
     R       budget   crawls per day                                                    one number
@@ -178,6 +178,9 @@ def _joined(rest: CrawlPlan, others: Bools, rows: Rows, rate: Floats, budget: fl
     crawl_rate[others], crawl_rate[rows] = rest.crawl_rate, rate
     probability[others], on_signals[others] = rest.crawl_probability, rest.on_signals
     return replace(
-        rest, crawl_rate=crawl_rate, crawl_probability=probability, on_signals=on_signals,
+        rest,
+        crawl_rate=crawl_rate,
+        crawl_probability=probability,
+        on_signals=on_signals,
         bandwidth=budget,
-    )  # fmt: skip
+    )

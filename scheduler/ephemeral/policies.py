@@ -41,22 +41,20 @@ class PeriodPolicy(Protocol):
         ...
 
 
-# -- affordable --------------------------------------------------------------
+# -- affordable --
 #
-# Whom to crawl in a period: the largest indices that a budget pays for, Σ C_i v_i ≤ M.
-#
-# In decreasing order of the index, equal ones by row; a source that the rest of the budget does
-# not pay for is passed over. Where all cost the same, these are the ⌊M/C⌋ largest. Not all are
-# sorted: O(n) and the sorting of those that come into question.
+# The largest indices that a budget pays for, Σ C_i v_i ≤ M, in decreasing order, equal ones by row;
+# a source that the rest of the budget does not pay for is passed over. Only candidates are sorted:
+# O(n) and their sorting.
 
 Rows: TypeAlias = NDArray[np.intp]
 
-#: Rounding of a sum of costs is no overspending, as a share of the budget.
+#: Rounding of a sum of costs, as a share of the budget, that is not overspending.
 _ROUNDING = 1e-12
-#: Of how many rows one is sampled, and how small a sample suggests nothing.
+#: One row in this many is sampled; a smaller sample than this suggests nothing.
 _STRIDE = 64
 _SAMPLE = 64
-#: So many rows are sorted in less time than they are divided.
+#: Up to this number of rows sorting is faster than dividing.
 _SORTED = 2_048
 
 
@@ -175,11 +173,6 @@ def _one_by_one(rows: Rows, index: Floats, cost: Floats, left: float) -> tuple[R
         rows, cost = rows[count:], cost[count:]
 
 
-# -- index policies ----------------------------------------------------------
-#
-# The Whittle index as a policy over periods, where states are not observed.
-
-
 @dataclass(frozen=True, slots=True)
 class WhittleByAge:
     """The exact index of the state expected since the crawl, without observations."""
@@ -191,9 +184,7 @@ class WhittleByAge:
         return self.sources.index(seen.since_crawl)
 
 
-# -- baselines ---------------------------------------------------------------
-#
-# What the Whittle index is compared with (both papers, section "Numerical examples").
+# -- baselines --
 
 
 @dataclass(frozen=True, slots=True)

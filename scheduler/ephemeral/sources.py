@@ -107,12 +107,11 @@ class EphemeralSources:
         )
 
 
-# -- utility laws ------------------------------------------------------------
+# -- utility laws --
 #
-# Laws of ξ, the random utility of an item when it appears (section 7).
-#
-# The papers do not say what the law is. ``together`` lets all items of a period share one draw of
-# ξ: the attention that a source gets differs from period to period, not from item to item.
+# Laws of ξ, the random utility of an item when it appears (section 7); the papers do not name one.
+# ``together`` lets all items of a period share one draw of ξ: attention to a source differs from
+# period to period, not from item to item.
 
 Family: TypeAlias = Literal["constant", "exponential", "lognormal", "pareto"]
 FAMILIES: tuple[Family, ...] = ("constant", "exponential", "lognormal", "pareto")

@@ -338,8 +338,8 @@ class EmpiricalBayes:
     Args:
         n: the number of sources.
         group: (n,), integer codes of groups whose sources are alike; None: one group.
-        half_life_days: how old evidence is when it weighs half; None: it never fades.
-        growth: by how much evidence grows from one fit of the prior to the next, above 1.
+        half_life_days: the age at which evidence weighs half; None: it never fades.
+        growth: the factor by which evidence grows between two fits of the prior, above 1.
 
     Raises:
         ValueError: naming the argument and the row.
@@ -429,9 +429,9 @@ class EmpiricalBayes:
         """Yield chunks (m, 157), not summing to 1; at least one, maybe empty."""
         if self.fit_is_due:
             self._fit()
-        asked = np.arange(len(self._group)) if rows is None else rows
-        for first in range(0, max(1, len(asked)), CHUNK):
-            part = asked[first : first + CHUNK]
+        wanted = np.arange(len(self._group)) if rows is None else rows
+        for first in range(0, max(1, len(wanted)), CHUNK):
+            part = wanted[first : first + CHUNK]
             posterior = self._sums.likelihood(part)
             posterior *= self._prior[self._group.rows[part]]
             yield posterior

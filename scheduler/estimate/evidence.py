@@ -1,4 +1,4 @@
-"""What an estimator of change rates is told, and what it answers."""
+"""Evidence of changes, the Protocol of its estimators, and the evidence in stored observations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Evidence:
 
     Attributes:
         source: row of the source in its table.
-        at: day on which it was learnt, the end of the stretch.
+        at: day on which it was learnt, the end of the interval.
         span: days covered; above 0, or 0 where ``counted``.
         changes: where ``counted`` the exact number of changes in the span (complete
             observations); elsewhere 1 if the source changed at least once, 0 if it did not.
@@ -92,23 +92,17 @@ def _refuse_first(bad: Bools, name: str, column: Floats | Ints, accepted: str) -
         raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")
 
 
-# -- histories ---------------------------------------------------------------
+# -- histories --
 #
-# What the stored observations of pages tell of their change rates.
+# Two successive captures of a page are an interval with or without change. By kind of observation:
 #
-# Two captures of a page that follow one another are an interval with or without change. What lies
-# between them decides whether they do follow one another:
+#     new                         the first capture: a history starts
+#     unchanged, changed          an interval from the capture before, or a history's start
+#     failed, refused, skipped    ignored: the interval runs on over them
+#     gone, redirected            the page was absent: the next capture starts a new history
 #
-# ======================
-# ========================================================================== new
-# the first capture: a history starts unchanged, changed      an interval from the capture before;
-# a history starts if there is none failed, refused,        nothing was learnt: the interval runs
-# on over them skipped gone, redirected        the page was not there: the next capture starts a
-# new history ======================
-# ==========================================================================
-#
-# An interval must have a length. Where the clock was set back, or two captures bear the same
-# instant, the later capture starts a new history: a change in no time would be an infinite rate.
+# Where the clock was set back, or two captures have the same time, the later one starts a new
+# history: a change in no time would be an infinite rate.
 
 _DAY_S: Final = 86_400.0
 
@@ -128,7 +122,7 @@ class Histories:
 
     Attributes:
         evidence: one row for each interval; days, on the clock of Unix time / 86,400.
-        starts: captures that follow no other, with which a history starts.
+        starts: captures that start a history.
         breaks: observations that the page was gone or led elsewhere.
         passed_over: observations without an answer to compare (failed, refused, skipped).
         without_length: captures at the instant of the one before them, or earlier.

@@ -1,11 +1,11 @@
-"""Posteriors of change rates on a grid, as log-likelihoods that grow look by look.
+"""Posteriors of change rates on a grid, as log-likelihoods that grow visit by visit.
 
 A page's rate is one of 48, from 2e-4 to 50 changes a day and evenly spaced in their logarithm. Its
-row of sums is ln P(what its looks found | rate), but for a constant; with the prior of its site and
-area it is a posterior, and its estimate exp(E[ln d]).
+row of sums is ln P(results of its visits | rate), but for a constant; with the prior of its site
+and area it is a posterior, and its estimate exp(E[ln d]).
 
-Rates drift: once in T = 1,500 days, it is taken, a page gets another one, drawn from the prior. So
-between two looks t days apart the posterior goes a share 1 − e^{−t/T} of the way back to it
+Rates drift: a page is taken to get another one once in T = 1,500 days, drawn from the prior. So
+between two visits t days apart the posterior goes a share 1 − e^{−t/T} of the way back to it
 (:func:`drift`). A quiet page that turns busy is thereby believed after a few changes, however
 long it has been quiet, which fading sums would not do.
 
@@ -65,7 +65,7 @@ def add_interval(sums: NDArray[np.floating], own: float, cold: float, changed: b
 
 @part
 def drift(sums: NDArray[np.floating], prior: Floats, days: float) -> None:
-    """Let a page's rate have changed within so many days: p ← (1 − ε)p + ε · prior."""
+    """Let a page's rate have changed within these days: p ← (1 − ε)p + ε · prior."""
     most = sums[0]
     for k in range(POINTS):
         most = max(most, sums[k])
@@ -120,7 +120,7 @@ def fit(sums: NDArray[np.float32], rows: Rows, prior: Floats, parent: Floats, st
     likelihood = _likelihood(sums, rows)
     count = len(likelihood)
     shares = np.empty(POINTS)
-    # From the same start each time: how far it gets in so many steps keeps it smooth.
+    # From the same start each time: few steps keep it smooth.
     for k in range(POINTS):
         prior[k] = parent[k]
     for _ in range(steps):

@@ -1,4 +1,4 @@
-"""The change rate that makes what the crawls saw most likely (Kolobov et al. 2019, eq. 10).
+"""Maximum-likelihood change rates from crawls (Kolobov et al. 2019, eq. 10).
 
 A source changes as a Poisson process of rate Δ. Two crawls that lie a days apart are compared:
 they differ with probability 1 − e^{−aΔ}, are equal with probability e^{−aΔ}. Maximising the
@@ -51,30 +51,18 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import Evidence
 from freshet.scheduler.sources import Rows
 
-# -- complete observations ---------------------------------------------------
+# -- complete observations --
 #
-# The change rate of a source that tells of every change (Kolobov et al. 2019, eq. 11).
-#
-# The likelihood of U changes in S days under a Poisson process is maximal at Δ = U/S, which is 0
-# for a source that has not changed yet. The paper's remedy, line 13 of its Algorithm 4, is
+# A source that reports every change (Kolobov et al. 2019, eq. 11). The likelihood of U changes in S
+# days under a Poisson process is maximal at Δ = U/S, which is 0 for a source that has not changed
+# yet. The paper's remedy, line 13 of its Algorithm 4, is
 #
 #     Δ = (U + 0.5) / (S + 0.5).
 #
-# Where
-#     U   ``changes``, the number of changes notified, shape (m,);
-#     S   ``days``, the length of the window in which they came, shape (m,);
-#     Δ   the estimate, changes per day, shape (m,);
-#     0.5 ``smoothing``: that many imaginary changes in as many imaginary days.
-#
-# Cost: O(m). Edge cases: without evidence Δ = 1; with ``smoothing=0`` Δ = 0 for a source without
-# changes. Numerical form: as it stands, no cancellation.
-#
-# Reference: Kolobov, Peres, Lu, Horvitz, "Staying up to Date with Online Content Changes Using
-# Reinforcement Learning for Scheduling", NeurIPS 2019, Algorithm 4. Differs from the paper in:
-# the smoothing is an argument; eq. 11 itself has the consistent (U + 1)/S.
-#
-# >>> float(estimate_many([3, 0], [6.5, 0.5])[0])
-# 0.5
+# Where U is ``changes``, S ``days``, both (m,), and 0.5 ``smoothing``: imaginary changes in as many
+# imaginary days. Edge cases: without evidence Δ = 1; with ``smoothing=0`` Δ = 0 without changes.
+# Differs from the paper in: the smoothing is an argument; eq. 11 itself has the consistent
+# (U + 1)/S.
 
 
 def estimate_complete(changes: int, days: float, *, smoothing: float = 0.5) -> float:
@@ -110,15 +98,9 @@ def smoothed_rate(changes: Ints | Floats, days: Floats, smoothing: float) -> Flo
     return rate
 
 
-# -- interval log ------------------------------------------------------------
-#
-# Ragged histories of many sources in flat columns, appended to crawl by crawl.
-#
-# Invariant: every entry knows the position of the entry before it of the same source, and every
-# source the position of its last entry. Consequence: an append costs O(1), and the history of a
-# few sources is read without a look at the others, although nothing is sorted.
+# -- interval log --
 
-#: In the place of a number of changes: it is only known that there was one.
+#: In place of a number of changes: at least one.
 AT_LEAST_ONE: Final = -1
 
 _ENTRY = np.dtype(
@@ -135,11 +117,14 @@ _SMALLEST = 1024
 
 
 class IntervalLog:
-    """Entries (source, day, span in days, changes), of which the oldest may be forgotten.
+    """A log of entries (source, day, span in days, changes) that may forget the oldest.
+
+    Invariant: every entry knows the entry before it of the same source, and every source its last
+    entry. Consequence: an append costs O(1), and reading some sources reads no others.
 
     Args:
         n: the number of sources.
-        window: days; entries that lie so much before the newest, or more, count no longer.
+        window: days; entries at least this much older than the newest count no longer.
     """
 
     def __init__(self, n: int, window: float) -> None:
@@ -249,7 +234,7 @@ def estimate_many(
 
     Raises:
         ValueError: if an interval is not above 0 and finite, the lengths differ, a row of
-            ``changed`` is no truth value, or a source has no interval and there is no smoothing.
+            ``changed`` is not a truth value, or a source has no interval and there is no smoothing.
     """
     days = arrays.finite("intervals", arrays.positive("intervals", intervals))
     z = arrays.flags("changed", changed, len(days))
@@ -270,8 +255,8 @@ class PoissonMle:
     Args:
         n: the number of sources.
         smoothing: above 0, for eq. 10 in days.
-        window_days: observations that ended so much before the newest one of all, or earlier,
-            are forgotten; None: none is.
+        window_days: observations at least this much older than the newest one of all are
+            forgotten; None: none is.
 
     Raises:
         ValueError: naming the argument.
@@ -296,14 +281,14 @@ class PoissonMle:
 
     def change_rate(self, rows: Rows | None = None) -> Floats:
         """Return estimated changes per day (m,) of these rows, or of all sources."""
-        asked = np.arange(len(self._counted)) if rows is None else rows
-        owner, span, changes = self._log.of(asked)
+        wanted = np.arange(len(self._counted)) if rows is None else rows
+        owner, span, changes = self._log.of(wanted)
         z = changes == AT_LEAST_ONE
-        m = len(asked)
+        m = len(wanted)
         number = _sums(owner, np.where(z, 0.0, changes), m)
         days = _sums(owner, np.where(z, 0.0, span), m)
         compared = _solve(owner[z], span[z], number, days, self._smoothing)
-        complete = self._counted[asked] & ~self._compared[asked]
+        complete = self._counted[wanted] & ~self._compared[wanted]
         counted = smoothed_rate(number, days, self._smoothing)
         return np.where(complete, counted, compared)
 
@@ -343,7 +328,9 @@ def _solve(owner: Rows, changed: Floats, counts: Floats, unchanged: Floats, s: f
         rows = open_rows[first : first + _CHUNK]
         length = lengths[first : first + _CHUNK]
         stretch = slice(ends[first] - lengths[first], ends[first + len(rows) - 1])
-        root[rows] = _newton(root[rows], changed[stretch], length, counts[rows], total[rows], s)
+        root[rows] = _newton(
+            root[rows], changed[stretch], length, counts=counts[rows], total=total[rows], s=s
+        )
     return root
 
 
@@ -359,12 +346,7 @@ def _root_of_equal_intervals(k: Floats, changed_days: Floats, unchanged_days: Fl
 
 
 def _newton(
-    rate: Floats,
-    changed: Floats,
-    lengths: NDArray[np.intp],
-    counts: Floats,
-    total: Floats,
-    s: float,
+    rate: Floats, changed: Floats, lengths: Rows, *, counts: Floats, total: Floats, s: float
 ) -> Floats:
     """Iterate ln F = ln S by Newton from ``rate``, on the left of the root.
 

@@ -7,12 +7,12 @@ at time t is taken to be
 
 m(t), the *site's clock*, is shared and has the mean 1; y(t), the *cold clock*, is an equal jump
 for all pages that hardly ever change (θ_i near 1, and near 0 for the busy ones), as when a site
-is rewritten; of each *area* of the site it is another one, a fifth of the evidence for it being
-shared by all areas. Both are constant within bins of width w, with priors m ~ Gamma(αw, αw) and
+is rewritten; each *area* of the site has its own, with a fifth of its evidence shared by all
+areas. Both are constant within bins of width w, with priors m ~ Gamma(αw, αw) and
 yw ~ Gamma(cw, 1), independent from bin to bin: αw and cw are small, so changes come in bursts.
 
-Looks are intervals (l, t] at whose end a page had changed or not. In an unchanged interval all
-that could have happened did not: exposure is added to its bins. In a changed one the expected
+Visits are the ends of intervals (l, t] in which a page changed or not. An unchanged interval
+adds exposure to its bins. In a changed one the expected
 number of changes, x/(1 − e^{−x}) for the hazard x accumulated over it, is divided among the page's
 own time, its bins of m and its bins of y in proportion to their share in x; among bins by weights
 o exp(ψ(a + N))/(a + E), which draw overlapping intervals to common bins (variational Bayes).
@@ -22,15 +22,15 @@ comes.
     b    share of the hazard that keeps the site's time          0.65
     α    strength of the prior of m                              0.2 a day
     c    how often an area is rewritten                          1e-5 a day
-    w    bin width, an 80th of the mean time between two looks   days
+    w    bin width, an 80th of the mean time between two visits  days
     o    overlap of an interval with a bin                       days; of the cold clock, bins
     N, E  changes ascribed to a bin, and its exposure;  those of the cold clock likewise
 
 An interval reaches back over its last 256 bins, and at least 512 bins are kept, so a clock takes
-the same memory after years. What its pages must remember of the bins that are dropped, their
-owner notes before (:func:`crowded`, :func:`drop_oldest`).
+the same memory after years. The owner notes what pages need of bins before they are dropped
+(:func:`crowded`, :func:`drop_oldest`).
 
-The functions are compiled, and a clock is a tuple of arrays that they write into. Cost: a look
+The functions are compiled, and a clock is a tuple of arrays that they write into. Cost: a visit
 touches the bins of its interval, one that found a change divides some of the ring anew.
 
 Reference: ours; the weights are those of variational mixtures (C. Bishop, "Pattern Recognition and
@@ -54,13 +54,13 @@ SHARED: Final = 0.65
 ALPHA: Final = 0.2
 #: c, a day.
 REWRITTEN: Final = 1e-5
-#: Bins of the mean time between two looks.
+#: Bins of the mean time between two visits.
 BINS_A_TURN: Final = 80
 #: The part of the evidence for the cold clock that counts in all areas.
 _POOLED: Final = 0.2
 BINS: Final = 768
 _DROPPED: Final = 256
-#: Of an interval so many bins count, the last ones: three mean times between two looks.
+#: The last bins of an interval that count: three mean times between two visits.
 REACH: Final = 256
 #: Changed intervals that are divided anew, at most.
 _RING: Final = 300
@@ -91,7 +91,7 @@ _INTERVAL: Final = np.dtype(
         ("area", np.int64),
         ("owner", np.int64),
         ("first", np.int64),
-        # Its bins; 0 where it was let go.
+        # Its bins; 0 where it was dropped.
         ("bins", np.int64),
     ],
     align=True,
@@ -167,11 +167,19 @@ def with_larger_ring(clock: ClockState) -> ClockState:
 def _sized(bins: int, areas: int, ring: int) -> ClockState:
     width = REACH + 1 if bins else 1
     return ClockState(
-        np.zeros(1, _FACTS), np.zeros(bins), np.zeros(bins), np.zeros((bins, areas)),
-        np.zeros((bins, areas)), np.zeros(bins), np.zeros(bins), np.zeros(bins + 1),
-        np.zeros((bins + 1, areas)), np.zeros(ring, _INTERVAL),
-        np.zeros((ring, width), np.float32), np.zeros((ring, width), np.float32),
-    )  # fmt: skip
+        facts=np.zeros(1, _FACTS),
+        changes=np.zeros(bins),
+        exposure=np.zeros(bins),
+        cold_changes=np.zeros((bins, areas)),
+        cold_exposure=np.zeros((bins, areas)),
+        all_changes=np.zeros(bins),
+        all_exposure=np.zeros(bins),
+        shared=np.zeros(bins + 1),
+        cold=np.zeros((bins + 1, areas)),
+        ring=np.zeros(ring, _INTERVAL),
+        of_shared=np.zeros((ring, width), np.float32),
+        of_cold=np.zeros((ring, width), np.float32),
+    )
 
 
 @compiled
@@ -318,20 +326,12 @@ def overlap(clock: ClockState, begin: float, end: float, k: int) -> float:
     return max(0.0, min(end, left + facts.width) - max(begin, left))
 
 
-# -- attribution -------------------------------------------------------------
-#
-# How looks at the pages of a site become evidence for its clock.
-#
-# Exposure is added to the bins of every interval between two looks; the changes of an interval are
-# divided among them, as :mod:`freshet.scheduler.estimate.site_clock` has it.
-#
-# The functions are compiled. Cost: a look touches the bins of its interval, one that found a
-# change divides some of the ring anew.
+# -- attribution --
 
-#: So many intervals are divided anew at each look that found a change, the newest of the ring.
+#: The newest intervals of the ring that are divided anew at each visit that found a change.
 _AT_ONCE: Final = 100
 _MOST_CHANGES: Final = 1_000.0
-#: What is that small counts, but for no more than this.
+#: Smaller values count as this one.
 _LEAST_LOG: Final = -300.0
 _LEAST_WEIGHT: Final = exp(_LEAST_LOG)
 _LOG_2: Final = log(2)

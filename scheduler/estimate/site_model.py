@@ -1,18 +1,15 @@
-"""What the looks at a site's pages tell of their change rates, by its clock and by the days.
+"""Change rates of a site's pages, learnt visit by visit over its clock and over the days.
 
-Two posteriors of each rate are kept, over the days and over the site's time, and both foretell
-the outcome of every look. The clock of a site is *proven* while its decayed log loss is the
-smaller one: on a site whose pages know nothing of each other it would see bursts where there are
-none. A page's last interval is *pending*: it is taken in for good one look later, when the clock
-there has settled.
+Two posteriors of each rate are kept, over the days and over the site's time, and both predict the
+outcome of every visit. The clock of a site is *proven* while its decayed log loss is the smaller
+one: on a site with independent pages it would see bursts that do not exist. A page's last interval
+is *pending*: it is committed one visit later, when the clock there has settled.
 
-*Law.* What is known is a function of the looks in their order, however they are divided into
-batches. So only pages that were looked at count: as many as were there by then.
+*Law.* The state is a function of the visits in their order, however they are divided into batches.
+So only visited pages count.
 
-A site of fewer than five pages has no clock. One that has grown or shrunk to a quarter of its
-looks, or four times as many, begins another one with bins to match.
-
-The functions are compiled.
+A site of fewer than five pages has no clock. When the mean time between visits has become four
+times as long or as short, another clock begins with bins to match. The functions are compiled.
 """
 
 from __future__ import annotations
@@ -38,11 +35,7 @@ from freshet.scheduler.estimate.grid import (
 from freshet.scheduler.estimate.site_clock import BINS_A_TURN, REWRITTEN, SHARED, ClockState
 from freshet.scheduler.sources import AREAS, Rows
 
-# -- site state --------------------------------------------------------------
-#
-# What is known of pages and of a site, as arrays that compiled functions write into.
-
-#: Looks before the priors are fitted for the first time.
+#: Visits before the priors are fitted for the first time.
 FIRST_FIT: Final = 32
 PAGE: Final = np.dtype(
     [
@@ -58,7 +51,7 @@ PAGE: Final = np.dtype(
         ("end", np.float64),
         ("rate", np.float64),
         ("plain_rate", np.float64),
-        # Where the clock stood at the last look, if that is before all of its bins.
+        # The clock's readings at the last visit, if that is before all of its bins.
         ("shared", np.float64),
         ("cold", np.float64),
     ],
@@ -73,9 +66,9 @@ LOOK: Final = np.dtype(
         ("gone", np.bool_),
         # Whether its bytes were others, changed or not.
         ("moved", np.bool_),
-        # The mean days from one look at a page to the next, were all looked at in turn.
+        # The mean days between two visits to a page, if all are visited in turn.
         ("turn", np.float64),
-        # Filled in: the day of the look before, −inf if there was none, and the changes expected.
+        # Filled in: the day of the visit before, −inf if none, and the changes expected.
         ("begin", np.float64),
         ("hazard", np.float64),
     ],
@@ -131,13 +124,13 @@ def unknown_site() -> SiteState:
 Record: TypeAlias = Any
 
 _PAGES_OF_A_CLOCK: Final = 5
-#: Looks from one fit of the priors to the next: a quarter of the pages, and at least so many, but
-#: after the first ones a half of those so far.
+#: Visits from one fit of the priors to the next: a quarter of the pages, at least this number, but
+#: after the first fits half of the visits until then.
 _FIT_EVERY: Final = 200
 _STEPS: Final = 30
 _STEPS_OF_AREAS: Final = 10
 _MEMORY: Final = 500.0
-#: Where the mean time between looks has changed by so much, bins of another width are begun.
+#: A change of the mean time between visits by this factor begins bins of another width.
 _ANOTHER_WIDTH: Final = 4.0
 
 
@@ -164,12 +157,12 @@ class SiteLearner:
         """Return the number of visited pages that exist."""
         return int(self.site.facts[0]["alive"])
 
-    def learn(self, pages: Pages, looks: NDArray[np.void]) -> None:
+    def learn(self, pages: Pages, visits: NDArray[np.void]) -> None:
         """Learn these visits to pages of the site, in their order."""
-        self._make_room(int(self.site.facts[0]["known"]) + len(looks))
+        self._make_room(int(self.site.facts[0]["known"]) + len(visits))
         done = 0
-        while (done := int(learn(pages, self.site, self.clock, looks, done))) < len(looks):
-            self._grow(pages, looks[done])
+        while (done := int(learn(pages, self.site, self.clock, visits, done))) < len(visits):
+            self._grow(pages, visits[done])
 
     def _make_room(self, pages: int) -> None:
         if pages > len(self.site.rows):
@@ -177,13 +170,13 @@ class SiteLearner:
             rows[: len(self.site.rows)] = self.site.rows
             self.site = self.site._replace(rows=rows)
 
-    def _grow(self, pages: Pages, look: np.void) -> None:
+    def _grow(self, pages: Pages, visit: np.void) -> None:
         """Allocate what the next visit needs."""
-        areas = int(pages.page["area"][look["row"]]) + 1
+        areas = int(pages.page["area"][visit["row"]]) + 1
         if not self.site.facts[0]["clocked"]:
             known = self.site.rows[: self.site.facts[0]["known"]]
             areas = max(areas, int(pages.page["area"][known].max()) + 1)
-            self.clock = site_clock.started(look["at"], look["turn"] / BINS_A_TURN, areas)
+            self.clock = site_clock.started(visit["at"], visit["turn"] / BINS_A_TURN, areas)
             self.site.facts[0]["clocked"] = True
             mark_all(pages, self.site, self.clock)
         elif areas > self.clock.cold.shape[1]:
@@ -195,34 +188,34 @@ class SiteLearner:
 
 @compiled
 def learn(
-    pages: Pages, site: SiteState, clock: ClockState, looks: NDArray[np.void], first: int
+    pages: Pages, site: SiteState, clock: ClockState, visits: NDArray[np.void], first: int
 ) -> int:
     """Learn visits from ``first`` on; return their number, or the one that needs room."""
-    for k in range(first, len(looks)):
-        look = looks[k]
-        if _needs_room(pages, site, clock, look):
+    for k in range(first, len(visits)):
+        visit = visits[k]
+        if _needs_room(pages, site, clock, visit):
             return k
-        page = pages.page[look.row]
-        tells = look.compared and page.known and look.at > page.last
-        look.begin = page.last if page.known else -np.inf
-        _meet(pages, site, look.row, look.gone)
+        page = pages.page[visit.row]
+        tells = visit.compared and page.known and visit.at > page.last
+        visit.begin = page.last if page.known else -np.inf
+        _meet(pages, site, visit.row, visit.gone)
         if tells:
-            _learn_one(pages, site, clock, look)
+            _learn_one(pages, site, clock, visit)
         else:
-            _commit(pages, site, clock, look.row)
-            page.last = max(page.last, look.at)
-            _mark(pages, clock, site, look.row)
-    return len(looks)
+            _commit(pages, site, clock, visit.row)
+            page.last = max(page.last, visit.at)
+            _mark(pages, clock, site, visit.row)
+    return len(visits)
 
 
 @part
-def _needs_room(pages: Pages, site: SiteState, clock: ClockState, look: Record) -> bool:
+def _needs_room(pages: Pages, site: SiteState, clock: ClockState, visit: Record) -> bool:
     """Return whether something must be allocated before this visit."""
     if not site.facts[0].clocked:
-        return look.compared and site.facts[0].alive >= _PAGES_OF_A_CLOCK
-    if pages.page[look.row].area >= clock.cold.shape[1]:
+        return visit.compared and site.facts[0].alive >= _PAGES_OF_A_CLOCK
+    if pages.page[visit.row].area >= clock.cold.shape[1]:
         return True
-    return look.changed and site_clock.ring_can_grow(clock) and site_clock.ring_is_full(clock)
+    return visit.changed and site_clock.ring_can_grow(clock) and site_clock.ring_is_full(clock)
 
 
 @part
@@ -242,21 +235,21 @@ def _meet(pages: Pages, site: SiteState, row: int, gone: bool) -> None:
 
 
 @part
-def _learn_one(pages: Pages, site: SiteState, clock: ClockState, look: Record) -> None:
+def _learn_one(pages: Pages, site: SiteState, clock: ClockState, visit: Record) -> None:
     """Learn from a visit that could be compared with one before."""
-    facts, row = site.facts[0], look.row
+    facts, row = site.facts[0], visit.row
     page = pages.page[row]
-    last, at = page.last, look.at
-    look.hazard = page.plain_rate * (at - last)
+    last, at = page.last, visit.at
+    visit.hazard = page.plain_rate * (at - last)
     if facts.clocked:
-        _keep_up(pages, site, clock, look)
-        _judge(pages, site, clock, look)
+        _keep_up(pages, site, clock, visit)
+        _judge(pages, site, clock, visit)
     plain, plain_prior = pages.plain_likelihood[row], site.plain_prior[page.area]
     drift(plain, plain_prior, at - last)
-    add_interval(plain, at - last, 0.0, look.changed)
+    add_interval(plain, at - last, 0.0, visit.changed)
     page.plain_rate = mean_rate(plain, plain_prior)
     _commit(pages, site, clock, row)
-    page.pending, page.begin, page.end, page.changed = True, last, at, look.changed
+    page.pending, page.begin, page.end, page.changed = True, last, at, visit.changed
     page.number = -1
     page.last = at
     if facts.clocked:
@@ -269,15 +262,15 @@ def _learn_one(pages: Pages, site: SiteState, clock: ClockState, look: Record) -
 
 
 @part
-def _keep_up(pages: Pages, site: SiteState, clock: ClockState, look: Record) -> None:
+def _keep_up(pages: Pages, site: SiteState, clock: ClockState, visit: Record) -> None:
     """Move the clock to the day of a visit: with a new bin width, or without the oldest bins."""
-    width = look.turn / BINS_A_TURN
+    width = visit.turn / BINS_A_TURN
     if not 1 / _ANOTHER_WIDTH < width / clock.facts[0].width < _ANOTHER_WIDTH:
         for j in range(site.facts[0].known):
             _commit(pages, site, clock, site.rows[j])
-        site_clock.restart(clock, look.at, width)
+        site_clock.restart(clock, visit.at, width)
         mark_all(pages, site, clock)
-    while site_clock.crowded(clock, look.at):
+    while site_clock.crowded(clock, visit.at):
         before = site_clock.dropped_before(clock)
         for j in range(site.facts[0].known):
             page = pages.page[site.rows[j]]
@@ -322,18 +315,18 @@ def passed(pages: Pages, clock: ClockState, row: int, day: float) -> tuple[float
 
 
 @part
-def _judge(pages: Pages, site: SiteState, clock: ClockState, look: Record) -> None:
+def _judge(pages: Pages, site: SiteState, clock: ClockState, visit: Record) -> None:
     """Let both times predict the outcome; the better one so far decides."""
-    facts, page = site.facts[0], pages.page[look.row]
-    days = look.at - page.last
-    shared, cold = passed(pages, clock, look.row, look.at)
+    facts, page = site.facts[0], pages.page[visit.row]
+    days = visit.at - page.last
+    shared, cold = passed(pages, clock, visit.row, visit.at)
     own = (1 - SHARED) * days + SHARED * shared
     clocked = page.rate * own + coldness(site, page.rate) * cold
     if facts.loss < 0:
-        look.hazard = clocked
+        visit.hazard = clocked
     facts.loss *= 1 - 1 / max(_MEMORY, 2.0 * facts.alive)
-    facts.loss += log_loss(clocked, look.changed)
-    facts.loss -= log_loss(page.plain_rate * days, look.changed)
+    facts.loss += log_loss(clocked, visit.changed)
+    facts.loss -= log_loss(page.plain_rate * days, visit.changed)
 
 
 @part
@@ -349,11 +342,14 @@ def _tell_clock(pages: Pages, site: SiteState, clock: ClockState, row: int) -> N
     if page.end <= clock.facts[0].at:
         return
     theta = coldness(site, page.rate)
-    first = site_clock.expose(clock, page.begin, page.end, page.rate, theta, page.area)
+    begin, end, rate, area = page.begin, page.end, page.rate, page.area
+    first = site_clock.expose(clock, begin, end, rate=rate, theta=theta, area=area)
     if page.changed:
         if site_clock.ring_is_full(clock):
             _commit_oldest(pages, site, clock)
-        touched = site_clock.ascribe(clock, page.begin, page.end, page.rate, theta, page.area, row)
+        touched = site_clock.ascribe(
+            clock, begin, end, rate=rate, theta=theta, area=area, owner=row
+        )
         first = min(first, touched)
         page.number = clock.facts[0].next - 1
     stop = int((page.end - clock.facts[0].at) / clock.facts[0].width) + 1

@@ -1,4 +1,4 @@
-"""Listening to the sources of claims, site by site. Pure; days are Unix days."""
+"""The worth of visits where sources signal changes, and the reliability of the sources, by site."""
 
 from __future__ import annotations
 
@@ -27,33 +27,29 @@ from freshet.scheduler.estimate.claims import (
 from freshet.scheduler.estimate.observations import Hearing
 from freshet.scheduler.sources import Rows
 
-# -- claim worth -------------------------------------------------------------
+# -- claim worth --
 #
-# What looks are worth where claims are listened to: at pages, and at those who claim.
-#
-# Where signals of mean precision q come at rate ν, each says that a page has changed with that
-# probability, and the n-th unanswered one makes the cost rate C(n), a look at the n-th is worth
-# (n C(n) − Σ_{k<n} C(k))/ν (:mod:`scheduler.policies.noisy_signal_index`). By the expected changes
-# y, and with what comes without claims, that is
+# The worth of visits to pages with claims, and of polling sources. Where signals of mean precision
+# q come at rate ν, each says that a page has changed with that probability, and the n-th unanswered
+# one makes the cost rate C(n), a visit at the n-th is worth (n C(n) − Σ_{k<n} C(k))/ν
+# (:mod:`scheduler.policies.noisy_signal_index`). By the expected changes y, and with unclaimed
+# changes, that is
 #
 #     W = μ (y − 1 + e^{−y} + ½ q (1 − e^{−s})) / (q (ν + κ/T) + ω D),
 #
-# where s is the part of y that was claimed: what comes without a claim comes at no moment of its
-# own.
+# where s is the claimed part of y: unclaimed changes come at any moment.
 #
-# T is the days from one look to the next at a page, were all looked at in turn: after an event
-# that changes a whole site a look gains no more than the days until the page's turn would come, so
-# a signal counts for T/κ days at most.
-#
-# The functions are compiled.
+# T is the days between two visits to a page, if all are visited in turn: after an event that
+# changes a whole site a visit gains no more than the days until the page's turn, so a signal counts
+# for T/κ days at most.
 
 _QUEUE: Final = 1.0
 #: So many moves at the rate of the site stand beside a page's own, to tell their rate.
 _MOVES_BEFORE: Final = 1.0
 _LEAST: Final = 1e-6
-#: Claims count where they foretell better by so much of the log loss.
+#: Claims count where they predict better by this share of the log loss.
 _LEAST_GAIN: Final = 0.12
-#: Who is not believed is asked now and then.
+#: The least belief in a source: it is polled now and then.
 _NOW_AND_THEN: Final = 0.001
 #: Part of what a source tells that comes of hearing it: some of its pages would have been looked at
 #: anyway, or wait for their turn. By trial on recorded sites, where 0.1 to 1 are much alike.
@@ -63,40 +59,46 @@ _NEWS: Final = 20.0
 
 
 @compiled
-def against(told: ClaimState) -> float:
+def against(state: ClaimState) -> float:
     """Return the evidence (nats) against the claims, negative where it speaks for them."""
-    facts = told.facts[0]
+    facts = state.facts[0]
     return float(facts.loss - (1 - _LEAST_GAIN) * facts.loss_without)
 
 
 @compiled
-def proven(told: ClaimState) -> bool:
+def proven(state: ClaimState) -> bool:
     """Return whether claims predict better than nothing."""
-    return against(told) < 0
+    return against(state) < 0
 
 
 @compiled
 def value(
-    told: ClaimState, pages: NDArray[np.void], now: float, turn: float, hazard: Floats, rate: Floats,
-    jump: Floats, per: Floats,
-) -> None:  # fmt: skip
+    state: ClaimState,
+    pages: NDArray[np.void],
+    now: float,
+    turn: float,
+    hazard: Floats,
+    rate: Floats,
+    jump: Floats,
+    per: Floats,
+) -> None:
     """Write y, changes a day, the addition to W and its divisor, for pages with claims."""
-    facts = told.facts[0]
+    facts = state.facts[0]
     moves, days = 0.0, 1.0
     for slot in range(facts.pages):
-        page = told.page[slot]
+        page = state.page[slot]
         if pages[page.row].alive:
             moves += page.moves
             days += max(now - page.since, 0.0)
     mean = facts.share_sum / facts.shares
     for slot in range(facts.pages):
-        page = told.page[slot]
+        page = state.page[slot]
         row = page.row
         own = max(now - page.since, 0.0)
         signals = (page.moves + _MOVES_BEFORE) / (own + _MOVES_BEFORE * days / max(moves, 1.0))
-        other = unclaimed(told, pages[row].last, now)
+        other = unclaimed(state, pages[row].last, now)
         q = -expm1(-page.weight * mean)
-        claimed = page.weight * shares(told, slot)
+        claimed = page.weight * shares(state, slot)
         hazard[row] = max(claimed + other * hazard[row], _LEAST)
         # Only what is claimed is a signal; jump > 0 says that there may be some.
         jump[row] = max(q * expm1(-claimed) / expm1(-hazard[row]), _LEAST)
@@ -105,22 +107,22 @@ def value(
 
 
 @compiled
-def value_polls(told: ClaimState, now: float, worth: Floats) -> None:
+def value_polls(state: ClaimState, now: float, worth: Floats) -> None:
     """Raise the worth of polling a source to what it tells, as far as it is believed."""
-    part_of = _POLL * min(max(exp(-against(told)), _NOW_AND_THEN), 1.0)
-    if told.facts[0].news:
+    part_of = _POLL * min(max(exp(-against(state)), _NOW_AND_THEN), 1.0)
+    if state.facts[0].news:
         part_of *= 1 + _NEWS
-    for j in range(told.facts[0].sources):
-        source = told.source[j]
+    for j in range(state.facts[0].sources):
+        source = state.source[j]
         if source.asked >= 0:
             since = max(now - source.heard, 0.0)
             found = part_of * source.told / source.days * since * since / 2
             worth[source.asked] = max(worth[source.asked], found)
 
 
-#: What an event means for a page of which nothing is known.
+#: κ of a page without history.
 _FIRST_WEIGHT: Final = 1.0
-#: Events are remembered for the time in which all pages can be looked at so often.
+#: Events are remembered for this number of turns, in which all pages can be visited once.
 _TURNS_KEPT: Final = 3.0
 _MOST_TOLD: Final = 2.0
 #: Nats of evidence from which on there is a judgement.
@@ -136,8 +138,8 @@ SiteOf: TypeAlias = Callable[[int], tuple[int, Floats]]
 class Trust(StrEnum):
     """The degree to which a source is believed.
 
-    It tells of nearly all changes and of little else, or of some with errors, or of nothing that
-    helps; or there were too few looks to say.
+    Complete: it claims nearly all changes and little else. Noisy: some changes, with errors.
+    Worthless: its claims do not help. Unjudged: too few visits to say.
     """
 
     COMPLETE = "complete"
@@ -153,12 +155,12 @@ class Reputation:
     Attributes:
         source: its number.
         trust: how far it is believed.
-        precision: the share of its claims that a look found true; None: no look yet.
+        precision: the share of its claims that a visit found true; None: no visit yet.
         recall: the share of the changes found at its pages that it had claimed, as far as it was
-            asked in time; None: no change yet.
-        late_days: days from a change to the hearing of it; None: it was heard of none.
-        pages: of how many pages of the site it has claimed something.
-        claims: how many claims it made.
+            polled in time; None: no change yet.
+        late_days: days from a change to its claim; None: no such claim.
+        pages: the number of pages of the site with claims of it.
+        claims: the number of its claims.
     """
 
     source: int
@@ -176,7 +178,7 @@ class Around(NamedTuple):
     Attributes:
         page: (n,), of :data:`~freshet.scheduler.estimate.site_model.PAGE`.
         importance: (n,).
-        turn: the days in which all pages could be looked at once.
+        turn: the days in which all pages could be visited once.
     """
 
     page: NDArray[np.void]
@@ -213,9 +215,14 @@ class Listening:
             judged = against(self.told) > _JUDGED
             trust = Trust.WORTHLESS if judged else Trust.UNJUDGED
         return Reputation(
-            int(it["number"]), trust, precision, recall, _share(it["late"], it["timed"]), pages,
-            int(it["claims"]),
-        )  # fmt: skip
+            source=int(it["number"]),
+            trust=trust,
+            precision=precision,
+            recall=recall,
+            late_days=_share(it["late"], it["timed"]),
+            pages=pages,
+            claims=int(it["claims"]),
+        )
 
     def speaks_of(self, row: int) -> bool:
         """Return whether something was ever claimed of this page."""
@@ -230,8 +237,8 @@ class Listening:
     ) -> None:
         """Learn a signal, with its ``claims`` in the order of the events.
 
-        ``expected`` (n,) are the changes expected without claims. A hearing is not taken to tell
-        of more than two pages: of an event that changes the site as much can be looked at.
+        ``expected`` (n,) are the changes expected without claims. A signal is credited with two
+        pages at most: as much of an event that changes the site can be visited.
         """
         if said.source not in self._places:
             self._places[said.source] = len(self._places)
@@ -257,9 +264,9 @@ class Listening:
         self.told.facts[0]["pages"] += len(rows)
         return slots
 
-    def learn(self, looks: NDArray[np.void], slots: Rows, alive: int) -> None:
+    def learn(self, visits: NDArray[np.void], slots: Rows, alive: int) -> None:
         """Learn visits that a site's learner has seen."""
-        claims_estimate.learn(self.told, looks, slots, alive)
+        claims_estimate.learn(self.told, visits, slots, alive)
 
 
 def _share(part_of: float, whole: float) -> float | None:
@@ -303,11 +310,11 @@ class Listeners:
         claims["last"] = np.where(page["known"], page["last"], -np.inf)
         return claims
 
-    def learn(self, site: int, looks: NDArray[np.void], alive: int) -> None:
+    def learn(self, site: int, visits: NDArray[np.void], alive: int) -> None:
         """Learn visits to pages of a site, with the changes that its learner expected."""
         it = self._sites.get(site)
         if it is not None:
-            it.learn(looks, self._slot.rows[looks["row"]].astype(np.intp) - 1, alive)
+            it.learn(visits, self._slot.rows[visits["row"]].astype(np.intp) - 1, alive)
 
     def value(
         self, page: NDArray[np.void], now: float, turn: float, hazard: Floats, rate: Floats
@@ -316,7 +323,7 @@ class Listeners:
         jump, per = np.zeros(len(hazard)), rate.copy()
         for it in self._sites.values():
             if it.proven:
-                value(it.told, page, now, turn, hazard, rate, jump, per)
+                value(it.told, page, now, turn, hazard=hazard, rate=rate, jump=jump, per=per)
         return jump, per
 
     def value_polls(self, now: float, worth: Floats) -> None:

@@ -91,21 +91,15 @@ class NutchAdaptive:
         return max(observation.at - observation.modified_at, 0.0)
 
 
-# -- stormcrawler adaptive ---------------------------------------------------
+# -- stormcrawler adaptive --
 #
-# The adaptive scheduler of Apache StormCrawler, as a baseline.
-#
-# It minimises no cost and keeps no budget: each source's interval follows its last answer.
+# The adaptive scheduler of Apache StormCrawler, as a baseline without cost or budget.
 #
 #     I ← (1 − d)·I + d·I_min          if the source has changed since the last fetch
 #     I ← min((1 + i)·I, I_max)        if it has not
 #     due = fetch time + I
 #
-# A changed source comes closer to I_min by the share d, and never falls below it.
-#
-#     symbol  argument             unit
-#     I       interval             days
-#     d, i    dec_rate, inc_rate   1
+# where I is the interval in days, d ``dec_rate``, i ``inc_rate``.
 #
 # Reference: class org.apache.stormcrawler.persistence.AdaptiveScheduler of Apache StormCrawler
 # and its class documentation. Differs from it in: intervals are not cut to whole minutes.

@@ -59,7 +59,7 @@ class BinaryLambdaCrawl:
         """Return the optimal plan.
 
         Raises:
-            ValueError: if the budget is no finite number above 0, or a column holds something
+            ValueError: if the budget is not a finite number above 0, or a column holds something
                 else than finite numbers of at least 0.
         """
         return binary_optimum(table, arrays.budget("budget", budget), np.zeros(len(table)))
@@ -83,9 +83,9 @@ def binary_optimum(table: SourceTable, budget: float, floor: Floats) -> CrawlPla
         np.ones(n),
         np.zeros(n, np.bool_),
         budget,
-        found.left_over,
-        found.price,
-        found.host_price,
+        left_over=found.left_over,
+        price=found.price,
+        host_price=found.host_price,
     )
 
 

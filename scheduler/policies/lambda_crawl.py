@@ -146,9 +146,9 @@ def optimum(
         demand.probabilities(found.rates),
         demand.complete,
         bandwidth,
-        found.left_over,
-        found.price,
-        found.host_price,
+        left_over=found.left_over,
+        price=found.price,
+        host_price=found.host_price,
     )
 
 

@@ -73,7 +73,7 @@ class OptimalIntervals:
         """Return the plan, ``crawling="periodic"``; its ``price`` is λ.
 
         Raises:
-            ValueError: if the budget is no number above 0, or if numbers are too large or too
+            ValueError: if the budget is not a number above 0, or if numbers are too large or too
                 small to be computed with.
 
         A source of importance e that changes once a day, alone, is crawled daily at the price

@@ -1,4 +1,4 @@
-"""The Whittle index of ephemeral content: what a crawl now is worth, of what people soon forget.
+"""The Whittle index of ephemeral content: the worth of a crawl now, for items that fade.
 
 Items appear at a source at rate Λ, worth ξ̄ on average, and fade at rate μ. A crawl reaps all that
 is left of them. Every T a crawler chooses which sources to crawl, Σ C_i v_i ≤ M. With

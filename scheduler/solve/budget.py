@@ -1,9 +1,9 @@
-"""The search for a price: what a crawl must save, so that exactly a budget is spent.
+"""The price of a crawl at which sources spend exactly a budget, and the division by it.
 
 **Why prices.** A convex cost Σ_w J_w(ρ_w) is to be minimised under one budget, Σ_w ρ_w = R. In
 the minimum one more crawl per day saves the same with every source that is crawled: that saving
 is the Lagrange multiplier λ, the price of a crawl. At a given price each source knows its own
-best rate ρ_w(λ), without a look at the others, and all of them together spend S(λ) = Σ_w ρ_w(λ).
+best rate ρ_w(λ), whatever the others are, and all of them together spend S(λ) = Σ_w ρ_w(λ).
 S falls while λ rises; the optimum of n variables is the solution of one equation in one unknown,
 
     S(λ) = R.
@@ -58,7 +58,7 @@ class PricedSpending:
 
 
 #: The spending now, the one before (None in the first round) and the budgets → the next prices.
-#: Whatever is no number inside the bracket is not taken.
+#: A result outside the bracket is ignored.
 Step: TypeAlias = Callable[[PricedSpending, PricedSpending | None, Floats], Floats]
 
 
@@ -81,7 +81,7 @@ def clearing_prices(
         ValueError: if a price leaves the range of floating-point numbers, or the spending at it
             does: importances or change rates whose products are too large or too small.
 
-    >>> halved = lambda price: Spending(price, 8 / price, 8 / price)  # S = 8/λ
+    >>> halved = lambda price: PricedSpending(price, 8 / price, 8 / price)  # S = 8/λ
     >>> clearing_prices(halved, np.array([2.0]), np.array([1.0]), smooth_step).price.tolist()
     [4.0]
     """
@@ -175,9 +175,7 @@ def _between(low: Floats, high: Floats, price: Floats) -> Floats:
     return np.where((low > 0) & (high < np.inf), middle, one_sided)
 
 
-# -- allocation --------------------------------------------------------------
-#
-# The division of a budget among sources that know what they want at a price.
+# -- allocation --
 #
 #     minimise Σ_w J_w(ρ_w)   subject to   Σ_w ρ_w ≤ R,   Σ_{w in host h} ρ_w ≤ cap_h for each h
 #
@@ -189,19 +187,16 @@ def _between(low: Floats, high: Floats, price: Floats) -> Floats:
 #     λ = 0     where the budget does not bind, and some of it is left over.
 #
 # **Method.** A host spends min(cap_h, S_h(λ)) at the common price λ, S_h(λ) = Σ_{w in h} ρ_w(λ).
-# The sum of these minima falls while λ rises, so one search (:mod:`freshet.scheduler.solve.budget`)
-# finds λ; with it stands which hosts are full. A second search finds all their prices at once, in
-# passes over their sources only. Each evaluation is one pass over the sources, O(n + H); there are
-# three or four without capacities and about a dozen with them.
+# The sum of these minima falls while λ rises: one search finds λ and the full hosts, a second one
+# all prices of full hosts at once, in passes over their sources only. A pass is O(n + H); three or
+# four are needed without capacities and about a dozen with them.
 #
-# **Between two floats.** A rate that is the difference of close numbers jumps from one price to
-# the next, and so the budget may be spent at neither. A mixture of the rates at both spends it:
-# only what jumps differs between them, and it is right to rounding of the numbers it is a
-# difference of.
+# **Between two floats.** A rate that is the difference of close numbers may jump from one price to
+# the next, so that neither spends the budget. A mixture of the rates at both does.
 #
 # Reference: Kolobov, Peres, Lubetzky, Horvitz, "Optimal Freshness Crawl under Politeness
-# Constraints", SIGIR 2019, for the structure with hosts. Differs from it in: it works for any
-# convex costs, and the hosts' prices are not searched inside the search for λ.
+# Constraints", SIGIR 2019, for the structure with hosts. Differs from it in: any convex costs; the
+# hosts' prices are not searched inside the search for λ.
 
 
 class Demand(Protocol):

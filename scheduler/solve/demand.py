@@ -105,10 +105,10 @@ class HarmonicDemand:
         """Return p (n,): r/Δ on signals; 1 by the clock, and without changes."""
         shares = np.ones(len(self))
         for rows in _pieces(len(self)):
-            told = self.complete[rows].nonzero()[0]
-            delta = self.change_rate[rows][told]
-            shares[rows][told] = np.divide(
-                rates[rows][told], delta, out=np.ones(len(told)), where=delta > 0
+            signalled = self.complete[rows].nonzero()[0]
+            delta = self.change_rate[rows][signalled]
+            shares[rows][signalled] = np.divide(
+                rates[rows][signalled], delta, out=np.ones(len(signalled)), where=delta > 0
             )
         return shares
 
@@ -136,12 +136,12 @@ class HarmonicDemand:
         rates *= 0.5
         np.divide(product, root, out=slopes)
         slopes *= 0.25
-        told = complete.nonzero()[0]
-        if len(told):
-            value = mu[told] / (price[told] if isinstance(price, np.ndarray) else price)
-            most = delta[told]
-            rates[told] = np.minimum(value, most)
-            slopes[told] = np.where(value < most, value, 0.0)
+        signalled = complete.nonzero()[0]
+        if len(signalled):
+            value = mu[signalled] / (price[signalled] if isinstance(price, np.ndarray) else price)
+            most = delta[signalled]
+            rates[signalled] = np.minimum(value, most)
+            slopes[signalled] = np.where(value < most, value, 0.0)
 
 
 def spending_loop(

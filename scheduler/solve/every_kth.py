@@ -1,4 +1,4 @@
-"""On which notified change to crawl, in whole numbers that keep to a budget.
+"""Crawls at every k-th notified change, k whole numbers that keep to a budget.
 
 A source of complete observations that is crawled at every k-th change spends Δ/k crawls per day.
 At a price λ it wants the least k ≥ λΔ/μ, and at least 1 (its index μn/Δ reaches λ at n = k). That
@@ -62,7 +62,14 @@ def whole_changes(table: SourceTable, budget: float, hosts: Hosts) -> WholeChang
     common, prices = _prices(wishes, budget, hosts)
     every, fewer = (wishes.every(price[hosts.code]) for price in (prices.high, prices.low))
     spent = hosts.sums(wishes.rates(prices.high[hosts.code]))
-    _take_steps(table.change_rate, every, fewer, hosts, budget, spent)
+    left, left_of_host = budget - float(spent.sum()), hosts.capacity - spent
+    for row in np.flatnonzero(fewer < every):
+        host = hosts.code[row]
+        more = table.change_rate[row] / fewer[row] - table.change_rate[row] / every[row]
+        if more <= min(left, left_of_host[host]):
+            every[row] = fewer[row]
+            left -= more
+            left_of_host[host] -= more
     return WholeChanges(every, float(common.high[0]), prices.high)
 
 
@@ -174,18 +181,3 @@ def _end(
 
 def _height(spend: Callable[[Floats], Floats], budget: Floats, price: Floats) -> Floats:
     return np.log(spend(np.exp(price)) / budget)
-
-
-def _take_steps(
-    delta: Floats, every: Floats, fewer: Floats, hosts: Hosts, budget: float, spent: Floats
-) -> None:
-    """Give sources the smaller k while budget and capacities allow; writes ``every``."""
-    left = budget - float(spent.sum())
-    left_of_host = hosts.capacity - spent
-    for row in np.flatnonzero(fewer < every):
-        host = hosts.code[row]
-        more = delta[row] / fewer[row] - delta[row] / every[row]
-        if more <= min(left, left_of_host[host]):
-            every[row] = fewer[row]
-            left -= more
-            left_of_host[host] -= more
