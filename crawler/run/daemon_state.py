@@ -27,7 +27,7 @@ from freshet.scheduler.agenda.ranker import Refresher
 from freshet.scheduler.agenda.rankers import Guarded, Learning
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.policy import IndexPolicy, Policy, RatePolicy
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import CappedLane, Host, Outlook
@@ -183,7 +183,11 @@ class Revelation:
 
 
 async def revelations(
-    connection: aiosqlite.Connection, found: WatchedPages, codes: Rows, on: Terms, looks: Looks
+    connection: aiosqlite.Connection,
+    found: WatchedPages,
+    codes: Rows,
+    on: Terms,
+    looks: VisitResults,
 ) -> tuple[Watchlist, Discovering]:
     """All pages, and which of them reveal new ones; ``codes`` are those of their hosts."""
     pages, discovering = Watchlist(), Discovering()
@@ -236,7 +240,7 @@ class Valuing:
     site: int
     page: Watchlist
     revelations: Revelations
-    looks: Looks
+    looks: VisitResults
     paid: Floats
     paid_row: Rows
     paid_look: Rows
@@ -333,7 +337,7 @@ def valuing(
     )
 
 
-def _told(chosen: Policy, looks: Looks, row: int) -> Rows:
+def _told(chosen: Policy, looks: VisitResults, row: int) -> Rows:
     """The looks whose worth is asked for: the last ones at pages seen before, and the page's."""
     if not isinstance(chosen, IndexPolicy):
         return np.empty(0, np.intp)

@@ -33,7 +33,7 @@ from freshet.crawler.terminal import counted, percent
 from freshet.scheduler.agenda.ranker import Beliefs, Refresher
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import Hearing, Looks
+from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import Database, StoreError, store_errors
 from freshet.storage.entries import Outlook
@@ -58,12 +58,12 @@ class Timed:
         """Append rows."""
         self._inner.add(site, area, importance, at)
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Take in looks."""
         with self._timed("learn"):
             self._inner.learn(looks)
 
-    def hear(self, said: Hearing) -> None:
+    def hear(self, said: SignalBatch) -> None:
         """Take in what a source claims."""
         with self._timed("hear"):
             self._inner.hear(said)

@@ -21,7 +21,7 @@ from freshet.scheduler.arrays import Bools, Column, Floats, Ints
 from freshet.scheduler.discovery.precedents import PageSnapshot, Precedents, Revealing
 from freshet.scheduler.discovery.reveals import looked_before
 from freshet.scheduler.ephemeral.arrivals import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.sources import Rows
 from freshet.storage.queries import columns as columns_queries
 from freshet.storage.queries import link_columns
@@ -287,7 +287,7 @@ _AT_ONCE: Final = 10_000
 
 
 async def recall(
-    reader: aiosqlite.Connection, discovering: Discovering, pages: Watchlist, looks: Looks
+    reader: aiosqlite.Connection, discovering: Discovering, pages: Watchlist, looks: VisitResults
 ) -> None:
     """Learn which of these pages revealed new ones, by all looks at them."""
     newest = np.array(discovering.newest, np.intp)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import Hearing, Looks
+from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
 from freshet.scheduler.sources import Rows
 
 
@@ -38,11 +38,11 @@ class Refresher(Protocol):
         """Append rows: pages of these sites and areas (integer codes), found on these days."""
         ...
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Take in looks, in their order; what is gone counts for nothing until it is back."""
         ...
 
-    def hear(self, said: Hearing) -> None:
+    def hear(self, said: SignalBatch) -> None:
         """Take in what a source claims of pages."""
         ...
 

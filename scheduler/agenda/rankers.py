@@ -14,7 +14,7 @@ from freshet.scheduler.agenda.site_clock_ranker import ByClock
 from freshet.scheduler.arrays import Column, Floats
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
-from freshet.scheduler.estimate.observations import Hearing, Looks
+from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
 from freshet.scheduler.estimate.sources_trust import Listening
 from freshet.scheduler.policy import CrawlPlan, IndexPolicy, RatePolicy
 from freshet.scheduler.sources import Rows, SourceTable
@@ -61,7 +61,7 @@ class Learning:
         self._looked.append(len(at))
         self._rate.extend(self._learner.change_rate(np.arange(first, first + len(site))))
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Learn from looks, in the order of time."""
         if self._together:
             self._learn_together(looks)
@@ -86,7 +86,7 @@ class Learning:
         if self._learner.fit_is_due:
             self._rate.rows[:] = self._learner.change_rate()
 
-    def _learn_together(self, looks: Looks) -> None:
+    def _learn_together(self, looks: VisitResults) -> None:
         last = self._last.rows
         order = np.argsort(looks.row, kind="stable")
         row, at = looks.row[order], looks.at[order]
@@ -154,11 +154,11 @@ class ByIndex:
         """Append rows."""
         self._learning.add(site, importance, at)
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Learn from looks."""
         self._learning.learn(looks)
 
-    def hear(self, said: Hearing) -> None:
+    def hear(self, said: SignalBatch) -> None:
         """Claims are not listened to."""
 
     def worth(self, now: float) -> Floats:
@@ -226,11 +226,11 @@ class ByRate:
         self._site.extend(site)
         self._learning.add(site, importance, at)
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Learn from looks."""
         self._learning.learn(looks)
 
-    def hear(self, said: Hearing) -> None:
+    def hear(self, said: SignalBatch) -> None:
         """Claims are not listened to."""
 
     def worth(self, now: float) -> Floats:
@@ -334,13 +334,13 @@ class Guarded:
         self._last.extend(at)
         self._inner.add(site, area, importance, at)
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Pass it on."""
         np.maximum.at(self._last.rows, looks.row, looks.at)
         self._good[looks.row[looks.row < len(self._good)]] = 0.0
         self._inner.learn(looks)
 
-    def hear(self, said: Hearing) -> None:
+    def hear(self, said: SignalBatch) -> None:
         """Pass it on."""
         self._inner.hear(said)
 

@@ -39,7 +39,7 @@ from freshet.scheduler.agenda.queue import worthiest
 from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.arrays import Bools, Column, Floats, compiled, part
 from freshet.scheduler.estimate.grid import POINTS
-from freshet.scheduler.estimate.observations import Hearing, Looks
+from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
 from freshet.scheduler.estimate.site_clock import REWRITTEN, SHARED, ClockState
 from freshet.scheduler.estimate.site_model import (
     LOOK,
@@ -88,7 +88,7 @@ class ByClock:
         while len(self._learners) <= site.max(initial=-1):
             self._learners.append(SiteLearner())
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Take in looks, in their order."""
         table = np.zeros(len(looks), LOOK)
         for name in ("row", "at", "compared", "changed", "gone", "moved"):
@@ -104,7 +104,7 @@ class ByClock:
             learner.learn(pages, mine)
             self._listeners.learn(code, mine, learner.alive)
 
-    def hear(self, said: Hearing) -> None:
+    def hear(self, said: SignalBatch) -> None:
         """Take in what a source claims."""
         around = Around(self._page.rows, self._importance.rows, self._turn)
         site = partial(self._unclaimed_at, said.at)
@@ -137,11 +137,11 @@ class ByClock:
             return
         last = float(page["last"][old])
         # What is pending of it is thereby taken in for good.
-        self.learn(Looks.one(old, last, changed=None, gone=True))
+        self.learn(VisitResults.one(old, last, changed=None, gone=True))
         for column in (self._likelihood, self._plain_likelihood):
             column.rows[new] += column.rows[old]
         if not page["known"][new]:
-            self.learn(Looks.one(new, last, changed=None))
+            self.learn(VisitResults.one(new, last, changed=None))
 
     def replan(self, budget: float, now: float) -> None:
         """Looks a day: they say how wide bins are, and how long a page may wait."""
@@ -291,8 +291,8 @@ def prepare() -> None:
     refresher.add(np.zeros(n, np.intp), np.zeros(n, np.intp), np.ones(n), np.zeros(n))
     for day in (0.0, 1.0):
         compared = np.full(n, day > 0)
-        refresher.learn(Looks(rows, np.full(n, day), compared, compared, none, compared))
-    refresher.hear(Hearing(0, 0, 1.5, rows[1:], np.full(n - 1, 1.2), np.full(n - 1, 1.2)))
+        refresher.learn(VisitResults(rows, np.full(n, day), compared, compared, none, compared))
+    refresher.hear(SignalBatch(0, 0, 1.5, rows[1:], np.full(n - 1, 1.2), np.full(n - 1, 1.2)))
     compared = np.ones(n, np.bool_)
-    refresher.learn(Looks(rows, np.full(n, 1.8), compared, compared, none, compared))
+    refresher.learn(VisitResults(rows, np.full(n, 1.8), compared, compared, none, compared))
     worthiest(refresher.worth(2.0), np.zeros(n, np.intp), np.ones(1, np.intp), 1)

@@ -16,11 +16,11 @@ _COMPARED: Final = frozenset({Kind.CHANGED, Kind.UNCHANGED})
 _TELLING: Final = _COMPARED | {Kind.NEW, Kind.GONE}
 
 #: A visit: the page's row, the day, the kind of the observation, the rung that decided.
-Told: TypeAlias = tuple[int, float, Kind, Rung | None]
+VisitResult: TypeAlias = tuple[int, float, Kind, Rung | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class VisitResults:
     """The results of m visits in the order in which they became known; columns of length m.
 
     Attributes:
@@ -42,14 +42,14 @@ class Looks:
     def __len__(self) -> int:
         return len(self.row)
 
-    def take(self, some: slice | Rows) -> Looks:
+    def take(self, some: slice | Rows) -> VisitResults:
         """Return the visits of a slice, or at these places in this order."""
-        return Looks(**{field: getattr(self, field)[some] for field in self.__slots__})
+        return VisitResults(**{field: getattr(self, field)[some] for field in self.__slots__})
 
     @classmethod
     def one(
         cls, row: int, at: float, *, changed: bool | None, gone: bool = False, moved: bool = False
-    ) -> Looks:
+    ) -> VisitResults:
         """Return a single visit; ``changed`` is None where nothing was compared."""
         return cls(
             row=np.array([row], np.intp),
@@ -61,11 +61,11 @@ class Looks:
         )
 
 
-def told(learnt: Collection[Told]) -> Looks:
+def told(learnt: Collection[VisitResult]) -> VisitResults:
     """Return the visits that found content, or its end."""
     visits = [visit for visit in learnt if visit[2] in _TELLING]
     kinds = [visit[2] for visit in visits]
-    return Looks(
+    return VisitResults(
         row=np.array([visit[0] for visit in visits], np.intp),
         at=np.array([visit[1] for visit in visits], np.float64),
         compared=np.array([kind in _COMPARED for kind in kinds], np.bool_),
@@ -86,7 +86,7 @@ UNASKED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
+class SignalBatch:
     """The claims of one source at one time about m pages; columns of length m, maybe 0.
 
     Attributes:
@@ -105,12 +105,12 @@ class Hearing:
     until: Floats
 
     @classmethod
-    def silent(cls, source: int, asked: int, at: float) -> Hearing:
+    def silent(cls, source: int, asked: int, at: float) -> SignalBatch:
         """Return the signal of a source that repeated its last claims."""
         none = np.empty(0)
         return cls(source, asked, at, row=none.astype(np.intp), since=none, until=none)
 
-    def take(self, some: Rows) -> Hearing:
+    def take(self, some: Rows) -> SignalBatch:
         """Return the claims about these pages."""
         return replace(self, row=self.row[some], since=self.since[some], until=self.until[some])
 

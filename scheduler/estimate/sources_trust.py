@@ -24,7 +24,7 @@ from freshet.scheduler.estimate.claims import (
     with_pages,
     with_source,
 )
-from freshet.scheduler.estimate.observations import Hearing
+from freshet.scheduler.estimate.observations import SignalBatch
 from freshet.scheduler.sources import Rows
 
 # -- claim worth --
@@ -233,7 +233,12 @@ class Listening:
         return source in self._places
 
     def hear(
-        self, said: Hearing, claims: NDArray[np.void], alive: int, around: Around, expected: Floats
+        self,
+        said: SignalBatch,
+        claims: NDArray[np.void],
+        alive: int,
+        around: Around,
+        expected: Floats,
     ) -> None:
         """Learn a signal, with its ``claims`` in the order of the events.
 
@@ -288,7 +293,7 @@ class Listeners:
         """Return the claims at a site; None where nothing was ever claimed."""
         return self._sites.get(site)
 
-    def hear(self, said: Hearing, site_of: Rows, around: Around, site: SiteOf) -> None:
+    def hear(self, said: SignalBatch, site_of: Rows, around: Around, site: SiteOf) -> None:
         """Learn a source's signal; ``site`` returns the state of a site by its number."""
         sites = site_of[said.row]
         concerned = {s for s, it in self._sites.items() if it.knows(said.source)}
@@ -300,7 +305,7 @@ class Listeners:
             alive, expected = site(s)
             it.hear(mine, self._claims(mine, around), alive, around, expected)
 
-    def _claims(self, said: Hearing, around: Around) -> NDArray[np.void]:
+    def _claims(self, said: SignalBatch, around: Around) -> NDArray[np.void]:
         order, numbers = said.events()
         row = said.row[order]
         claims = np.empty(len(row), CLAIM)

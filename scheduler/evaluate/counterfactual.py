@@ -30,7 +30,7 @@ from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.agenda.rankers import ByIndex, ByRate, Learning
 from freshet.scheduler.agenda.site_clock_ranker import ByClock
 from freshet.scheduler.arrays import Bools, Column, Floats, Ints
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures, content_before
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policy import IndexPolicy, IntervalPolicy, Pace, RatePolicy, Revisit
@@ -52,7 +52,7 @@ class Asker(Protocol):
         """Append rows: pages of these sites and areas (integer codes), found on these days."""
         ...
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Take in what was found, in the order of time."""
         ...
 
@@ -87,7 +87,7 @@ class Paced:
         self._due.extend(np.full(len(at), np.inf))
         self._modified.extend(at)
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Set the paces of what was looked at."""
         due, modified = self._due.rows, self._modified.rows
         rows, days, changed = looks.row.tolist(), looks.at.tolist(), looks.changed.tolist()
@@ -112,7 +112,7 @@ class Paced:
         """It knows no budget."""
 
 
-def shown(asker: Asker, looks: Looks) -> Looks:
+def shown(asker: Asker, looks: VisitResults) -> VisitResults:
     """Of these looks, made by somebody else, those that a policy learns from.
 
     Change rates are learnt from all of them. An interval is set by the looks that it brought
@@ -259,7 +259,7 @@ class _Course:
         before = content_before(page, content)
         compared = (content >= 0) & (before >= 0)
         changed = compared & (content != before)
-        looks = Looks(page, at, compared, changed, content == GONE, changed)
+        looks = VisitResults(page, at, compared, changed, content == GONE, changed)
         self._asker.learn(shown(self._asker, looks.take(np.argsort(at, kind="stable"))))
         # What comes last in a page stays.
         self._looked[page] = self._copy[page] = at
@@ -352,7 +352,7 @@ class _Course:
         self._content[rows[content]] = got[content]
         self._capture[rows] = np.where(places >= 0, places, self._capture[rows])
         self._asker.learn(
-            Looks(
+            VisitResults(
                 mine, at[answered], compared[answered], changed[answered], gone[answered],
                 changed[answered],
             )

@@ -17,7 +17,7 @@ from freshet.scheduler.agenda.ranker import Beliefs, Refresher
 from freshet.scheduler.agenda.rankers import ByIndex
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import Evidence
-from freshet.scheduler.estimate.observations import Hearing, Looks
+from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
 from freshet.scheduler.estimate.poisson import PoissonMle
 from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive, StormCrawlerAdaptive
 from freshet.scheduler.policies.greedy_index import GreedyIndex
@@ -65,10 +65,10 @@ RIVALS: Mapping[str, Rival] = {
 class _Rival:
     """What they have in common: they learn look by look, and nothing here audits."""
 
-    def hear(self, said: Hearing) -> None:
+    def hear(self, said: SignalBatch) -> None:
         """Claims are not listened to."""
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Take in each look; what was not compared is the page's first, or its end."""
         for k in range(len(looks)):
             row = int(looks.row[k])

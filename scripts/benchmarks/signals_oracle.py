@@ -10,7 +10,7 @@ import numpy as np
 
 from freshet.scheduler.agenda.site_clock_ranker import ByClock
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.evaluate.judging import Crawls
 from freshet.scheduler.sources import Rows
 from scripts.benchmarks.signals_reference import Stage
@@ -62,7 +62,7 @@ class _Learning:
         compared = self._last[rows] >= 0
         found = self._stage.changes.count(rows, self._last[rows], at) > 0
         none, changed = np.zeros(len(rows), np.bool_), compared & found
-        self._refresher.learn(Looks(rows, at, compared, changed, none, changed))
+        self._refresher.learn(VisitResults(rows, at, compared, changed, none, changed))
         self._last[rows] = at
         self.rows.append(rows)
         self.days.append(at)

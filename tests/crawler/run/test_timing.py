@@ -7,7 +7,7 @@ import pytest
 
 from freshet.crawler.run.service import Timed
 from freshet.scheduler.agenda.ranker import Beliefs, Refresher
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.sources import Rows
 
 
@@ -36,7 +36,7 @@ def test_each_piece_of_work_is_told_also_one_that_fails() -> None:
     rows: Rows = np.zeros(1, np.intp)
     one = np.ones(1)
     refresher.add(rows, rows, one, one)
-    refresher.learn(Looks(rows, one, one > 0, one > 0, one > 0, one > 0))
+    refresher.learn(VisitResults(rows, one, one > 0, one > 0, one > 0, one > 0))
     assert refresher.worth(1.0).tolist() == [1.0]
     assert refresher.beliefs(1.0).hazard.tolist() == [0.0]
     with pytest.raises(ArithmeticError):

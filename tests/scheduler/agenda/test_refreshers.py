@@ -14,7 +14,7 @@ from freshet.scheduler.agenda.ranker import Refresher
 from freshet.scheduler.agenda.rankers import ByIndex, ByRate, Guarded, Learning
 from freshet.scheduler.agenda.site_clock_ranker import ByClock
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.policies.optimal_intervals import OptimalIntervals
@@ -34,11 +34,11 @@ def pages(refresher: Refresher | Learning, n: int = 4, at: float = 0.0) -> None:
     else:
         refresher.add(columns[0], np.zeros(n, np.intp), *columns[1:])
     none = np.zeros(n, np.bool_)
-    refresher.learn(Looks(np.arange(n), np.full(n, at), none, none, none, none))
+    refresher.learn(VisitResults(np.arange(n), np.full(n, at), none, none, none, none))
 
 
 def look(refresher: Refresher | Learning, row: int, at: float, *, changed: bool | None) -> None:
-    refresher.learn(Looks.one(row, at, changed=changed))
+    refresher.learn(VisitResults.one(row, at, changed=changed))
 
 
 @given(LOOKS, st.integers(1, 9))
@@ -56,7 +56,7 @@ def test_in_which_batches_looks_come_does_not_show(
     for first in range(0, len(batch), size):
         row, at, found = zip(*batch[first : first + size], strict=True)
         recalled.learn(
-            Looks(
+            VisitResults(
                 np.array(row, np.intp), np.array(at),
                 np.array([each is not None for each in found]),
                 np.array([bool(each) for each in found]), np.array([False] * len(at)),
