@@ -1,4 +1,4 @@
-"""Which new pages of a site each old one reveals: the graph H_t (Pandey 2008, section 3.2).
+"""The graph H_t of new pages that each old page of a site reveals (Pandey 2008, section 3.2).
 
 The pages of a site are numbered in the order in which they appeared: at any time the old ones are
 those below a number, the new ones the next. A new page is *efficiently discoverable* from an old

@@ -1,4 +1,4 @@
-"""How often each source wants to be crawled at a price, for the harmonic cost.
+"""Demand functions: the best crawl rate of each source at a price, for the harmonic cost.
 
     incomplete observations  ρ(λ) = 2(μΔ/λ)/(Δ + s),  −dρ/d ln λ = (μΔ/λ)/s,  s = √(Δ² + 4μΔ/λ)
     complete observations    r(λ) = min(Δ, μ/λ),      −dr/d ln λ = μ/λ below Δ, 0 at Δ
