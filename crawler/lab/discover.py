@@ -18,7 +18,7 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import spellings
 from freshet.crawler.urls import site_key
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.covers import Past, greedy, historical_limit
+from freshet.scheduler.discovery.covers import RecrawlHistory, greedy, historical_limit
 from freshet.scheduler.discovery.judging import Record, judged
 from freshet.scheduler.discovery.new_sites import SiteSightings
 from freshet.scheduler.discovery.reveals import Reveals, Sightings, yields
@@ -258,7 +258,7 @@ def cover_of(history: SiteHistory, algorithm: str, budget: int) -> Cover:
     """Choose a cover of at most ``budget`` pages for the next step."""
     recrawls = history.recrawls
     pages = history.sightings.found_at.size
-    past = Past(
+    past = RecrawlHistory(
         pages, float(len(recrawls)), list(map(float, range(len(recrawls)))), recrawls
     ).of_living(history.alive_now)
     cover = ALGORITHMS[algorithm](past, budget)
@@ -282,7 +282,7 @@ def _judged(history: SiteHistory, budget: int) -> Mapping[str, Record]:
     return found
 
 
-def _choosing(choose: Algorithm, budget: int) -> Callable[[Past, Reveals], Ints]:
+def _choosing(choose: Algorithm, budget: int) -> Callable[[RecrawlHistory, Reveals], Ints]:
     return lambda past, _now: choose(past, budget)
 
 

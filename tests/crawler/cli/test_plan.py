@@ -188,7 +188,7 @@ def test_the_sources_are_not_replaced_by_their_plan(sources: Path) -> None:
     ("arguments", "words"),
     [
         (("--policy", "best"), "policy: 'best' is not known; accepted are "),
-        (("--policy", "greedy_index"), "policy greedy_index: gives no crawl rates"),
+        (("--policy", "greedy_index"), "policy greedy_index: has no crawl rates"),
         (("--policy", "uniform:speed=3"), "policy uniform: option 'speed=3' is not known"),
         (("--estimator", "guess"), "--estimator guess: accepted are empirical_bayes and "),
         (("--db", "crawl.db"), "--db and --sources exclude each other"),
