@@ -42,7 +42,7 @@ def _number(value: object) -> object:
 
 
 def _from_text(value: object) -> object:
-    """Lists and tables in a text (environment, command line) are written as in TOML."""
+    """Parse a list or table in a text (environment, command line) as TOML."""
     if not isinstance(value, str):
         return value
     try:
@@ -60,7 +60,7 @@ def _network(value: object) -> IPv4Network | IPv6Network:
 
 
 def endpoint(value: str) -> tuple[str, int]:
-    """Address and port of ``ADDRESS:PORT``; an IPv6 address stands in brackets."""
+    """Return address and port of ``ADDRESS:PORT``; an IPv6 address stands in brackets."""
     found = _ENDPOINT.fullmatch(value)
     if found is None or int(found["port"]) > 65_535:
         raise ValueError("input should be ADDRESS:PORT, such as 127.0.0.1:9464 or [::1]:9464")
@@ -79,13 +79,13 @@ def _time_zone(value: str) -> str:
 
 
 def shown(value: SecretStr) -> str:
-    """What may be shown of a secret: where it stands, or else as :func:`masked`."""
+    """Return the displayable part of a secret: its source, or else as :func:`masked`."""
     text = value.get_secret_value()
     return text if text.startswith(("env:", "file:")) else masked(text)
 
 
 def masked(text: str) -> str:
-    """What may be shown of a secret: the host where it is a URL of the web, hardly more if not.
+    """Return the displayable part of a secret: the host of a web URL, else hardly more.
 
     >>> masked("https://somebody:secret@hooks.example.org/services/T0/B0?token=1")
     'https://hooks.example.org/…'
@@ -134,7 +134,7 @@ _PUBLIC_URL = re.compile(r"https?://[^\s?#/]+(/[^\s?#]*)?")
 
 
 class Receiver(Group):
-    """Where a daemon hears what is pushed: WebSub and pings."""
+    """``[receiver]``: listening for WebSub and pings."""
 
     listen: str
     public_url: str
@@ -160,7 +160,7 @@ class Receiver(Group):
 
 
 class Operation(Group):
-    """What whoever runs a daemon sees of it. ``listen`` is ADDRESS:PORT, or empty for none."""
+    """Monitoring of a daemon. ``listen`` is ADDRESS:PORT, or empty for none."""
 
     beyond_loopback: bool
     listen: str
@@ -169,7 +169,7 @@ class Operation(Group):
 
     @property
     def endpoint(self) -> tuple[str, int] | None:
-        """Address and port to listen on; None: nowhere."""
+        """Return address and port to listen on; None: nowhere."""
         return endpoint(self.listen) if self.listen else None
 
     @check("listen")
@@ -192,7 +192,7 @@ Hour = Annotated[int, Number, Field(ge=0, le=23)]
 
 
 class AlertRule(Group):
-    """Who is told of which pages; None: as the group says."""
+    """One alert rule: which pages, which receiver. ``None`` inherits from ``[alerts]``."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     match: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
@@ -210,7 +210,7 @@ class AlertRule(Group):
 
 
 class Alerts(Group):
-    """Who is told of what was observed, and how hard that is tried."""
+    """Alerts: rules, rhythm, and retries."""
 
     kinds: AlertKinds
     mode: AlertMode
@@ -250,7 +250,7 @@ LEAST_ALERT_DAYS = 30
 
 
 class Crawl(Group):
-    """One run: who we are, how far it goes, and when it ends."""
+    """One run: the crawler's identity, its extent, and its end."""
 
     product: str
     contact: str
@@ -280,7 +280,7 @@ class Crawl(Group):
 
 
 class Politeness(Group):
-    """How a server is spared."""
+    """Politeness towards servers."""
 
     key: Literal["host", "domain", "ip"]
     groups: Groups
@@ -299,7 +299,7 @@ class Politeness(Group):
 
 
 class Fetch(Group):
-    """The limits of one exchange."""
+    """The limits of one request."""
 
     connect_timeout_s: PositiveSeconds
     headers_timeout_s: PositiveSeconds
@@ -314,7 +314,7 @@ class Fetch(Group):
 
 
 class Network(Group):
-    """Which addresses may be contacted, and how names are resolved."""
+    """Addresses that may be contacted, and name resolution."""
 
     allow_private_addresses: bool
     allow_networks: Networks
@@ -343,14 +343,14 @@ class Robots(Group):
 
 
 class Sitemaps(Group):
-    """How much of a sitemap is read."""
+    """Bounds of a sitemap."""
 
     max_bytes: Positive
     max_entries: Positive
 
 
 class Signals(Group):
-    """Where to listen for news of pages."""
+    """Sources of change signals."""
 
     max_feeds: Count
     well_known: bool
@@ -372,14 +372,14 @@ class Traps(Group):
 
 
 class Change(Group):
-    """Which changes of a page's main text are significant."""
+    """Significance of changes in a page's main text."""
 
     significant_below: Share
     probe: bool
 
 
 class PageRule(Group):
-    """What holds for the pages whose URL matches; None is not said."""
+    """Terms of the pages whose URL matches; None is not set."""
 
     match: Annotated[str, Field(min_length=1)]
     never: bool | None = None
@@ -406,7 +406,7 @@ class PageRule(Group):
 
 
 class Ephemeral(Group):
-    """How pages of which the news counts compete with those that are kept fresh."""
+    """Competition of ephemeral sources with pages that are kept fresh."""
 
     recognise: bool
     half_life_hours: Weight
@@ -415,7 +415,7 @@ class Ephemeral(Group):
 
 
 class Daemon(Group):
-    """What a daemon may spend, and how; the command line says it, too."""
+    """Budget and policy of a daemon; the command line has options for these, too."""
 
     budget: str
     policy: str
@@ -436,7 +436,7 @@ class Daemon(Group):
 
 
 class Parse(Group):
-    """How much work one page may cause, and where sites have their main text."""
+    """Limits of work per page, and selectors of sites' main text."""
 
     time_limit_s: PositiveSeconds
     inline_bytes: Count
@@ -446,7 +446,7 @@ class Parse(Group):
 
 
 class Store(Group):
-    """What the database keeps, and how it is written."""
+    """The database: retention and writing."""
 
     bodies_per_page: Positive
     body_age_days: Seconds
@@ -483,7 +483,7 @@ class Store(Group):
 
 
 class Archive(Group):
-    """Where what went over the wire is kept, as WARC files; an empty ``dir``: nowhere."""
+    """WARC files of all requests and responses; an empty ``dir``: none."""
 
     dir: str
     max_file_bytes: Annotated[int, Number, Field(ge=1_000_000)]
@@ -529,7 +529,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments only: ``freshet.config.loading`` lays the sources over each other.
+        """Use arguments only: ``freshet.config.loading`` merges the sources.
 
         It remembers where each value came from, which the library does not.
         """

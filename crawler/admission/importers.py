@@ -1,8 +1,8 @@
-"""What changedetection.io watches: its backup (ZIP), its data store (JSON) or a list of URLs.
+"""Importers of other programs' lists: changedetection.io, urlwatch, OPML, sitemaps, plain URLs.
 
-Of a ZIP only the members that name watches are read, each within a bound, and nothing is written
-to the disk: neither the number, the names nor the sizes of the others matter. Both layouts are
-read: all watches in ``url-watches.json``, or each in a ``watch.json`` in a folder of its own.
+Of a ZIP (a backup of changedetection.io) only the members that name watches are read, each within
+a bound, and nothing is written to the disk. Both layouts are read: all watches in
+``url-watches.json``, or each in a ``watch.json`` in a folder of its own.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from freshet.crawler.urls import canonical
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A URL that is watched.
+    """A watched URL.
 
     Attributes:
-        where: which entry it is, in words for people.
+        where: the position of the entry, in words for people.
         url: as written; not checked.
         name: as written, or "".
-        days: the interval between two looks that the entry asks for; None where it says none.
-        lost: what it says beyond that, for which a site list has no place, in words for people.
+        days: the interval between two visits that the entry wants, or None.
+        lost: further wishes for which a site list has no place, in words for people.
     """
 
     where: str
@@ -116,7 +116,7 @@ _LOST: Final[Mapping[str, Callable[[_Watch], bool]]] = {
 
 
 def read_zip(file: IO[bytes]) -> list[Entry]:
-    """The watches of a backup.
+    """Return the watches of a backup.
 
     Raises:
         Unreadable: it is no such backup, is damaged, or unpacks to too much.
@@ -135,7 +135,7 @@ def read_zip(file: IO[bytes]) -> list[Entry]:
 
 
 def read_json(data: bytes) -> list[Entry]:
-    """The watches of a data store, or the one of a ``watch.json``.
+    """Return the watches of a data store, or the one of a ``watch.json``.
 
     Raises:
         Unreadable: it is no such file.
@@ -152,7 +152,7 @@ def read_json(data: bytes) -> list[Entry]:
 
 
 def read_list(data: bytes) -> list[Entry]:
-    """The URLs of a list, one a line; what stands behind one are its tags."""
+    """Return the URLs of a list, one a line; further words of a line are tags."""
     if len(data) > MAX_BYTES:
         raise Unreadable(f"larger than {MAX_BYTES // 1024**2} MiB")
     found: list[Entry] = []
@@ -164,7 +164,7 @@ def read_list(data: bytes) -> list[Entry]:
 
 
 def _members(archive: zipfile.ZipFile, names: Iterable[str]) -> Iterator[tuple[str, object]]:
-    """The watches of a ZIP with their ids, all of them read within the bound."""
+    """Return the watches of a ZIP with their ids, all of them read within the bound."""
     left, found = MAX_BYTES, False
     for name in names:
         if name != _STORE and not _WATCH.fullmatch(name):
@@ -189,7 +189,7 @@ def _members(archive: zipfile.ZipFile, names: Iterable[str]) -> Iterator[tuple[s
 
 
 def _kept(names: Iterable[str]) -> frozenset[str]:
-    """The ids of watches of which there are snapshots."""
+    """Return the ids of watches that have snapshots."""
     return frozenset(found[1] for name in names if (found := _HISTORY.fullmatch(name)))
 
 
@@ -231,7 +231,7 @@ def _watch(where: str, watch: _Watch, *, has_history: bool) -> Entry:
 
 
 def _days(watch: _Watch) -> float | None:
-    """The interval that the watch itself asks for."""
+    """Return the interval that the watch itself wants."""
     if watch.get("time_between_check_use_default") is True:
         return None
     said = _mapping(watch.get("time_between_check"))
@@ -271,7 +271,7 @@ _PLAIN_NAME: Final = re.compile(r"[\w-][\w.-]*")
 
 
 def read_manifest(data: bytes, beside: Callable[[str], bytes | None]) -> list[Entry]:
-    """The pages, in the order of the file; ``beside`` gives the file of a name, if there is one.
+    """Return the pages, in the order of the file; ``beside`` gives the file of a name, if any.
 
     Raises:
         Unreadable: it is no sitemap, or nothing of it can be read.
@@ -290,7 +290,7 @@ def read_manifest(data: bytes, beside: Callable[[str], bytes | None]) -> list[En
 
 
 def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Iterator[Entry]:
-    """The pages of a sitemap that an index names."""
+    """Return the pages of a sitemap that an index names."""
     name = urlsplit(url).path.rpartition("/")[2]
     data = beside(name) if _PLAIN_NAME.fullmatch(name) else None
     if data is None:
@@ -321,7 +321,7 @@ def _pages(sitemap: Sitemap, prefix: str) -> Iterator[Entry]:
 
 
 def _trouble(sitemap: Sitemap, where: str) -> Iterator[Entry]:
-    """What of it could not be read."""
+    """Return a sentence on the unreadable part."""
     if sitemap.truncated:
         yield Skipped(where, "", "the rest is longer than a sitemap may be")
     if sitemap.problem:
@@ -361,10 +361,10 @@ class Merged:
 
 
 def merged(old: bytes, name: str, entries: Iterable[Entry]) -> Merged:
-    """Add what ``entries`` name to a list, which may be empty; ``name`` is the list's.
+    """Add the sites of ``entries`` to a list, which may be empty; ``name`` is the list's.
 
     Raises:
-        Unreadable: the old list is none that lines can be added to.
+        Unreadable: lines cannot be added to the old list.
     """
     had = _had(old, name)
     sites: dict[str, Site] = {}
@@ -381,12 +381,12 @@ def merged(old: bytes, name: str, entries: Iterable[Entry]) -> Merged:
 
 
 def page(url: str) -> str:
-    """The canonical URL of a site that was not skipped."""
+    """Return the canonical URL of a site that was not skipped."""
     return canonical(seeds_from_arguments([url]).seeds[0].url)
 
 
 def _had(old: bytes, name: str) -> set[str]:
-    """The canonical URLs of a list; where a line has no scheme, both."""
+    """Return the canonical URLs of a list; where a line has no scheme, both."""
     if old.lstrip().startswith(b"<"):
         raise Unreadable("XML: lines can be added to a text or CSV only")
     found = read_sites(old, name)
@@ -403,7 +403,7 @@ def _had(old: bytes, name: str) -> set[str]:
 
 
 def _refused(site: Site) -> Skipped | None:
-    """Why a site is none, if it is not."""
+    """Return the reason why a site cannot be imported, or None."""
     for problem in seeds_from_arguments([site.url]).problems:
         return Skipped(site.where, site.url, problem.message)
     return None
@@ -451,7 +451,7 @@ def _row(header: Header, site: Site) -> str:
 
 
 def _one_line(name: str) -> str:
-    """A name that ends no line, begins no comment, and steers no terminal."""
+    """Return a name that ends no line, begins no comment, and controls no terminal."""
     words = "".join(c if c.isprintable() else " " for c in name).split()
     return " ".join(words).lstrip("#").strip()[:_LONGEST_NAME]
 
@@ -466,7 +466,7 @@ OPML_MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 def read_opml(data: bytes) -> list[Entry]:
-    """The outlines that name a page or a feed, in the order of the document.
+    """Return the outlines that name a page or a feed, in the order of the document.
 
     Raises:
         Unreadable: it is not well-formed, not OPML, too large, or declares a document type.
@@ -486,7 +486,7 @@ def read_opml(data: bytes) -> list[Entry]:
 
 
 class _Outlines:
-    """Takes the outlines from the parser."""
+    """Target of the XML parser for outlines."""
 
     def __init__(self) -> None:
         self.found: list[Entry] = []
@@ -536,7 +536,7 @@ _URL = re.compile(rb"\A(?:\s|#[^\n]*\n)*+(?:source:)?https?://", re.IGNORECASE)
 
 
 class Format(StrEnum):
-    """The lists that are read."""
+    """The formats of lists that can be imported."""
 
     AUTO = "auto"
     CHANGEDETECTION = "changedetection"
@@ -546,12 +546,12 @@ class Format(StrEnum):
 
 
 def is_zip(head: bytes) -> bool:
-    """Whether a file begins like a ZIP."""
+    """Return whether a file begins like a ZIP."""
     return head.startswith(_ZIP)
 
 
 def recognised(head: bytes) -> Format:
-    """The format of a file that begins like this.
+    """Return the format of a file that begins like this.
 
     Raises:
         Unreadable: it is none of them.
@@ -592,7 +592,7 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def read_urlwatch(data: bytes) -> list[Entry]:
-    """The jobs, in their order.
+    """Return the jobs, in their order.
 
     Raises:
         Unreadable: it is not YAML, too large, too deep, or has references.
@@ -613,7 +613,7 @@ def read_urlwatch(data: bytes) -> list[Entry]:
 
 
 def _vet(text: str) -> None:
-    """Look at the events, which come one by one, before anything is built."""
+    """Check the parser's events one by one, before anything is built."""
     depth = 0
     for event in yaml.parse(text, _LOADER):
         if isinstance(event, yaml.AliasEvent):

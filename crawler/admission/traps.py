@@ -1,8 +1,8 @@
-"""Crawler traps: what session ids, calendars and endless depth look like.
+"""Crawler traps: session ids, calendars, endless depth and combinations.
 
-One URL never proves a trap; many of one shape do. So a sign names the *shape* that a URL
-has in common with its kin, and how many URLs of that shape are crawled on a host. A shape
-leaves out what a trap varies, hence a trap has few of them. It is
+One URL never proves a trap; many of one shape do. A sign therefore names the *shape* that a URL
+has in common with its kin, and the number of URLs of that shape that are crawled on a host. A
+shape leaves out the part that a trap varies, hence a trap has few of them. URLs are
 counted and not refused outright, because a calendar and a forum that hands out session ids
 have content too.
 """
@@ -24,7 +24,7 @@ _Parameters = Sequence[tuple[str, str]]
 
 
 class TrapKind(StrEnum):
-    """What makes the URLs endless."""
+    """The cause of endless URLs."""
 
     SESSION = "session"
     CALENDAR = "calendar"
@@ -33,7 +33,7 @@ class TrapKind(StrEnum):
 
 
 class Proof(StrEnum):
-    """Why a page has to show something new to count: there is no end of its kind."""
+    """The reason why a page must show something new to count: its kind is endless."""
 
     DATED = "dated"
     COMBINED = "combined"
@@ -41,13 +41,13 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrapLimits:
-    """What is endless, and how many URLs of a bounded shape are crawled on one host.
+    """Bounds of endless depth, and of the URLs of one shape that are crawled on one host.
 
     ``max_url_length`` is in characters; a sequence of segments that stands ``max_repeats``
     times in a row, or a segment that occurs more often than that, is endless depth. URLs of
     one path with more than ``max_parameters`` share a shape; from ``min_combined`` values that
-    recur a URL is one of many combinations (:mod:`freshet.crawler.admission.traps`). The other
-    numbers are URLs of one shape.
+    recur a URL is one of many combinations (:class:`Combinations`). The other numbers are URLs
+    of one shape.
     """
 
     max_url_length: int = 2048
@@ -70,7 +70,7 @@ class TrapSign:
 
 
 def classify(url: str, limits: TrapLimits) -> TrapSign | None:
-    """The sign that an http or https URL bears, None for an ordinary one.
+    """Return the sign that an http or https URL bears, None for an ordinary one.
 
     ``url`` is resolved; the shape starts with its path. A session id beside a calendar or
     another query takes the shape and the cap of these, so that both together are bounded.
@@ -93,7 +93,7 @@ _SHAPE = re.compile(r"(?P<path>.*?)(?P<rest>(?:\?| \().*)?", re.DOTALL)
 
 
 def pattern_of(sign: TrapSign) -> str | None:
-    """The pattern to which a URL with this sign belongs; None where no URL of it is crawled.
+    """Return the pattern of a URL with this sign; None where no URL of it is crawled.
 
     Coarser than the shape, so that ``/article/17?print`` and ``/article/18?print`` share one:
     segments with digits are alike, and so are the last ones of a directory.
@@ -117,7 +117,7 @@ def _path_and_query(url: str) -> tuple[str, str, str]:
 
 
 def _parameters(query: str) -> _Parameters:
-    """Names and values, decoded; what has no '=' is the value of the empty name."""
+    """Return names and values, decoded; a part without '=' is the value of the empty name."""
     if not query:
         return []
     pairs = (unquote_plus(p).partition("=") for p in query.split("&"))
@@ -135,9 +135,9 @@ def _endless(url: str, segments: Sequence[str], limits: TrapLimits) -> str | Non
 
 
 def _repeats(segments: Sequence[str], times: int) -> bool:
-    """Whether segments repeat as they do where a relative link leads ever deeper.
+    """Return whether segments repeat as they do where a relative link leads ever deeper.
 
-    Numbers may: ``/000/000/012/`` is how many sites partition their files.
+    Numbers may: ``/000/000/012/`` is a usual partition of files.
     """
     if len(segments) - len(set(segments)) < times - 1:
         return False
@@ -148,7 +148,7 @@ def _repeats(segments: Sequence[str], times: int) -> bool:
 
 
 def _in_a_row(segments: Sequence[str], length: int, times: int) -> bool:
-    """Whether some sequence of ``length`` segments stands ``times`` times in a row."""
+    """Return whether some sequence of ``length`` segments stands ``times`` times in a row."""
     equal, words = 0, False
     for one, next_one in zip(segments, segments[length:], strict=False):
         equal, words = (equal + 1, words or not one.isdecimal()) if one == next_one else (0, False)
@@ -182,7 +182,7 @@ def _is_session(name: str, value: str) -> bool:
 
 
 def _without_session(path: str, parameters: _Parameters) -> tuple[str, _Parameters, str]:
-    """The URL as it would be without a session id, and the id's name, empty if it has none."""
+    """Return the URL without its session id, and the id's name, empty if it has none."""
     names = [name for name, value in parameters if _is_session(name, value)]
     if names:
         parameters = [p for p in parameters if not _is_session(*p)]
@@ -207,7 +207,7 @@ _WORD = re.compile(r"[A-Za-z_]{0,16}")
 
 
 def _name(*long: str, short: str) -> re.Pattern[str]:
-    """A parameter's name: one that ends so, or a short one by itself or after a separator."""
+    """Return a parameter's name: one that ends so, or a short one alone or after a separator."""
     return re.compile(rf"(?:.*(?:{'|'.join(long)})|(?:.*[-_.\[])?(?:{short}))\]?", re.IGNORECASE)
 
 
@@ -217,9 +217,9 @@ _PART_NAME = _name("month", "day", "week", short="m|mo|mon|mm|d|dd|w|wk")
 
 
 def _calendar(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSign | None:
-    """A sign where nothing but a date tells the URL from its kin.
+    """Return a sign where only a date distinguishes the URL from its kin.
 
-    A date in the path ends it: what follows in ``/2026/11/21/title`` is an article. Beside
+    A date in the path ends it: the rest of ``/2026/11/21/title`` is an article. Beside
     a date in the query stand at most words, such as the choice of a view.
     """
     dated_path = _PATH_DATE.search(path)
@@ -235,7 +235,7 @@ def _calendar(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSig
 
 
 def _is_date(parameters: _Parameters) -> bool:
-    """Whether the parameters say at least a month: in one value, or a year and a part."""
+    """Return whether the parameters name at least a month: in one value, or a year and a part."""
     whole = any(_is_whole_date(name, value) for name, value in parameters)
     return whole or (
         any(_is_year(name, value) for name, value in parameters)
@@ -263,9 +263,9 @@ def _is_part(name: str, value: str) -> bool:
 
 
 def _query(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSign | None:
-    """A sign for any query: the set of its names, with the numbers in them left out.
+    """Return a sign for any query: the set of its names, with the numbers in them left out.
 
-    Of many parameters there are too many sets: those of one path are one shape.
+    Many parameters have too many sets: those of one path are one shape.
     """
     if not parameters:
         return None
@@ -307,7 +307,7 @@ _Value = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a URL is made of: segments of the path and pairs of the query, in order."""
+    """The parts of a URL: segments of the path and pairs of the query, in order."""
 
     segments: tuple[str, ...]
     values: tuple[_Value, ...]
@@ -315,10 +315,10 @@ class Parts:
 
 
 class Combinations:
-    """Which of the URLs seen in one run are combinations; memory is bounded.
+    """The combinations among the URLs of one run; memory is bounded.
 
-    ``least`` values have to recur in one URL, 0: none is a combination. What is forgotten makes a
-    value look new, hence a combination like an ordinary URL.
+    ``least`` values must recur in one URL, 0: none is a combination. A forgotten value
+    looks new, hence a combination like an ordinary URL.
     """
 
     def __init__(self, least: int) -> None:
@@ -326,7 +326,7 @@ class Combinations:
         self._rests: LruCache[int, int] = LruCache(_VALUES)
 
     def note(self, url: str) -> Parts | None:
-        """Take a canonical URL in; its parts, None where there are too few of them."""
+        """Note a canonical URL; return its parts, or None if it has too few."""
         site, slash, rest = url.partition("://")[2].partition("/")
         path, _, query = (slash + rest).partition("?")
         segments = tuple(each for each in path.split("/") if each)
@@ -347,7 +347,7 @@ class Combinations:
         return self._rests.get(value[0]) == _RECURS
 
     def _run(self, parts: Parts) -> int:
-        """How many segments recur, from the last one on."""
+        """Count the recurring segments at the end of the path."""
         count = 0
         for value in reversed(parts.values):
             if not self._recurs(value):
@@ -356,15 +356,15 @@ class Combinations:
         return count
 
     def is_combined(self, parts: Parts | None) -> bool:
-        """Whether enough values of a URL recur, and all those of its query."""
+        """Return whether enough values of a URL recur, and all those of its query."""
         if parts is None or not all(self._recurs(pair) for pair in parts.pairs):
             return False
         return self._run(parts) + len(parts.pairs) >= self._least
 
     def pattern(self, parts: Parts | None) -> str | None:
-        """The pattern of a combination: the path without what recurs; None for other URLs.
+        """Return the pattern of a combination: the path without recurring parts; else None.
 
-        None also where a query of few parameters is all that recurs: their names tell more.
+        None, too, where only a query of few parameters recurs: their names tell more.
         """
         if parts is None or not self.is_combined(parts):
             return None

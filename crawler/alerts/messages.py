@@ -1,4 +1,4 @@
-"""Messages out of alerts: what is due to be told, with what there is to say of it."""
+"""Composition of messages from the alerts that are due."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from freshet.storage.words import Kind
 def of_alert(
     told: Told, rule: str, title: str | None, summary: str, importance: float
 ) -> dict[str, Any]:
-    """What an alert says."""
+    """Return the JSON object of an alert."""
     return {
         "id": told.key,
         "rule": rule,
@@ -58,18 +58,18 @@ def of_alert(
 
 
 def single(alert: Mapping[str, Any]) -> str:
-    """The message that tells of one alert."""
+    """Return the message of one alert."""
     return _message(f"page.{alert['kind']}", alert["seen"], alert)
 
 
 def digest(rule: str, period: tuple[float, float], alerts: Sequence[Mapping[str, Any]]) -> str:
-    """The message that tells of all alerts of an hour or a day."""
+    """Return the message of all alerts of an hour or a day."""
     begin, end = map(iso, period)
     return _message("digest", end, {"rule": rule, "from": begin, "to": end, "changes": alerts})
 
 
 def trial(rule: str, now: float) -> str:
-    """A message that tells of nothing, to see whether it arrives."""
+    """Return a test message without an alert."""
     return _message("test", iso(now), {"rule": rule, "summary": "Freshet can reach you."})
 
 
@@ -79,7 +79,7 @@ def _message(kind: str, timestamp: str, data: Mapping[str, Any]) -> str:
 
 
 def iso(at: float) -> str:
-    """A time in ISO 8601, UTC, to the microsecond."""
+    """Return a time in ISO 8601, UTC, to the microsecond."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
@@ -90,7 +90,7 @@ def iso(at: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The versions of the page at ``url`` after a change and before it, None: there is none."""
+    """Query of the versions of the page at ``url`` after a change and before it, or None."""
 
     url: str
     version_id: int | None
@@ -102,7 +102,7 @@ class Versions:
 async def change_summary(
     connection: aiosqlite.Connection, parser: Parser, change: Versions, width: int
 ) -> str:
-    """What changed, at most about ``width`` characters."""
+    """Summarise a change in at most about ``width`` characters."""
     if change.version_id is None or change.before_id is None:
         return in_counts(change)
     found = await page.by_id(connection, change.before_id, change.version_id)
@@ -116,7 +116,7 @@ async def change_summary(
 
 
 def in_counts(change: Versions) -> str:
-    """How many blocks came and went."""
+    """Return a text with the numbers of added and removed blocks."""
     return f"{change.blocks_added or 0} blocks added, {change.blocks_removed or 0} removed"
 
 
@@ -132,7 +132,7 @@ _AT_MOST: Final = 1_000
 
 
 def stored_importances(database: Database, settings: Settings) -> Importances:
-    """What pages weigh by the site list, links and rules; looked up once."""
+    """Return the importance of pages by the site list, links and rules; looked up once."""
     known: list[Importances] = []
 
     async def importances(told: Sequence[Told]) -> Sequence[float]:
@@ -146,10 +146,10 @@ def stored_importances(database: Database, settings: Settings) -> Importances:
 
 
 class Composing:
-    """Makes the messages of rules, each when it is about to be sent for the first time.
+    """Composer of the messages of rules, each just before it is first sent.
 
-    *Invariant.* A message is made of alerts that are in no other, in one transaction. What is
-    taken back before that is never told, what is taken back later follows.
+    *Invariant.* A message has alerts that are in no other, in one transaction. An alert that is
+    withdrawn before that is never sent, a later withdrawal follows as a message.
     """
 
     def __init__(
@@ -161,12 +161,12 @@ class Composing:
         self._clock = clock
 
     async def due_at(self, channel: Channel) -> float:
-        """When the next message of a rule is to be made, ``inf`` if there is nothing to tell."""
+        """Return the time at which a rule's next message is due, ``inf`` if it has no alert."""
         oldest = await alerts_tables.oldest_waiting(self._database.writer, channel.name)
         return inf if oldest is None else channel.rhythm.period(oldest)[1]
 
     async def compose(self, channel: Channel) -> None:
-        """Make the message that is due; it need not come about if alerts were taken back."""
+        """Compose the message that is due; None if all its alerts were withdrawn."""
         current, now = self._database.writer, self._clock.now()
         oldest = await alerts_tables.oldest_waiting(current, channel.name)
         if oldest is None:
@@ -195,7 +195,7 @@ class Composing:
         ]  # fmt: skip
 
     async def _summary(self, told: Told) -> str:
-        """What happened, in a line."""
+        """Summarise the event in a line."""
         if told.kind == WITHDRAWN:
             return f"told by mistake: {told.reason or 'no significant change after all'}"
         if told.kind != Kind.CHANGED:
@@ -220,7 +220,7 @@ class Composing:
 
 
 async def importances_of(database: Database, settings: Settings) -> Importances:
-    """What pages weigh by all that the store knows now."""
+    """Return the importance of pages by all that the store knows now."""
     weighing = await weigh(database.reader, settings.daemon.importance)
 
     async def importances(told: Sequence[Told]) -> Sequence[float]:

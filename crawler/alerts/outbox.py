@@ -1,11 +1,11 @@
-"""The sender: takes messages from the store to their receivers, beside whatever is fetched.
+"""The sender: takes messages from the store to their receivers, beside the crawl.
 
 *Invariant.* Each receiver has a task, a connection and a pause of its own. Consequence: one that
 hangs or is down delays no other, and no fetching. To one receiver messages go one at a time, in
-the order in which they were made; the next goes out when the one before is settled.
+the order of their composition; the next goes out when the one before is settled.
 
-The outbox is read on the connection that writes it. While others go through a long answer on the
-reader, that shows the store as it was when they began, and what was sent would be sent again.
+The outbox is read on the writer's connection. A reader in the middle of a long query sees the
+store as it was when that began, and sent messages would be sent again.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class _Lane:
 
 
 class Outbox:
-    """Sends what the rules want told.
+    """Sender of the alerts of all rules.
 
     Make it inside the running event loop. Errors of the store end the sending, which is logged,
-    and nothing else: what is unsent stays in the store.
+    and nothing else: unsent messages stay in the store.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Outbox:
         self._is_running = self._is_finishing = False
 
     def obey(self, limits: Alerts, channels: Sequence[Channel]) -> None:
-        """Go by these rules from now on; receivers that are in none of them are let go.
+        """Apply these rules from now on; close receivers that are in none of them.
 
         Raises:
             CrawlError: a receiver cannot be used; nothing has changed then.
@@ -116,12 +116,12 @@ class Outbox:
         self.committed()
 
     def committed(self, _batch: object = None) -> None:
-        """Something was written that there may be alerts of."""
+        """Wake the sender after a commit, which may have brought alerts."""
         for lane in (*self._lanes.values(), *self._left):
             lane.changed.set()
 
     async def send_due(self) -> None:
-        """Send what is due now, to each receiver until it fails.
+        """Send all messages that are due now, to each receiver until it fails.
 
         Raises:
             StoreError: the store cannot be read or written.
@@ -131,7 +131,7 @@ class Outbox:
                 tasks.create_task(self._send(lane))
 
     async def finish(self, told_to_stop: asyncio.Event) -> None:
-        """Send what is due now, for half a minute or until told to stop, and no more."""
+        """Send all messages that are due now, for half a minute or until told to stop."""
         self._is_finishing = True
         self.start()
         tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
@@ -144,7 +144,7 @@ class Outbox:
         await self.close()
 
     async def close(self) -> None:
-        """Let deliveries under way end, within the time limit, and no other begin."""
+        """Let deliveries under way end, within the time limit, and begin no other."""
         self._stop.set()
         self.committed()
         lanes = [*self._lanes.values(), *self._left]
@@ -173,7 +173,7 @@ class Outbox:
             await self._clock.wait(lane.changed, until, idle=False)
 
     async def _send(self, lane: _Lane) -> float:
-        """Send all that is due to a receiver; when the next message is."""
+        """Send all due messages to a receiver; return the time of the next message."""
         while lane.channels and not self._stop.is_set():
             names = [channel.name for channel in lane.channels]
             message = await alerts.head(self._database.writer, names)
@@ -200,7 +200,7 @@ class Outbox:
         self._tell(lane, message, answer)
 
     async def _settle(self, lane: _Lane, message: Message, answer: Answer) -> None:
-        """Write down what became of a delivery, as soon as the store lets us."""
+        """Record the result of a delivery, as soon as the store permits."""
         number, now = message.message_id, self._clock.now()
         if answer.outcome is Outcome.TAKEN:
             await self._written(lane, alerts.sent, number, now)
@@ -223,9 +223,9 @@ class Outbox:
     async def _written(
         self, lane: _Lane, change: Callable[..., Awaitable[None]], *arguments: Any
     ) -> None:
-        """Commit a change, next of all and however long the store is away.
+        """Commit a change, before all else and however long the store is away.
 
-        What was taken goes twice to whoever does not look at names if this does not come about.
+        If this fails, a delivered message is sent again; receivers recognise it by its key.
 
         Raises:
             StoreUnavailable: it is away, and the sender has been told to stop.
@@ -242,7 +242,7 @@ class Outbox:
                 return
 
     async def _wait_for_store(self, lane: _Lane) -> None:
-        """Wait until something was committed, which tells that it is back, or for a while."""
+        """Wait until something was committed, which shows that it is back, or for a while."""
         lane.changed.clear()
         if not self._stop.is_set():
             until = self._clock.now() + _STORE_WAIT_S

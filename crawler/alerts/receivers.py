@@ -1,4 +1,4 @@
-"""Delivering a message: the seam between the outbox and whoever takes messages."""
+"""Delivery of messages: the Protocol of receivers, webhooks and apprise services."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from freshet.crawler.fetch.transport import Unfetched, guarded_connector, own_fa
 
 
 class Outcome(StrEnum):
-    """What became of a delivery: ``REFUSED`` is about the message, ``FAILED`` may pass."""
+    """The result of a delivery: ``REFUSED`` is about the message, ``FAILED`` may pass."""
 
     TAKEN = "taken"
     REFUSED = "refused"
@@ -35,7 +35,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How a delivery ended; ``retry_after_s`` is when the receiver wants to be asked again."""
+    """The end of a delivery; ``retry_after_s`` is the pause that the receiver wants."""
 
     outcome: Outcome
     said: str = ""
@@ -51,13 +51,13 @@ class Dispatch:
 
 
 class Receiver(Protocol):
-    """Takes messages, one at a time."""
+    """Destination of messages, one at a time."""
 
     async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
-        """Hand a message over within the time limit; whatever goes wrong is in the answer."""
+        """Hand a message over within the time limit; any failure is in the answer."""
 
     async def close(self) -> None:
-        """Let go of what is open."""
+        """Close connections."""
 
 
 # -- signing -----------------------------------------------------------------
@@ -72,7 +72,7 @@ _LEAST, _MOST = 24, 64
 
 
 def key_of(secret: str) -> bytes:
-    """The key that a secret stands for: ``whsec_`` and base64, or 24 to 64 bytes of text.
+    """Return the key of a secret: ``whsec_`` and base64, or 24 to 64 bytes of text.
 
     Raises:
         ValueError: it is no such secret; the message does not quote it.
@@ -89,7 +89,7 @@ def key_of(secret: str) -> bytes:
 
 
 def signature(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
-    """The value of the header ``webhook-signature``; ``timestamp`` is in Unix seconds."""
+    """Return the value of the header ``webhook-signature``; ``timestamp`` is in Unix seconds."""
     signed = f"{message_id}.{timestamp}.".encode() + body
     digest = hmac.digest(key, signed, hashlib.sha256)
     return f"v1,{base64.b64encode(digest).decode('ascii')}"
@@ -105,7 +105,7 @@ _ABOUT_THE_MESSAGE: Final = frozenset({400, 410, 413, 415, 422})
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """Where to post, and with which key to sign (None: not at all)."""
+    """URL to post to, and the key that signs (None: unsigned)."""
 
     url: str
     key: bytes | None
@@ -113,10 +113,10 @@ class Hook:
 
 
 class Webhook:
-    """Posts to one URL, over connections of its own.
+    """Receiver that posts to one URL, over connections of its own.
 
     Redirects are not followed, and of an answer only status and headers are read. A new
-    connection is made for each message: what breaks on a stale one would have to be sent twice.
+    connection is made for each message: one that breaks on a stale connection would be sent twice.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Webhook:
         )
 
     async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
-        """As :class:`~freshet.crawler.alerts.receivers.Receiver` says."""
+        """Post the message, see :class:`Receiver`."""
         try:
             async with asyncio.timeout(self._hook.timeout_s):
                 with own_failures():
@@ -185,13 +185,13 @@ _LONGEST: Final = 300
 
 
 class ApprisedError(Exception):
-    """A service cannot be used as asked; the message is one line without the URL."""
+    """A service cannot be used as configured; the message is one line without the URL."""
 
 
 class Apprised:
-    """One service, asked in a thread of its own, since apprise blocks.
+    """Receiver for one service, called in a thread of its own, since apprise blocks.
 
-    A thread cannot be ended: one that has not come back in time is left alone, and until it has,
+    A thread cannot be ended: one that has not returned in time is left alone, and until it has,
     every delivery fails. It never holds up the end of the program.
 
     Raises:
@@ -206,7 +206,7 @@ class Apprised:
         self._thread: threading.Thread | None = None
 
     async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
-        """As :class:`~freshet.crawler.alerts.receivers.Receiver` says."""
+        """Send the message, see :class:`Receiver`."""
         if self._thread is not None and self._thread.is_alive():
             return Answer(Outcome.FAILED, "the service has not come back from the last message")
         title, body = in_words(json.loads(dispatch.body))
@@ -233,7 +233,7 @@ class Apprised:
             return Answer(Outcome.FAILED, f"no answer within {self._timeout_s:g} s")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is kept."""
 
 
 def _service(url: str) -> Any:
@@ -257,7 +257,7 @@ def _settle(answered: asyncio.Future[Answer], answer: Answer) -> None:
 
 
 def in_words(message: Mapping[str, Any]) -> tuple[str, str]:
-    """The title and the text of a message for people."""
+    """Return the title and the text of a message for people."""
     data = message["data"]
     if message["type"] == "digest":
         changes: Sequence[Mapping[str, Any]] = data["changes"]

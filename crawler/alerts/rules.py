@@ -1,4 +1,4 @@
-"""From the settings to who is told of what, and how: names and secrets are looked up here."""
+"""Alert rules from the settings: names and secrets are looked up here."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _HOUR_S = 3_600.0
 
 
 class Mode(StrEnum):
-    """When what happened is told."""
+    """The rhythm of a rule's messages."""
 
     IMMEDIATE = "immediate"
     HOURLY = "hourly"
@@ -52,16 +52,16 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """When a rule tells; a day ends at ``hour`` in ``zone``, whatever its clocks do that day."""
+    """Periods of a rule's messages; a day ends at ``hour`` in ``zone``, whatever its clocks do."""
 
     mode: Mode
     hour: int = 0
     zone: str = "UTC"
 
     def period(self, at: float) -> tuple[float, float]:
-        """The period (Unix seconds, the end not in it) that a moment belongs to.
+        """Return the period (Unix seconds, the end excluded) that a moment belongs to.
 
-        Each ends where the next begins. What is told at once belongs to one that is over.
+        Each ends where the next begins. An immediate alert belongs to a period that is over.
         """
         if self.mode is Mode.IMMEDIATE:
             return -inf, -inf
@@ -84,7 +84,7 @@ _LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A rule with its secrets: where its messages go, when, and the key that signs them."""
+    """A rule with its secrets: destination, rhythm, and the key that signs its messages."""
 
     name: str
     rhythm: Rhythm
@@ -93,12 +93,12 @@ class Channel:
 
     @property
     def target(self) -> str:
-        """Where its messages go, as it may be shown."""
+        """Return its destination, as it may be shown."""
         return masked(self.url)
 
 
 def matching(alerts: Alerts) -> list[AlertRule]:
-    """The rules as the store applies them."""
+    """Return the rules as the store applies them."""
     return [
         AlertRule(
             rule.name,
@@ -110,16 +110,16 @@ def matching(alerts: Alerts) -> list[AlertRule]:
 
 
 def channels(alerts: Alerts) -> list[Channel]:
-    """The rules as messages are sent by them; no log line holds their secrets from now on.
+    """Return the rules as the sender uses them; from now on no log line holds their secrets.
 
     Raises:
-        CrawlError: a secret or a URL is not where it should be, or is none.
+        CrawlError: a secret or a URL is missing or not valid.
     """
     return [_channel(alerts, rule) for rule in alerts.rules]
 
 
 def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) -> Receiver:
-    """Whoever takes the messages of a channel.
+    """Return the receiver of a channel.
 
     Raises:
         CrawlError: apprise is not installed, or does not know the URL.
@@ -168,7 +168,7 @@ def _is_web(url: str) -> bool:
 
 
 def _looked_up(rule: str, key: str, secret: SecretStr) -> str:
-    """The text itself, or what an environment variable or a file holds."""
+    """Return the text itself, or the value of the environment variable or file that it names."""
     text = secret.get_secret_value()
     where, _, name = text.partition(":")
     if where == "env":
@@ -185,10 +185,10 @@ def _looked_up(rule: str, key: str, secret: SecretStr) -> str:
 
 
 def _named(host: str, resolve: Mapping[str, str]) -> Sequence[Network]:
-    """The networks that somebody asked for who wrote this host into the settings.
+    """Return the networks that the settings allow by naming this host.
 
-    An address and localhost are meant as they stand there; what a name leads to, DNS says, and
-    that goes by the rules for fetching unless the settings give the name an address.
+    An address and localhost are meant literally; the addresses of a name come from DNS, and
+    follow the rules for fetching unless the settings give the name an address.
     """
     if host == "localhost" or host.endswith(".localhost"):
         return _LOOPBACK

@@ -1,1 +1,1 @@
-"""A page compared with its past: changed, unchanged, or not content."""
+"""Comparison of a page with its past: changed, unchanged, or not content."""

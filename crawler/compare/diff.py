@@ -1,10 +1,10 @@
 """Two versions of a page as lists of blocks, aligned.
 
 **Method.** Blocks are paired in order, so that the pairs share the most words in sum (dynamic
-programming, after the equal beginning and end are set aside): equal pairs were kept, alike ones
-edited. A long text that was edited so outweighs a short one that moved past it. Of the others, a
-text that went at one place and came at another has moved; the rest was removed or added. Where
-there are too many pairs to look at, equal blocks (Ratcliff and Obershelp's) part the work.
+programming, after the equal beginning and end are set aside): equal pairs were kept, similar ones
+edited. A long edited text thus outweighs a short one that moved past it. Of the others, a text
+that was removed at one place and added at another has moved. Where there are too many pairs to
+compare, equal blocks (Ratcliff and Obershelp's) divide the problem.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _MOST_CHARACTERS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A stretch of words: both empty never, both equal where nothing changed."""
+    """A stretch of words: never both empty, both equal where nothing changed."""
 
     before: str
     after: str
 
     @property
     def is_kept(self) -> bool:
-        """Whether the stretch stands in both versions."""
+        """Return whether the stretch stands in both versions."""
         return self.before == self.after
 
 
 def compare_words(before: str, after: str) -> tuple[Run, ...]:
-    """The stretches of two texts in order; joined, they give ``before`` and ``after`` again.
+    """Return the stretches of two texts in order; joined, they give both texts again.
 
     >>> [(run.before, run.after) for run in compare_words("It costs 10.99 now", "It costs 9 now")]
     [('It costs ', 'It costs '), ('10.99', '9'), (' now', ' now')]
@@ -60,14 +60,14 @@ def compare_words(before: str, after: str) -> tuple[Run, ...]:
 
 
 def words_of(text: str) -> Counter[str]:
-    """The words of a text with their numbers; punctuation counts, blanks do not."""
+    """Return the words of a text with their numbers; punctuation counts, blanks do not."""
     return Counter(
         token for token in _TOKEN.findall(text[:_MOST_CHARACTERS]) if not token.isspace()
     )
 
 
 def shared_words(before: Counter[str], after: Counter[str]) -> int:
-    """How many words two texts have in common, whatever their order."""
+    """Count the words that two texts have in common, in any order."""
     fewer, more = sorted((before, after), key=len)
     return sum(min(count, more[word]) for word, count in fewer.items() if word in more)
 
@@ -79,7 +79,7 @@ def _stretches(old: list[str], new: list[str]) -> Iterator[Run]:
 
 
 def _joined(runs: list[Run]) -> Iterator[Run]:
-    """Changes with nothing but a blank or a comma between them read better as one."""
+    """Join changes that only a blank or a comma separates: they read better as one."""
     held: Run | None = None
     for i, run in enumerate(runs):
         between = run.is_kept and not re.search(r"\w", run.before)
@@ -105,7 +105,7 @@ _LONG: Final = 2_000
 
 
 class Change(StrEnum):
-    """What happened to a block."""
+    """The kind of change of a block."""
 
     KEPT = "kept"
     EDITED = "edited"
@@ -119,8 +119,8 @@ class AlignedBlock:
     """A block of one version or of both.
 
     ``before`` and ``after`` are positions in the two versions, None where the block is not in
-    that version. A moved block stands where it is now. ``runs`` tell an edited one word by
-    word.
+    that version. A moved block stands at its new position. ``runs`` compare an edited block word
+    by word.
     """
 
     change: Change
@@ -131,7 +131,7 @@ class AlignedBlock:
 
 
 def align(old: Sequence[str], new: Sequence[str]) -> tuple[AlignedBlock, ...]:
-    """All blocks of the new version in order, and those removed where they stood.
+    """Return all blocks of the new version in order, and the removed ones where they stood.
 
     >>> [str(block.change) for block in align(["a b c", "d"], ["d", "a b c"])]
     ['moved', 'kept']
@@ -152,13 +152,13 @@ def align(old: Sequence[str], new: Sequence[str]) -> tuple[AlignedBlock, ...]:
 
 
 def counts(aligned: Sequence[AlignedBlock]) -> dict[Change, int]:
-    """How many blocks each kind of change befell; all kinds are named."""
+    """Count the blocks of each kind of change; all kinds are named."""
     found = Counter(block.change for block in aligned)
     return {change: found[change] for change in Change}
 
 
 def _pairs(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Positions of blocks that were kept or edited, ascending in both versions."""
+    """Return positions of blocks that were kept or edited, ascending in both versions."""
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
     yield from ((i, i) for i in range(head))
@@ -174,7 +174,7 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def _regions(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Where to look for pairs: everywhere, or equal stretches and what is between them."""
+    """Return the regions to search for pairs: all, or equal stretches and the gaps between."""
     if len(old) * len(new) <= _MOST_PAIRS:
         yield 0, len(old), 0, len(new)
         return
@@ -184,7 +184,7 @@ def _regions(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int,
 
 
 def _within(gone: Sequence[str], come: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The pairs of a region, which share the most words in sum; of a large one, by order."""
+    """Return the pairs of a region that share the most words in sum; of a large one, by order."""
     if gone == come:
         yield from ((k, k) for k in range(len(gone)))
     elif len(gone) * len(come) <= _MOST_PAIRS:
@@ -195,7 +195,7 @@ def _within(gone: Sequence[str], come: Sequence[str]) -> Iterator[tuple[int, int
 
 
 def _worths(gone: Sequence[str], come: Sequence[str]) -> list[list[float]]:
-    """The words that each pair shares, if those are enough to be one block that was edited."""
+    """Return the words that each pair shares, if they are enough for one edited block."""
     before, after = [words_of(text) for text in gone], [words_of(text) for text in come]
     return [
         [_worth(a, b, same=gone[i] == come[j]) for j, b in enumerate(after)]
@@ -214,7 +214,7 @@ def _worth(before: Counter[str], after: Counter[str], *, same: bool) -> float:
 
 
 def _best_in_order(worths: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Pairs of the largest worth in sum, by what the first i and j blocks can have."""
+    """Return the pairs of the largest worth in sum, by dynamic programming over prefixes."""
     if not worths or not worths[0]:
         return []
     rows, columns = len(worths), len(worths[0])
@@ -237,7 +237,7 @@ def _best_in_order(worths: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
 
 
 def _moved(old: Sequence[str], new: Sequence[str], partner: Mapping[int, int]) -> dict[int, int]:
-    """New positions of blocks that moved, with where they stood; the first of equals first."""
+    """Map new positions of moved blocks to their old ones; the first of equals first."""
     kept = set(partner.values())
     places: dict[str, deque[int]] = {}
     for i, text in enumerate(old):
@@ -251,7 +251,7 @@ def _moved(old: Sequence[str], new: Sequence[str], partner: Mapping[int, int]) -
 
 
 def _next_partners(partner: Mapping[int, int], before: int, after: int) -> list[int]:
-    """For each new position the old one of the next pair at or after it."""
+    """Return for each new position the old one of the next pair at or after it."""
     limits, limit = [0] * after, before
     for j in reversed(range(after)):
         limit = partner.get(j, limit)
@@ -291,7 +291,7 @@ _ELLIPSIS: Final = "…"
 
 
 def in_one_line(aligned: Sequence[AlignedBlock], width: int = 100) -> str:
-    """What a reader wants to know first: the first edit, addition or removal, and how many more.
+    """Return the first edit, addition or removal, and the number of further ones.
 
     >>> from freshet.crawler.compare.diff import align
     >>> in_one_line(align(["Price: 10.99 each"], ["Price: 11.49 each"]))
@@ -308,13 +308,13 @@ def in_one_line(aligned: Sequence[AlignedBlock], width: int = 100) -> str:
 
 
 def in_numbers(aligned: Sequence[AlignedBlock]) -> str:
-    """``2 edited, 1 added``: the kinds that there are, without the kept ones."""
+    """Return a text such as ``2 edited, 1 added``: the kinds that occur, without the kept ones."""
     found = counts(aligned)
     return ", ".join(f"{n:,} {change}" for change, n in found.items() if n and change != "kept")
 
 
 def shortened(runs: Sequence[Run], around: int = _AROUND) -> tuple[Run, ...]:
-    """The runs of an edited block, with what was kept cut to ``around`` characters at each end."""
+    """Return the runs of an edited block, kept text cut to ``around`` characters at each end."""
     last = len(runs) - 1
     return tuple(
         _cut(run, around if i else 0, around if i < last else 0) if run.is_kept else run

@@ -6,11 +6,11 @@
     volatile    only blocks differ that do so at every visit, or
     frame       that belong to the site's template, or
     flip        that alternate between earlier versions
-    blocks      what else differs, block by block, and how much
+    blocks      all other differences, block by block, and their size
 
 The last four are :func:`freshet.crawler.compare.ladder.judge_blocks`.
 
-Whether a page changed is decided exactly, by digests; MinHash only says how much. Error
+Digests decide exactly whether a page changed; MinHash only estimates by how much. Error
 pages never come here: a failed fetch is no version of a page.
 """
 
@@ -45,7 +45,7 @@ from freshet.storage.words import REBASED, Kind, Rung
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the comparison of a page with its last version found.
+    """The result of comparing a page with its last version.
 
     ``resemblance`` (0 to 1) and its standard error are estimates; the numbers of blocks
     added and removed are exact.
@@ -64,9 +64,9 @@ NOT_MODIFIED: Final = Verdict(Kind.UNCHANGED, Rung.NOT_MODIFIED)
 
 
 def judge_body(known: Digests | None, body: bytes) -> Verdict | None:
-    """The verdict that the digest of the bytes allows; None where the text must decide.
+    """Return the verdict by the digest of the bytes; None where the text must decide.
 
-    ``known`` is what the last good capture was reduced to; without one the page is new.
+    ``known`` is the record of the last good capture; without one the page is new.
     """
     if known is None:
         return Verdict(Kind.NEW)
@@ -74,10 +74,10 @@ def judge_body(known: Digests | None, body: bytes) -> Verdict | None:
 
 
 def judge_text(known: Digests, text: bytes | None) -> Verdict | None:
-    """The verdict that the digests of the main text allow; None where blocks must be compared.
+    """Return the verdict by the digests of the main text; None where blocks must be compared.
 
-    Without a text (a feed, a body that cannot be parsed) the bytes, which differ, are all
-    there is to judge by; so they are where only one of the versions has a text.
+    If one of the versions has no text (a feed, a body that cannot be parsed), the bytes, which
+    differ, decide.
     """
     if known.text is None or text is None:
         return Verdict(Kind.CHANGED, Rung.BODY)
@@ -96,7 +96,7 @@ _Anchor = tuple[int, int]
 
 
 def new_names(old: Layout, new: Layout) -> dict[int, int]:
-    """For places that only the old text has, those of the new one that took over."""
+    """Map places that only the old text has to the new ones that replaced them."""
     gone = set(old.places) - set(new.places)
     come = set(new.places) - set(old.places)
     if not gone or not come:
@@ -114,7 +114,7 @@ def new_names(old: Layout, new: Layout) -> dict[int, int]:
 
 
 def _pairs(old: Layout, new: Layout) -> Iterator[_Anchor]:
-    """Blocks that correspond: equal ones, and those that fill equally long gaps between."""
+    """Return corresponding blocks: equal ones, and those that fill equally long gaps between."""
     anchors = [(-1, -1), *_anchors(old, new), (len(old), len(new))]
     for (i, j), (next_i, next_j) in pairwise(anchors):
         if next_i - i == next_j - j:
@@ -124,7 +124,7 @@ def _pairs(old: Layout, new: Layout) -> Iterator[_Anchor]:
 
 
 def _anchors(old: Layout, new: Layout) -> list[_Anchor]:
-    """The blocks that stand once in each text and in the same order, by their numbers."""
+    """Return the numbers of blocks that stand once in each text and in the same order."""
     there = {digest: number for number, digest in enumerate(new.digests)}
     once = {d for d, n in Counter(old.digests).items() if n == 1}
     once &= {d for d, n in Counter(new.digests).items() if n == 1}
@@ -162,10 +162,10 @@ _MOST_FOLLOWED: Final = 48
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on a text, what to remember of the page, and what to see differently.
+    """The verdict on a text, the new memory of the page, and corrections of earlier verdicts.
 
-    ``keeps_sketch`` says that the new sketch is the one to compare with next time. It is not
-    where only volatile blocks differ: these are in the memory, and sketches are kept for ever.
+    ``keeps_sketch`` says that the next comparison uses the new sketch. It is False where only
+    volatile blocks differ: these are in the memory, and sketches are kept for ever.
     """
 
     verdict: Verdict
@@ -179,9 +179,9 @@ def judge_blocks(
 ) -> Judgement:
     """Judge a text that differs from the page's last one, seen at ``at``.
 
-    Any difference that is not explained counts, and so does another order of the same blocks
+    Any unexplained difference counts, and so does another order of the same blocks
     (a ranking is content): then no block is added or removed. Only with
-    ``significant_below`` under 1 does a change count as none where the resemblance of the
+    ``significant_below`` under 1 a change is insignificant where the resemblance of the
     texts is not below it.
     """
     before, layout = past.layout, Layout.of(new)
@@ -212,7 +212,7 @@ def judge_blocks(
 def _learnt(
     past: PageRecord, found: Difference, layout: Layout, new: Sketch, template: Template
 ) -> PageMemory:
-    """The memory after this comparison, without its delta."""
+    """Return the memory after this comparison, without its delta."""
     slots = _slots(past, found, layout, template)
     blocks = _blocks(past, found, layout, new)
     return PageMemory(past.comparisons + 1, slots, blocks, past.memory.deltas)
@@ -238,7 +238,7 @@ def _slots(
 
 
 def _liveliest(slots: dict[Slot, SlotHistory]) -> dict[Slot, SlotHistory]:
-    """The slots that may be remembered: those at which most was replaced."""
+    """Return the slots to remember: those with the most replacements."""
     if len(slots) <= MOST_SLOTS:
         return slots
     ranked = sorted(slots.items(), key=lambda kept: -kept[1].replacements.bit_count())
@@ -248,7 +248,7 @@ def _liveliest(slots: dict[Slot, SlotHistory]) -> dict[Slot, SlotHistory]:
 def _blocks(
     past: PageRecord, found: Difference, layout: Layout, new: Sketch
 ) -> dict[int, Presence]:
-    """The comings and goings of single blocks, and of the text as a whole."""
+    """Return the presence of single blocks, and of the text as a whole."""
     now = set(layout.digests) | {_text(new)}
     blocks: dict[int, Presence] = {}
     for digest, presence in past.memory.blocks.items():
@@ -268,7 +268,7 @@ def _blocks(
 
 
 def _text(sketch: Sketch) -> int:
-    """A name for a whole text among the names of blocks."""
+    """Return a name for a whole text among the names of blocks."""
     return int.from_bytes(sketch.text_digest[:8], "little")
 
 
@@ -277,7 +277,7 @@ def _text(sketch: Sketch) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Explained:
-    """What differs beside the volatile blocks, and the rung that explains it, if one does.
+    """The difference beside the volatile blocks, and the rung that explains it, if one does.
 
     ``frame`` are those of the blocks that belong to the template; ``moved`` says that
     others stand in another order.
@@ -319,7 +319,7 @@ def _alternates(memory: PageMemory, digests: Iterable[int]) -> bool:
 def _without_volatile(
     found: Difference, memory: PageMemory, template: Template, size: int
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """What differs beside the blocks that were replaced at volatile slots."""
+    """Return the differences beside the blocks that were replaced at volatile slots."""
     volatile = (memory.volatile | template.volatile) & found.replaced.keys()
     removed = tuple(item for item in found.removed if volatile.isdisjoint(item.slots))
     added = tuple(item for item in found.added if volatile.isdisjoint(item.slots))
@@ -347,7 +347,7 @@ def _verdict(explained: _Explained, old: Sketch, new: Sketch, significant_below:
 
 
 def _may_turn(explained: _Explained, verdict: Verdict) -> bool:
-    """Whether later visits, or other pages, may show this verdict in another light."""
+    """Return whether later visits, or other pages, may correct this verdict."""
     is_open = verdict.kind is Kind.CHANGED or verdict.rung is Rung.FRAME
     return is_open and bool(explained.removed or explained.added) and not explained.moved
 
@@ -355,7 +355,7 @@ def _may_turn(explained: _Explained, verdict: Verdict) -> bool:
 def _amended(
     memory: PageMemory, volatile_on_site: frozenset[Slot]
 ) -> tuple[PageMemory, tuple[Amendment, ...]]:
-    """The memory without those deltas that are explained by now, and what to say of them."""
+    """Return the memory without the deltas that are explained by now, and the corrections."""
     volatile = memory.volatile | volatile_on_site
     amendments, kept = [], []
     for delta in memory.deltas:
@@ -368,7 +368,7 @@ def _amended(
 
 
 def _rung_in_hindsight(delta: Delta, memory: PageMemory, volatile: frozenset[Slot]) -> Rung | None:
-    """What explains a change that was seen earlier, if anything does by now."""
+    """Return the rung that now explains an earlier change, if one does."""
     items = (*delta.removed, *delta.added)
     if delta.kind is not Kind.CHANGED:
         return None
@@ -398,10 +398,10 @@ _SAME_PAGE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What the store is asked.
+    """Queries of the store.
 
     ``page``: a page's history. ``predecessor``: that of the URL it has moved here from.
-    ``host``: the histories of up to so many pages of a host.
+    ``host``: the histories of up to that number of pages of a host.
     """
 
     page: Callable[[int], Awaitable[PageHistory | None]]
@@ -411,7 +411,7 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """The verdict on a main text, and what to store: see :class:`~storage.records.Visit`."""
+    """The verdict on a main text, and the values to store: see :class:`~storage.records.Visit`."""
 
     verdict: Verdict
     keeps_sketch: bool = True
@@ -510,7 +510,7 @@ class Detector:
 
 
 def is_same_page(old: Sketch, new: Sketch) -> bool:
-    """Whether the text at a page's new URL is that of the page that moved there."""
+    """Return whether the page at its new URL has the old page's text."""
     return resemblance(old, new).value >= _SAME_PAGE
 
 

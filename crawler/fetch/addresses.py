@@ -1,7 +1,7 @@
-"""Which network addresses may be contacted.
+"""Network addresses: the guard against private ones, and name resolution.
 
 A page must not be able to send the crawler to machines that only its owner can reach. Each
-connect is judged by the address itself, whatever name or spelling led to it.
+connection is judged by the address itself, whatever name or spelling led to it.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ _UNASSIGNED = _block("reserved")
 
 @dataclass(frozen=True, slots=True)
 class AddressGuard:
-    """Refuses the addresses that are nobody's public server.
+    """Filter of addresses that are not public servers.
 
     ``allow_private`` opens loopback, private and carrier-grade NAT networks;
-    ``allow_networks`` open what they name, metadata and link-local addresses included.
+    ``allow_networks`` open the named ones, metadata and link-local addresses included.
     ``loopback_only`` narrows all that to loopback: without a contact URL the crawler does
     not visit strangers. An IPv6 address that stands for IPv4 addresses is judged as these.
     """
@@ -88,7 +88,7 @@ class AddressGuard:
     loopback_only: bool = False
 
     def refusal(self, address: str) -> str | None:
-        """Why the address may not be contacted, as a short sentence, or None if it may."""
+        """Return a short sentence on why the address may not be contacted, or None if it may."""
         try:
             parsed = ip_address(address)
         except ValueError:
@@ -108,7 +108,7 @@ class AddressGuard:
 
 
 def is_disguised(host: str) -> bool:
-    """Whether a host name is a number, yet no IPv4 address in its one canonical spelling.
+    """Return whether a host name is a number, yet no IPv4 address in canonical spelling.
 
     Resolvers take ``2130706433``, ``0x7f.1`` and ``0177.0.0.1`` for 127.0.0.1. A canonical
     URL never holds such a host ("ends in a number", WHATWG URL standard, section 3.5).
@@ -128,7 +128,7 @@ def _is_ipv4(host: str) -> bool:
 
 
 def _meanings(address: Address) -> tuple[Address, ...]:
-    """The IPv4 addresses that an IPv6 address stands for, else the address itself."""
+    """Return the IPv4 addresses that an IPv6 address stands for, else the address itself."""
     if isinstance(address, IPv4Address):
         return (address,)
     if (mapped := address.ipv4_mapped) is not None:
@@ -173,7 +173,7 @@ _FLAGS = pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS
 
 
 class NoSuchHost(OSError):
-    """The name does not exist, or has no address: asking again soon is of no use."""
+    """The name does not exist, or has no address: an early retry is useless."""
 
 
 class LookupFailed(OSError):
@@ -182,7 +182,7 @@ class LookupFailed(OSError):
 
 @dataclass(frozen=True, slots=True)
 class DnsLimits:
-    """How long answers are kept.
+    """Lifetimes of DNS answers, and bounds on queries.
 
     TTLs are raised to ``dns_min_ttl_s`` and cut to ``dns_max_ttl_s``. "No such name" is
     kept for ``dns_negative_ttl_s``, a name server's failure for ``dns_failure_ttl_s``, and
@@ -200,7 +200,7 @@ class DnsLimits:
 
 
 class _Answer(NamedTuple):
-    """What is known of a name: its addresses, or why it has none."""
+    """The addresses of a name, or the reason why it has none."""
 
     addresses: tuple[str, ...]
     keep_s: float = float("inf")
@@ -209,7 +209,7 @@ class _Answer(NamedTuple):
 
 
 class CachingResolver(AbstractResolver):
-    """Looks names up with c-ares; at most one query per name is under way at a time.
+    """Resolver over c-ares with a cache; at most one query per name is under way at a time.
 
     ``overrides`` give single host names a fixed address. ``nameservers`` (``address`` or
     ``address:port``) replace those of the system. The clock is in monotonic seconds.
@@ -240,7 +240,7 @@ class CachingResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """The addresses of a host, in the order of preference, as aiohttp wants them.
+        """Return the addresses of a host, in the order of preference, as aiohttp wants them.
 
         Raises:
             NoSuchHost: if the name does not exist or has no address of that family.
@@ -256,14 +256,14 @@ class CachingResolver(AbstractResolver):
         return wanted
 
     async def addresses(self, host: str) -> list[str]:
-        """The addresses of a host (an IP literal is its own); empty if it has none."""
+        """Return the addresses of a host (an IP literal is its own); empty if it has none."""
         literal = host.removeprefix("[").removesuffix("]")
         if _is_address(literal):
             return [literal]
         return list((await self._answer(host)).addresses)
 
     async def close(self) -> None:
-        """Give up the queries under way."""
+        """Cancel the queries under way."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
@@ -316,7 +316,7 @@ class CachingResolver(AbstractResolver):
         return _Answer((), self._limits.dns_failure_ttl_s, LookupFailed, why)
 
     def _open_channel(self) -> aiodns.DNSResolver:
-        """The c-ares channel, made when first needed: it belongs to the running loop."""
+        """Return the c-ares channel, made when first needed: it belongs to the running loop."""
         if self._channel is None:
             self._channel = aiodns.DNSResolver(
                 list(self._nameservers) or None,

@@ -1,6 +1,6 @@
-"""Fetching: what is asked for, the seam behind which the web stands, and the network.
+"""Fetching: requests, the Protocol for whatever serves them, and the network.
 
-One call is one exchange: redirects, retries and politeness are the caller's.
+One call is one request: redirects, retries and politeness are the caller's.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _TURN_BYTES = 256 * 1024
 
 
 class Pace:
-    """How fast a body must come. Pure; times are monotonic seconds.
+    """Minimum speed of a body; times are monotonic seconds.
 
     Invariant: in ``window_s`` at least ``window_s × min_rate`` bytes arrive, and the next
     window begins when they have. Consequence: a server that sends a byte now and then
-    holds a connection for one window, not for ever. A rate of 0 asks for nothing.
+    holds a connection for one window, not for ever. A rate of 0 demands nothing.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Pace:
         self._ends_at = now + timeout_s
 
     def received(self, size: int, now: float) -> None:
-        """Count bytes that have come."""
+        """Count received bytes."""
         self._received += size
         if self._received >= self._quota:
             self._received = 0
@@ -78,11 +78,11 @@ class Pace:
 
     @property
     def deadline(self) -> float:
-        """When more must have come, or everything."""
+        """Return the time by which more must have come, or everything."""
         return min(self._window_ends_at, self._ends_at)
 
     def missed(self) -> Unfetched:
-        """What it means that the deadline has passed."""
+        """Return the failure that a missed deadline means."""
         if self._ends_at <= self._window_ends_at:
             return Unfetched("timeout_body", "the body did not end in time")
         detail = f"{self._received} bytes in {self._window_s:g} s, fewer than {self._quota:g}"
@@ -102,7 +102,7 @@ class Body:
 
 
 class Intake:
-    """Takes a body in piece by piece.
+    """Reader of a body, piece by piece.
 
     ``max_bytes`` hold for the wire and for the decoded body. With ``is_cut`` a decoded body
     that is longer ends there, otherwise it fails. With ``is_sniffed`` it must begin like
@@ -122,7 +122,7 @@ class Intake:
         self._until_turn = _TURN_BYTES
 
     async def read(self, chunks: AsyncIterable[bytes], pace: Pace) -> None:
-        """Take all chunks in, or as many as count.
+        """Take all chunks, up to the limit.
 
         Raises:
             Unfetched: if the body is too slow, too large, or not text.
@@ -150,7 +150,7 @@ class Intake:
                 await asyncio.sleep(0)
 
     def take_whole(self, body: bytes) -> None:
-        """Take a body in that is there already.
+        """Take a body that is complete already.
 
         Raises:
             Unfetched: if the body is too large, or not text.
@@ -160,7 +160,7 @@ class Intake:
             pass
 
     def _steps(self, chunk: bytes) -> Iterator[int]:
-        """Take a chunk in; after each step, the bytes that it made or took."""
+        """Take a chunk; after each step, yield the number of bytes that it made or took."""
         self._wire_size += len(chunk)
         if not self._decoder.is_identity:
             self._wire.write(chunk)
@@ -179,7 +179,7 @@ class Intake:
             raise Unfetched("content_type", "no content type, and no text", Outcome.SKIPPED)
 
     def result(self) -> Body:
-        """The whole body.
+        """Return the whole body.
 
         Raises:
             Unfetched: if the encoded stream did not come to its end.
@@ -198,7 +198,7 @@ _MAX_HEADER_LINE_BYTES = 16_384
 
 
 class Accept(StrEnum):
-    """What a request wants, which decides the content types that are worth a body.
+    """The purpose of a request, which decides the accepted content types.
 
     A robots.txt is cut at its limit, and the answer to a call (a hub's, a key file) at 4 KiB;
     every other body that is too long fails.
@@ -228,7 +228,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """How long and how much one exchange may take.
+    """Limits of time and size for one request.
 
     ``headers_timeout_s`` counts from the request to the end of the headers,
     ``body_timeout_s`` the whole body, which must also keep ``min_rate_bytes_per_s`` on
@@ -250,14 +250,14 @@ class Fetcher(Protocol):
     """The network, an archive or the synthetic web."""
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Make one exchange; trouble is a result with an outcome, never an exception."""
+        """Make one request; trouble is a result with an outcome, never an exception."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 class _Kind(NamedTuple):
-    """How one kind of request is made. ``is_typed``: only bodies of a page's types are read."""
+    """Rules for one kind of request. ``is_typed``: only bodies of a page's types are read."""
 
     accept: str
     is_typed: bool = False
@@ -295,7 +295,7 @@ _UNREAD = "unspecified"
 
 @dataclass(slots=True)
 class _Exchange:
-    """What is known so far of an exchange under way."""
+    """The request and response under way, as far as known."""
 
     request: Request
     started_at: float
@@ -309,13 +309,13 @@ class _Exchange:
     truncated: str | None = None
 
     def failed(self, verdict: Verdict) -> None:
-        """It ended there, with what had come until then."""
+        """Return the failure, with all that had come until then."""
         self.verdict = verdict
         if self.status is not None:
             self.truncated = _TRUNCATED_BY.get(verdict.reason or "", _UNREAD)
 
     def result(self, now: float) -> FetchResult:
-        """The exchange as a value."""
+        """Return the request and its response as a value."""
         return FetchResult(
             url=self.request.url,
             outcome=self.verdict.outcome,
@@ -337,10 +337,10 @@ class _Exchange:
 
 
 class NetworkFetcher:
-    """Fetches over HTTP/1.1, with and without TLS.
+    """Fetcher over HTTP/1.1, with and without TLS.
 
-    Connections are kept alive and reused; how many are open is the caller's politeness.
-    The address guard sees every connect. There are no cookies, no proxies from the
+    Connections are kept alive and reused; their number is the caller's politeness.
+    The address guard sees every connection. There are no cookies, no proxies from the
     environment, and no way around a certificate that does not verify. ``tls`` replaces the
     default context, for private authorities. ``now`` gives Unix seconds.
 
@@ -378,7 +378,7 @@ class NetworkFetcher:
         )
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Make one exchange; whatever goes wrong is in the result."""
+        """Make one request; any failure is in the result."""
         exchange = _Exchange(request, self._now(), Verdict(Outcome.FAILED))
         try:
             with own_failures():
@@ -462,9 +462,9 @@ def intake_of(
     content_encoding: str,
     announced_bytes: int,
 ) -> Intake:
-    """What takes the body of an answer in, by what its headers say.
+    """Return the reader for a response's body, according to its headers.
 
-    ``max_body_bytes`` is the limit of a page; 0 ``announced_bytes`` are not known.
+    ``max_body_bytes`` is the limit of a page; ``announced_bytes`` of 0 are not known.
 
     Raises:
         Unfetched: the body is not worth reading.
@@ -482,7 +482,7 @@ def intake_of(
 
 
 def _wire_url(url: str) -> URL:
-    """The URL as it is, byte for byte."""
+    """Return the URL as it is, byte for byte."""
     try:
         parsed = URL(url, encoded=True)
         host = parsed.raw_host or ""
@@ -496,7 +496,7 @@ def _wire_url(url: str) -> URL:
 
 
 def _noting_requests() -> aiohttp.TraceConfig:
-    """Notes what is sent as soon as it is: there may be no answer."""
+    """Note each request as soon as it is sent: there may be no answer."""
 
     async def note(
         _session: aiohttp.ClientSession,
@@ -511,7 +511,7 @@ def _noting_requests() -> aiohttp.TraceConfig:
 
 
 def request_headers(request: Request) -> dict[str, str]:
-    """The headers that this request needs, beside those of every request."""
+    """Return the headers that this request needs, beside those of every request."""
     headers = {"Accept": _KINDS[request.accept].accept}
     if request.form is not None:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
@@ -524,5 +524,5 @@ def request_headers(request: Request) -> dict[str, str]:
 
 
 def _joined(headers: CIMultiDictProxy[str], name: str) -> str:
-    """A list header that may come in several lines (RFC 9110, section 5.3)."""
+    """Join a list header that may come in several lines (RFC 9110, section 5.3)."""
     return ", ".join(headers.getall(name, ()))

@@ -1,4 +1,4 @@
-"""What the head of a response means for a crawler (RFC 9110)."""
+"""The head of a response: status, dates and media type (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Verdict:
 
 
 def judge(status: int, url: str, location: bytes | None, *, is_conditional: bool) -> Verdict:
-    """Read the status, and the Location where it counts.
+    """Judge the status, and the Location where it counts.
 
-    206 is a failure: nobody asked for a part, and a part must not pass for the whole. So is
+    206 is a failure: nobody requested a part, and a part must not pass for the whole. So is
     304 in answer to an unconditional request.
     """
     if status in _REDIRECTS:
@@ -81,7 +81,7 @@ def _redirect(status: int, url: str, location: bytes | None) -> Verdict:
 
 
 def _text(value: bytes) -> str:
-    """A header value: ASCII by the standard, UTF-8 or Latin-1 in the wild."""
+    """Decode a header value: ASCII by the standard, UTF-8 or Latin-1 in the wild."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
@@ -89,12 +89,12 @@ def _text(value: bytes) -> str:
 
 
 def first_header(headers: RawHeaders, name: bytes) -> bytes | None:
-    """The first value of a header; ``name`` is in lower case."""
+    """Return the first value of a header; ``name`` is in lower case."""
     return next((value for key, value in headers if key.lower() == name), None)
 
 
 def retry_after_s(headers: RawHeaders, now: float) -> float | None:
-    """Seconds to wait by a response's headers, None if they do not say.
+    """Return the seconds to wait by a response's headers, None if they do not say.
 
     A date is read against the server's own clock where its Date header shows it.
     """
@@ -107,10 +107,9 @@ def retry_after_s(headers: RawHeaders, now: float) -> float | None:
 
 
 def parse_retry_after(value: str, now: float) -> float | None:
-    """Seconds to wait by a Retry-After header, None if it says nothing (RFC 9110, 10.2.3).
+    """Return the seconds to wait by a Retry-After header, None if invalid (RFC 9110, 10.2.3).
 
-    ``now`` is the Unix time that a date is counted from. Never negative: a date in the past
-    is 0.
+    A date is counted from ``now``, in Unix seconds; one in the past gives 0.
     """
     text = value.strip()
     if text.isascii() and text.isdigit():
@@ -120,7 +119,7 @@ def parse_retry_after(value: str, now: float) -> float | None:
 
 
 def parse_date(value: str) -> float | None:
-    """An HTTP date in any of its three formats as Unix seconds (RFC 9110, 5.6.7)."""
+    """Parse an HTTP date in any of its three formats as Unix seconds (RFC 9110, 5.6.7)."""
     try:
         parsed = parsedate_tz(value)
         # Without a zone, as in the asctime format, it is UTC.
@@ -130,14 +129,14 @@ def parse_date(value: str) -> float | None:
 
 
 def media_type(content_type: str) -> str | None:
-    """``type/subtype`` in lower case; None if it is missing or names no type."""
+    """Return ``type/subtype`` in lower case; None if it is missing or names no type."""
     name = content_type.partition(";")[0].strip().lower()
     major, slash, minor = name.partition("/")
     return name if slash and major.strip("* ") and minor.strip("* ") else None
 
 
 def is_page_type(name: str) -> bool:
-    """Whether a lower-case media type is one that a page, a feed or a document may have."""
+    """Return whether a lower-case media type is one that a page, a feed or a document may have."""
     return (
         name in _PAGE_TYPES
         or name.endswith("+json")
@@ -146,7 +145,7 @@ def is_page_type(name: str) -> bool:
 
 
 def looks_binary(head: bytes) -> bool:
-    """Whether the first bytes of an unlabelled body are not text in any encoding."""
+    """Return whether the first bytes of an unlabelled body are not text in any encoding."""
     if head.startswith(_BYTE_ORDER_MARKS):
         return False
     sample = head[:SNIFFED_BYTES]

@@ -1,4 +1,4 @@
-"""The boundary to aiohttp: guarded connections, and foreign exceptions made ours."""
+"""The boundary to aiohttp: guarded connections, content codings, translated exceptions."""
 
 from __future__ import annotations
 
@@ -45,26 +45,26 @@ _MAX_LAYERS = 2
 
 
 class UnsupportedCoding(ValueError):
-    """The Content-Encoding names a coding that nobody asked for, or too many."""
+    """The Content-Encoding names a coding that was not requested, or too many."""
 
 
 class CorruptBody(ValueError):
-    """The bytes are not what the Content-Encoding says."""
+    """The bytes contradict the Content-Encoding."""
 
 
 class _Layer(Protocol):
-    """One coding being undone."""
+    """Decoder of one coding."""
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """The decoded bytes, in steps."""
+        """Yield the decoded bytes, in steps."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the encoded stream has come to its end."""
+        """Return whether the encoded stream has come to its end."""
 
 
 class _Identity:
-    """No coding at all."""
+    """No coding."""
 
     is_complete = True
 
@@ -73,7 +73,7 @@ class _Identity:
 
 
 def _inflate(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """All that a zlib stream makes of the data; behind its end see ``unused_data``."""
+    """Yield all output of a zlib stream for the data; behind its end see ``unused_data``."""
     piece = stream.decompress(data, _STEP_BYTES)
     while piece:
         yield piece
@@ -82,7 +82,7 @@ def _inflate(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 class _Gzip:
-    """Members one after the other (RFC 1952, section 2.2); what else follows is ignored."""
+    """Members one after the other (RFC 1952, section 2.2); anything after them is ignored."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
@@ -183,7 +183,7 @@ _LAYERS: Mapping[str, Callable[[], _Layer]] = {
 
 
 class _Allowance:
-    """Lets a number of bytes pass; ``is_overdrawn`` says that there were more."""
+    """A number of bytes that may pass; ``is_overdrawn`` says that there were more."""
 
     def __init__(self, size: int) -> None:
         self._left = size
@@ -201,11 +201,11 @@ class _Allowance:
 
 
 class BoundedDecoder:
-    """Undoes the codings of one body, ``max_bytes`` at most.
+    """Decoder of the codings of one body, ``max_bytes`` at most.
 
-    Feed the wire's bytes with :meth:`decode` in whatever pieces they come. When
+    Feed the wire's bytes with :meth:`decode` in any pieces. When
     ``is_overdrawn``, there was more than ``max_bytes`` (of the body, or between two
-    layers): stop. ``is_identity`` says that there is no coding to undo.
+    layers): stop. ``is_identity`` says that there is no coding.
 
     Raises:
         UnsupportedCoding: on construction, for a coding other than gzip, deflate, br
@@ -220,7 +220,7 @@ class BoundedDecoder:
         self._is_empty = True
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """The decoded bytes that the next bytes from the wire make, in bounded steps.
+        """Decode the next bytes from the wire in bounded steps.
 
         Raises:
             CorruptBody: if the bytes do not decode; the iteration cannot go on.
@@ -236,17 +236,17 @@ class BoundedDecoder:
 
     @property
     def is_overdrawn(self) -> bool:
-        """Whether more was to come than is allowed."""
+        """Return whether more bytes were to come than are allowed."""
         return any(allowance.is_overdrawn for allowance in self._allowances)
 
     @property
     def is_complete(self) -> bool:
-        """Whether the body may end here. An empty one may, whatever its coding says."""
+        """Return whether the body may end here. An empty one may, whatever its coding."""
         return self._is_empty or all(layer.is_complete for layer in self._layers)
 
 
 def _codings(content_encoding: str) -> list[str]:
-    """The codings of a Content-Encoding value in the order in which they are undone."""
+    """Return the codings of a Content-Encoding value in the order of decoding."""
     names = [name.strip().lower() for name in content_encoding.split(",")]
     applied = [name for name in names if name not in ("", "identity")]
     unknown = [name for name in applied if name not in _LAYERS]
@@ -264,7 +264,7 @@ _NOT_TLS = frozenset(
 
 
 class Unfetched(Exception):
-    """The exchange brought no body that counts, and this is why."""
+    """No usable body came; the word and the message say why."""
 
     def __init__(self, reason: str, detail: str, outcome: Outcome = Outcome.FAILED) -> None:
         super().__init__(reason, detail)
@@ -278,9 +278,9 @@ class AddressRefused(OSError):
 
 
 class _GuardedResolver(AbstractResolver):
-    """Drops the addresses that would be refused.
+    """Resolver that drops the addresses that would be refused.
 
-    So a name with a good and a refused address is reached at the good one, and the error
+    A name with a good and a refused address is thus reached at the good one, and the error
     is clear where none is left. The guard itself stands at the socket.
     """
 
@@ -299,11 +299,11 @@ class _GuardedResolver(AbstractResolver):
         return allowed
 
     async def close(self) -> None:
-        """Nothing: the resolver belongs to whoever made it."""
+        """Do nothing: the resolver belongs to its maker."""
 
 
 def _guarded_socket(guard: AddressGuard, info: aiohttp.AddrInfoType) -> socket.socket:
-    """The one place where sockets are opened: every hop, IP literals included."""
+    """Open a socket: the one place for that, so every hop and IP literal is checked."""
     family, kind, protocol, _, address = info
     refusal = guard.refusal(str(address[0]))
     if refusal is not None:
@@ -314,7 +314,7 @@ def _guarded_socket(guard: AddressGuard, info: aiohttp.AddrInfoType) -> socket.s
 def guarded_connector(
     guard: AddressGuard, resolver: AbstractResolver, tls: ssl.SSLContext | None
 ) -> aiohttp.TCPConnector:
-    """Connections to allowed addresses only, IPv6 and IPv4 raced (RFC 8305).
+    """Return a connector to allowed addresses only, IPv6 and IPv4 raced (RFC 8305).
 
     Their number is not limited here: politeness is the caller's.
     """
@@ -329,9 +329,9 @@ def guarded_connector(
 
 
 class Response(aiohttp.ClientResponse):
-    """A response that keeps what aiohttp forgets when a short body ends with its headers.
+    """A response that keeps facts that aiohttp forgets when a short body ends with its headers.
 
-    On a fresh connection aiohttp would ask again at once when the server hangs up without
+    On a fresh connection aiohttp would retry at once when the server hangs up without
     an answer. That is one request too many for a polite crawler, so it may do so only where
     a kept-alive connection had gone stale (RFC 9112, section 9.3.1).
     """
@@ -364,23 +364,23 @@ class Response(aiohttp.ClientResponse):
 
     @property
     def status_line(self) -> bytes:
-        """The first line of the response, without its end."""
+        """Return the first line of the response, without its end."""
         version = self.version or aiohttp.HttpVersion11
         line = f"HTTP/{version.major}.{version.minor} {self.status:03} {self.reason or ''}"
         return line.encode("utf-8", "surrogateescape")
 
     @property
     def come(self) -> bytes | None:
-        """The body where all of it has come already, as a short one does with its headers."""
+        """Return the body if all of it has come, as a short one does with its headers."""
         body = self.content
         is_whole = body.is_eof() and body.exception() is None and not self.broke_off
         return body.read_nowait() if is_whole else None
 
     @property
     def broke_off(self) -> bool:
-        """Whether a body whose end is that of the connection ended by its breaking instead.
+        """Return whether a connection broke whose end was to be that of the body.
 
-        aiohttp tells bodies of a known length from cut ones itself, but not these.
+        aiohttp itself detects cut bodies of a known length, but not these.
         """
         is_framed = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
         lost = self._lost
@@ -388,12 +388,12 @@ class Response(aiohttp.ClientResponse):
 
 
 def response_class(headers_timeout_s: float) -> type[Response]:
-    """The class of the responses whose headers must come within that time."""
+    """Return the class of responses whose headers must come within that time."""
     return type("Response", (Response,), {"headers_timeout_s": headers_timeout_s})
 
 
 def _retrieve(lost: asyncio.Future[None]) -> None:
-    """Tell asyncio that somebody has looked: kept-alive connections may break unnoticed."""
+    """Mark the exception as retrieved: kept-alive connections may break unnoticed."""
     if not lost.cancelled():
         lost.exception()
 
@@ -406,7 +406,7 @@ def _peer(connection: Connection) -> str | None:
 
 @contextmanager
 def own_failures() -> Iterator[None]:
-    """Turn what aiohttp and the decoders raise into :class:`Unfetched`; let the rest pass."""
+    """Turn the exceptions of aiohttp and the decoders into :class:`Unfetched`."""
     try:
         yield
     except (aiohttp.ClientError, CorruptBody, UnsupportedCoding) as error:
@@ -415,7 +415,7 @@ def own_failures() -> Iterator[None]:
 
 
 def _explain(error: Exception) -> tuple[str, str]:
-    """The stable word and the sentence for a foreign exception."""
+    """Return the stable word and the sentence for a foreign exception."""
     match error:
         case aiohttp.ClientConnectorError():
             return _explain_connect(error)

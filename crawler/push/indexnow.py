@@ -1,4 +1,4 @@
-"""IndexNow-style pings as they come: which URLs changed, and which key speaks for them.
+"""IndexNow pings: changed URLs, and the keys that authorise them.
 
 The protocol is that of indexnow.org: one URL in a query, or up to 10,000 of one host in JSON.
 """
@@ -29,7 +29,7 @@ _KEY: Final = re.compile(r"[A-Za-z0-9-]{8,128}")
 
 
 class PingRefused(Exception):
-    """A ping that is not accepted: the ``status`` to answer, and why in two or three words."""
+    """A ping that is not accepted: the ``status`` of the answer, and the reason in a few words."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -51,15 +51,15 @@ class Ping:
 
     @property
     def authority(self) -> str:
-        """The directory of the key: it speaks for URLs below it."""
+        """Return the directory of the key: it speaks for URLs below it."""
         return self.location[: self.location.rindex("/") + 1]
 
 
 def from_query(query: Mapping[str, str]) -> Ping:
-    """The ping of a GET request.
+    """Read the ping of a GET request.
 
     Raises:
-        PingRefused: it is none.
+        PingRefused: it is not valid.
     """
     if not query.get("url") or not query.get("key"):
         raise PingRefused(400, "no url or no key")
@@ -67,10 +67,10 @@ def from_query(query: Mapping[str, str]) -> Ping:
 
 
 def from_json(body: bytes) -> Ping:
-    """The ping of a POST request.
+    """Read the ping of a POST request.
 
     Raises:
-        PingRefused: it is none.
+        PingRefused: it is not valid.
     """
     try:
         said = json.loads(body)
@@ -119,7 +119,7 @@ def _ping(host: str | None, key: str, location: str | None, urls: tuple[str, ...
 
 
 def _names(home: str) -> frozenset[str]:
-    """How a ping may name the host of an origin: with its port, or without."""
+    """Return the names of an origin's host that a ping may use: with its port, or without."""
     place = origin(home)
     return frozenset({place.netloc, place.host, f"{place.host}:{place.port}"})
 
@@ -154,7 +154,7 @@ _ROOM: Final = 10_000
 
 
 class Standing(StrEnum):
-    """How a key stands."""
+    """The status of a key."""
 
     VALID = "valid"
     INVALID = "invalid"
@@ -163,7 +163,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
-    """A key, and where on which host it must stand."""
+    """A key, and the URL at which it must stand."""
 
     host_id: int
     key: str
@@ -179,7 +179,7 @@ class _Entry:
 
 
 class KeyBook:
-    """Keys by place; the ones settled last are remembered."""
+    """Cache of key checks by place; the ones settled last are kept."""
 
     def __init__(self) -> None:
         self._entries: LruCache[KeyPlace, _Entry] = LruCache(_ROOM)
@@ -187,21 +187,21 @@ class KeyBook:
         self._renewing = Buckets(_RENEWING, _ROOM)
 
     def standing(self, place: KeyPlace, now: float) -> Standing:
-        """What is known of a key now."""
+        """Return the status of a key."""
         entry = self._entries.get(place)
         if entry is None or now >= entry.until:
             return Standing.UNKNOWN
         return Standing.VALID if entry.is_valid else Standing.INVALID
 
     def may_ask(self, place: KeyPlace, now: float) -> bool:
-        """Whether the key may be asked for; it counts as asked for then."""
+        """Return whether the key may be requested; if so, count the request."""
         entry = self._entries.get(place)
         if entry is not None and entry.ever_valid:
             return self._renewing.take(place, now)
         return self._asking.take(place.host_id, now)
 
     def settle(self, place: KeyPlace, now: float, *, is_valid: bool | None) -> None:
-        """The key stands there, or does not; None: the host could not be asked."""
+        """Record that the key stands there, or does not; None: the host did not answer."""
         before = self._entries.get(place)
         failures = 0 if is_valid else (before.failures if before else 0) + 1
         known = bool(is_valid) or (before is not None and before.ever_valid)
@@ -215,7 +215,7 @@ class KeyBook:
 
 
 def holds_key(body: bytes, key: str) -> bool:
-    """Whether a key file says this key, and nothing else."""
+    """Return whether a key file contains this key alone."""
     return body.removeprefix(b"\xef\xbb\xbf").strip() == key.encode("ascii")
 
 
@@ -238,7 +238,7 @@ _ASKED_WITHIN_S: Final = 600.0
 
 @dataclass(slots=True)
 class _Held:
-    """Pings that wait for a key; ``is_asked``: it is on its way."""
+    """Pings that wait for a key; ``is_asked``: the request is under way."""
 
     origin: str
     since: float
@@ -260,7 +260,7 @@ class Pinging:
         self._urls = Buckets(_URLS, 10_000)
 
     async def heard(self, ping: Ping, now: float) -> int:
-        """Take in a ping; the status to answer.
+        """Accept a ping; return the status of the answer.
 
         Raises:
             PingRefused: it does not count.
@@ -301,7 +301,7 @@ class Pinging:
             raise PingRefused(429, "too many URLs of a host")
 
     def ask(self, now: float) -> list[Entry]:
-        """Ask for the keys that can be asked for; the hints of those that have proved right."""
+        """Request the keys that may be requested; announce the hints of the proven ones."""
         for place, held in list(self._held.items()):
             if held.is_asked:
                 continue
@@ -329,7 +329,7 @@ class Pinging:
             self._verified.append((place.host_id, held.origin, tuple(held.urls)))
 
     def _released(self, now: float) -> list[Entry]:
-        """A slice of what waited: what has committed brings the pool's next turn, and the next."""
+        """Return a slice of the waiting hints; its commit brings the next turn of the pool."""
         if not self._verified:
             return []
         host_id, origin, urls = self._verified.popleft()

@@ -1,8 +1,8 @@
-"""The listener: connections that are few, short and never waited for.
+"""The listener for pushes: few and short connections, and answers that are cheap to refuse.
 
-aiohttp reads HTTP; what it leaves open is bounded here. *Invariant.* At most ``most`` connections
-are open, none longer than ``_LIFE_S``; where one more comes, the oldest goes. Consequence: who
-opens many and says nothing, or says it slowly, keeps nobody else out for longer than that takes.
+aiohttp reads HTTP; the number and life of connections are bounded here. *Invariant.* At most
+``most`` connections are open, none longer than ``_LIFE_S``; a further one closes the oldest.
+Consequence: a sender with many silent or slow connections keeps others out no longer than that.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _EVERY_S = 60.0
 
 
 class Refusals:
-    """Counts; ``total`` is by reason since the beginning."""
+    """Counts of refused requests; ``total`` is by reason since the beginning."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter()
@@ -50,13 +50,13 @@ class Refusals:
         self._told_at = -inf
 
     def count(self, why: str, source: str) -> None:
-        """Something from this address was refused."""
+        """Count a refusal of this address."""
         self.total[why] += 1
         self._untold[why] += 1
         self._example[why] = source
 
     def tell(self, now: float, *, at_once: bool = False) -> None:
-        """Log what was refused since, in one line, unless a line has just been logged."""
+        """Log the refusals since the last line, at most one line a minute."""
         if not self._untold or (now < self._told_at + _EVERY_S and not at_once):
             return
         reasons = ", ".join(
@@ -93,7 +93,7 @@ _RETRY_AFTER_S: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A request. ``headers`` are by lower-case name, ``length`` is what Content-Length says.
+    """A request. ``headers`` are by lower-case name, ``length`` is its Content-Length.
 
     ``read`` gives the body, None where it is longer than the given number of bytes.
 
@@ -112,7 +112,7 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer; ``retry`` says that it may be tried again later."""
+    """An answer; ``retry`` says that the sender may try again later."""
 
     status: int
     body: str = ""
@@ -120,12 +120,12 @@ class Reply:
 
     @property
     def retry_after_s(self) -> int | None:
-        """When to try again, in seconds."""
+        """Return the seconds after which to try again."""
         return _RETRY_AFTER_S if self.retry else None
 
 
 class Refused(Exception):
-    """The request is refused: what to answer, and why."""
+    """The request is refused: the answer, and the reason."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -134,7 +134,12 @@ class Refused(Exception):
 
 
 class Endpoint:
-    """Answers requests. ``subscriber`` is None where no hub could reach us."""
+    """Answers to requests. ``subscriber`` is None where no hub could reach us.
+
+    Refusing must be cheaper than asking. Hence the order: first path and headers, then the
+    sender's allowance, and the body last, for senders who may know a secret. Unknown and forged
+    requests are counted and logged once a minute.
+    """
 
     def __init__(
         self,
@@ -158,7 +163,7 @@ class Endpoint:
         self._reading: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
 
     async def answer(self, pushed: Pushed) -> Reply:
-        """Answer a request, whatever it is."""
+        """Answer any request."""
         try:
             return await self._routed(pushed)
         except Refused as refused:
@@ -260,7 +265,7 @@ class Endpoint:
             raise Refused(415, "encoded body")
 
     async def _body(self, pushed: Pushed, *, is_callback: bool) -> bytes:
-        """The body; who sends slowly holds up only himself and others who may know nothing."""
+        """Read the body; a slow sender delays only himself and other unknown senders."""
         reading, source = self._reading[is_callback], pushed.source
         of_address = _BODIES if is_callback else 1
         if reading.total() >= _BODIES or reading[source] >= of_address:
@@ -283,7 +288,7 @@ class Endpoint:
 
 
 def _seconds(text: str | None) -> float | None:
-    """A number of seconds; None where nothing is said, 0 where it is no number."""
+    """Parse a number of seconds; None where it is missing, 0 where it is no number."""
     if text is None:
         return None
     return float(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0.0
@@ -310,7 +315,7 @@ class _Door:
 
 
 class _Doors(web.Server):
-    """aiohttp's server, which keeps its connections few and short."""
+    """aiohttp's server with few and short connections."""
 
     def __init__(
         self,
@@ -328,24 +333,24 @@ class _Doors(web.Server):
         self._open: dict[RequestHandler, _Door] = {}
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        """Let one in; the oldest goes where there are too many."""
+        """Accept a connection; close the oldest where there are too many."""
         super().connection_made(handler, transport)
         self._open[handler] = _Door(asyncio.get_running_loop().time(), transport)
         if len(self._open) > self._most:
             self._end(next(iter(self._open)), "too many connections")
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        """One has gone."""
+        """Forget a closed connection."""
         super().connection_lost(handler, exc)
         self._open.pop(handler, None)
 
     def served(self, handler: RequestHandler) -> None:
-        """A request of this connection has been answered."""
+        """Mark the request's connection as answered."""
         if handler in self._open:
             self._open[handler].served = True
 
     def sweep(self, now: float) -> None:
-        """End what has been open for too long."""
+        """Close connections that have been open for too long."""
         while self._open:
             handler, door = next(iter(self._open.items()))
             if now < door.opened_at + _LIFE_S:
@@ -362,7 +367,7 @@ class _Doors(web.Server):
 
 
 def _counting(refusals: Refusals) -> logging.Logger:
-    """A logger for what aiohttp cannot read: one line a request is what a flood wants."""
+    """Return a logger that counts malformed requests: a line for each would serve a flood."""
     logger = logging.Logger(__name__)  # noqa: LOG001 - one for each listener, heard by nobody
 
     def count(record: logging.LogRecord) -> bool:
@@ -375,7 +380,7 @@ def _counting(refusals: Refusals) -> logging.Logger:
 
 
 class Listener:
-    """Listens at ``host`` and ``port``; ``proxies`` may say for whom they speak."""
+    """Server at ``host`` and ``port``; ``proxies`` may name the sender."""
 
     def __init__(
         self,
@@ -393,7 +398,7 @@ class Listener:
         self._sweeping: asyncio.Task[None] | None = None
 
     async def open(self, host: str, port: int) -> int:
-        """Listen; the port, which may have been 0 for any.
+        """Listen; return the port, which may have been 0 for any.
 
         Raises:
             CrawlError: the address cannot be listened at.
@@ -410,7 +415,7 @@ class Listener:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
-        """Listen no more, and end what is open."""
+        """Stop listening, and close all connections."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         if self._server is not None:
@@ -454,7 +459,7 @@ class Listener:
         )  # fmt: skip
 
     def _source(self, peer: str, forwarded: str) -> str:
-        """Whose request it is: a proxy of ours tells, in the last place of the header."""
+        """Return the sender of a request: a trusted proxy names it in the header's last place."""
         if not forwarded or not self._proxies:
             return peer
         try:

@@ -1,11 +1,10 @@
 """Subscriptions to hubs as a state machine (W3C WebSub, sections 5 and 6).
 
-Invariant: a hub's verification is confirmed only where this side has asked for just that (mode and
-topic) and still waits for it. Consequence: nobody can subscribe us to anything, or end what we
-have, without having been asked.
+Invariant: a hub's verification is confirmed only for a pending request of this side with the same
+mode and topic. Consequence: nobody else can subscribe us, or end our subscriptions.
 
-Pure: the time is an argument, in Unix seconds, and ``mint`` gives what cannot be guessed. Methods
-return a subscription as it stands from now on where something is to be written down.
+The time is an argument, in Unix seconds, and ``mint`` gives unguessable tokens. Methods return the
+new state of a subscription where something is to be stored.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _HOPS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class LeaseRules:
-    """``lease_s`` is asked for; no more than ``most`` subscriptions, ``of_a_host`` of one host."""
+    """Lease to request, ``lease_s``, and bounds on subscriptions: ``most``, ``of_a_host``."""
 
     lease_s: float = 10 * _DAY_S
     most: int = 1_000
@@ -83,15 +82,15 @@ class Leases:
         return len(self._by_token)
 
     def of(self, token: str) -> Subscription | None:
-        """The subscription whose callback has this token."""
+        """Return the subscription whose callback has this token."""
         return self._by_token.get(token)
 
     def urls(self) -> list[str]:
-        """The pages that are subscribed to."""
+        """Return the subscribed pages."""
         return [each.url for each in self._by_token.values()]
 
     def active(self, now: float) -> int:
-        """How many have a lease that runs."""
+        """Count the subscriptions whose lease runs."""
         return sum(is_live(each, now) for each in self._by_token.values())
 
     # -- what is wanted ----------------------------------------------------------
@@ -99,7 +98,7 @@ class Leases:
     def advertised(
         self, page_id: int, host_id: int, url: str, said: Advertised, now: float
     ) -> Subscription | None:
-        """A page names its hub: a subscription that is new, or is with another hub now."""
+        """Return the new subscription for a page's hub, if it is new or another hub than before."""
         token = self._by_page.get(page_id)
         if token is not None:
             return self._moved(self._by_token[token], said, now)
@@ -129,7 +128,7 @@ class Leases:
         return self.put(anew)
 
     def leave(self, is_wanted: Callable[[str], bool], now: float) -> list[Subscription]:
-        """End the subscriptions whose page is not wanted any more, and resume the others."""
+        """End the subscriptions of unwanted pages, and resume the others."""
         changed = []
         for each in list(self._by_token.values()):
             leaving = each.state is SubscriptionState.LEAVING
@@ -141,14 +140,14 @@ class Leases:
     # -- asking hubs -------------------------------------------------------------
 
     def due(self, now: float) -> list[Subscription]:
-        """Those whose hub is to be asked now, the longest due first."""
+        """Return the subscriptions whose request to the hub is due, the longest due first."""
         found = [each for each in self._by_token.values() if each.next_at <= now]
         return sorted(found, key=lambda each: (each.next_at, each.page_id))
 
     def asked(self, token: str, now: float) -> Subscription:
-        """The hub is being asked: from now on it may verify, also before it has answered.
+        """Record a request to the hub: from now on it may verify, also before it has answered.
 
-        Whatever it answers, it is asked again only after a pause that grows until it verifies.
+        Whatever it answers, the next request waits for a pause that grows until it verifies.
         """
         known = self._by_token[token]
         failures = known.failures + 1
@@ -162,9 +161,9 @@ class Leases:
     def answered(
         self, token: str, now: float, failure: str | None, moved_to: str | None = None
     ) -> Subscription | None:
-        """The hub's answer to the request: accepted, moved, or a failure with its reason.
+        """Record the hub's answer to the request: accepted, moved, or a failure with its reason.
 
-        None where the subscription has ended since, or nothing is to be noted.
+        None where the subscription has ended since, or there is nothing to store.
         """
         known = self._by_token.get(token)
         if known is None or (failure is None and moved_to is None):
@@ -178,12 +177,12 @@ class Leases:
         )  # fmt: skip
 
     def has_ended(self, subscription: Subscription) -> bool:
-        """Whether the farewell was heard, or said often enough: the lease runs out anyway."""
+        """Return whether the unsubscription was confirmed or sent often enough: leases run out."""
         leaving = subscription.state is SubscriptionState.LEAVING
         return leaving and subscription.failures >= _FAREWELLS
 
     def forget(self, token: str) -> None:
-        """There is no such subscription any more."""
+        """Remove a subscription."""
         gone = self._by_token.pop(token)
         del self._by_page[gone.page_id]
         self._of_host[gone.host_id] -= 1
@@ -193,9 +192,9 @@ class Leases:
     def verified(
         self, token: str, mode: str, topic: str, lease_s: float | None, now: float
     ) -> Subscription | None:
-        """The hub asks whether it was asked; None: it was not.
+        """Confirm a hub's verification; None if there was no such request.
 
-        ``lease_s`` is what the hub grants, None where it does not say, as for an unsubscription.
+        ``lease_s`` is the hub's grant, None where it does not say, as for an unsubscription.
         """
         known = self._by_token.get(token)
         if known is None or topic != known.topic or mode != _mode(known):
@@ -216,7 +215,7 @@ class Leases:
         )  # fmt: skip
 
     def denied(self, token: str, topic: str, reason: str, now: float) -> Subscription | None:
-        """The hub says no, at once or later; None: to something that is not ours."""
+        """Record a hub's denial, at once or later; None if the subscription is unknown."""
         known = self._by_token.get(token)
         if known is None or topic != known.topic:
             return None
@@ -230,7 +229,7 @@ class Leases:
         )  # fmt: skip
 
     def request(self, subscription: Subscription, callback: str) -> dict[str, str]:
-        """What the hub is told, as the fields of a form."""
+        """Return the form fields of the request to the hub."""
         fields = {
             "hub.callback": callback,
             "hub.mode": _mode(subscription),
@@ -242,13 +241,13 @@ class Leases:
         return fields
 
     def put(self, subscription: Subscription) -> Subscription:
-        """Let a subscription that is known stand so."""
+        """Store the state of a known subscription."""
         self._by_token[subscription.token] = subscription
         return subscription
 
 
 def is_live(subscription: Subscription, now: float) -> bool:
-    """Whether the hub may send: the lease runs, until its very end."""
+    """Return whether the hub may send: the lease runs, until its very end."""
     ends_at = subscription.lease_until
     return ends_at is not None and now <= ends_at
 
@@ -300,7 +299,7 @@ class Subscriber:
         self._outside: frozenset[str] = frozenset()
 
     def told(self, batch: Sequence[Acknowledged]) -> None:
-        """Visits have committed: some pages may have named their hub."""
+        """Note committed visits: some pages may have named their hub."""
         for each in batch:
             visit = each.entry
             if isinstance(visit, Visit) and visit.advertised is not None:
@@ -312,7 +311,7 @@ class Subscriber:
                     self._inbox.post(SubscriptionNoted(new, at))
 
     async def ask(self, now: float) -> list[Entry]:
-        """Ask the hubs whose time has come; what is to be noted before that."""
+        """Send the requests that are due to hubs; return what to store before that."""
         self._look_at_scope(now)
         noted: list[Entry] = []
         for each in self.leases.due(now):
@@ -354,7 +353,7 @@ class Subscriber:
     async def verify(
         self, token: str, mode: str, topic: str, lease_s: float | None, now: float
     ) -> bool | None:
-        """Whether the hub asks for what it was asked for; None: yes, but it cannot be noted now."""
+        """Return whether the hub's verification is right; None: right, but not storable now."""
         before = self.leases.of(token)
         noted = self.leases.verified(token, mode, topic, lease_s, now)
         if noted is None or before is None:
@@ -370,7 +369,7 @@ class Subscriber:
         return None
 
     def deny(self, token: str, topic: str, reason: str, now: float) -> bool:
-        """The hub denies; whether that is about something of ours."""
+        """Handle a denial; return whether it concerns one of our subscriptions."""
         noted = self.leases.denied(token, topic, reason, now)
         if noted is None:
             return False
@@ -379,14 +378,14 @@ class Subscriber:
         return True
 
     async def notified(self, known: Subscription, now: float) -> bool:
-        """The hub says that the topic has changed; whether that is kept."""
+        """Handle a notification that the topic has changed; return whether it is kept."""
         hint = Announcement(
             ClaimKind.WEBSUB, known.host_id, known.topic, (Claim(known.url, now, now),), now
         )
         return await self._inbox.commit(hint)
 
     def lists(self, known: Subscription, urls: Sequence[str], now: float) -> None:
-        """Entries of a feed that was sent: pages that may be new, of the topic's own host."""
+        """Announce the entries of a pushed feed: possible new pages of the topic's own host."""
         found = self._hints.of_pages(
             ClaimKind.WEBSUB, known.host_id, known.topic, urls, now, changed=False
         )
@@ -404,14 +403,14 @@ _FORM: Final = re.compile(r"\s*([A-Za-z0-9]{1,16})=([0-9A-Fa-f]{1,128})\s*")
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What the header says: the name of a hash and the digest of the body under it."""
+    """The name of a hash and the digest of the body under it, from the header."""
 
     method: str
     digest: bytes
 
 
 def parse_signature(header: str | None) -> Signature | None:
-    """The signature of an ``X-Hub-Signature`` header, None where it is none that is known."""
+    """Parse an ``X-Hub-Signature`` header; None if it is malformed or its hash unknown."""
     match = _FORM.fullmatch(header or "")
     if match is None or match[1].lower() not in _METHODS or len(match[2]) % 2:
         return None
@@ -422,7 +421,7 @@ def parse_signature(header: str | None) -> Signature | None:
 
 
 def is_authentic(secret: str, body: bytes, signature: Signature) -> bool:
-    """Whether who signed this body knows the secret; the time taken does not tell how nearly."""
+    """Return whether the body's signer knows the secret, in constant time."""
     expected = hmac.digest(secret.encode(), body, signature.method)
     return hmac.compare_digest(expected, signature.digest)
 
@@ -442,7 +441,7 @@ _ENTRIES: Final = 500
 
 
 class Bulletins:
-    """Reads feeds that were pushed, where ``parser`` has time for it."""
+    """Reader of pushed feeds, for when ``parser`` has time."""
 
     def __init__(self, parser: Parser, now: Callable[[], float]) -> None:
         self._parser = parser
@@ -451,7 +450,7 @@ class Bulletins:
         self._task: asyncio.Task[None] | None = None
 
     def read(self, subscriber: Subscriber, known: Subscription, body: bytes) -> None:
-        """Read a body, unless that is too much now."""
+        """Read a body, unless too many are waiting."""
         if not looks_like_feed(body[:_PREFIX_BYTES]):
             return
         if self._task is not None and not self._task.done():
@@ -471,7 +470,7 @@ class Bulletins:
         subscriber.lists(known, urls[:_ENTRIES], self._now())
 
     async def close(self) -> None:
-        """Leave what is being read."""
+        """Cancel the reading under way."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

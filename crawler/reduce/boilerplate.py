@@ -1,9 +1,8 @@
-"""What belongs to the frame of a page and not to its main text.
+"""The frame of a page: elements and short blocks that are not its main text.
 
-Pure judgements on elements and on short blocks; :mod:`crawler.reduce.main_text` walks and asks.
-The frame is what a site repeats around its pages (navigation, banners, sharing, consent)
-and what changes without anybody's doing (build stamps, counters, server names). All rules
-are general; there is none for a particular site or generator.
+:mod:`crawler.reduce.main_text` walks the page and asks these functions. The frame is what a site
+repeats around its pages (navigation, banners, sharing, consent) and what changes without an edit
+(build stamps, counters, server names). All rules are general: none names a site or a generator.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _WORD: Final = re.compile(r"[A-Z]*[^\W\d_A-Z]+|[A-Z]+")
 
 
 def is_frame_name(element_id: str | None, classes: str | None) -> bool:
-    """Whether an element's id or class names a part of the frame.
+    """Return whether an element's id or class names a part of the frame.
 
     A token counts when all its words are frame or layout words and at least one of them is
     a frame word: ``site-footer`` and ``navLink`` do, ``footnote``, ``share-price``,
@@ -81,12 +80,12 @@ def _is_frame_token(token: str) -> bool:
 
 
 def is_hidden(attributes: Mapping[str, str | None]) -> bool:
-    """Whether the element is marked as not shown (``hidden``, ``aria-hidden=true``)."""
+    """Return whether the element is marked as not shown (``hidden``, ``aria-hidden=true``)."""
     return "hidden" in attributes or attributes.get("aria-hidden") == "true"
 
 
 def is_frame_role(attributes: Mapping[str, str | None]) -> bool:
-    """Whether the element's landmark role (WAI-ARIA 1.2, section 5.3.4) is frame."""
+    """Return whether the element's landmark role (WAI-ARIA 1.2, section 5.3.4) is frame."""
     role = attributes.get("role")
     return role is not None and role.lower() in _FRAME_ROLES
 
@@ -164,7 +163,7 @@ _STAMP_STARTS: Final = frozenset(
 
 
 def is_stamp(block: str) -> bool:
-    """Whether a short block says when, where or how often the page was made or shown.
+    """Return whether a short block says when, where or how often the page was made or shown.
 
     Such a stamp changes although nobody edited the page. A price, the date of an event and
     a date of publication are content: the block must begin with the words of a stamp and

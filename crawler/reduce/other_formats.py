@@ -1,8 +1,12 @@
-"""JSON as text: each value is a block, its place the path of keys that leads to it.
+"""JSON and PDF as text.
 
-Consequence: neither white space nor the order of an object's keys is a change (RFC 8259,
-section 4, gives it no meaning), and a key whose value is new at every visit is learnt as
-volatile like any other block.
+JSON: each value is a block, its place the path of keys that leads to it. Consequence: neither
+white space nor the order of an object's keys is a change (RFC 8259, section 4, gives it no
+meaning), and a key with a new value at every visit is learnt as volatile like any other block.
+
+PDF: one digest without the time and the identifier that many programs stamp on each copy (ISO
+32000-1, sections 14.3 and 14.4). Compressed streams are not read: a new stamp in there is a change,
+which the detector learns to expect if it comes at every visit.
 """
 
 from __future__ import annotations
@@ -19,18 +23,18 @@ _MOST_VALUES = 20_000
 
 
 def media_type(content_type: str | None) -> str:
-    """The lower-case media type of a Content-Type header; HTML where there is none."""
+    """Return the lower-case media type of a Content-Type header; default HTML."""
     return (content_type or "text/html").partition(";")[0].strip().lower()
 
 
 def is_json(content_type: str | None) -> bool:
-    """Whether a Content-Type is that of a JSON document (RFC 6839, section 3.1)."""
+    """Return whether a Content-Type is that of a JSON document (RFC 6839, section 3.1)."""
     subtype = media_type(content_type).partition("/")[2]
     return subtype == "json" or subtype.endswith("+json")
 
 
 def json_text(text: str) -> Blocks | None:
-    """The values of a document as blocks ``key: value``; None where it cannot be read."""
+    """Return the values of a document as blocks ``key: value``, or None if it is unreadable."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -77,12 +81,12 @@ _STAMP: Final = re.compile(
 
 
 def is_pdf(media_type: str) -> bool:
-    """Whether a lower-case media type is that of PDF (RFC 8118)."""
+    """Return whether a lower-case media type is that of PDF (RFC 8118)."""
     return media_type in _TYPES
 
 
 def pdf_text(body: bytes) -> Blocks:
-    """One block that names the document by its size and its digest without stamps."""
+    """Return one block that names the document by its size and its digest without stamps."""
     digest = blake2b(_STAMP.sub(b"", body), digest_size=8).hexdigest()
     text = f"PDF of {len(body):,} bytes, digest {digest}"
     return Blocks((text,), (BlockKind.TEXT,), (below(ROOT, "pdf"),))

@@ -1,13 +1,13 @@
-"""Parsing without ever stopping the event loop.
+"""A parser that never stops the event loop.
 
-Invariant: what runs in the event loop's process is bounded by counts that no arrangement
+Invariant: the work in the event loop's process is bounded by counts that no arrangement
 of bytes evades (:func:`crawler.reduce.nesting.is_calm`). Consequence: every other body costs at
-most one process, which the kernel kills when it has computed for too long and holds at its memory
-limit; the page is then recorded as unparsable, and no small page has waited.
+most one process, which the kernel kills at its limit of computing time or memory; the page is
+then recorded as unparsable, and no small page has waited.
 
 The time limit counts the processor time of the process, so that the same page has the same end on
-a busy machine and on an idle one. What ends otherwise (the kernel was short of memory, somebody
-killed or stopped the process) is our failure, not the page's: :class:`ParserLost`.
+a busy machine and on an idle one. Any other end (the kernel was short of memory, somebody
+killed or stopped the process) is the crawler's failure, not the page's: :class:`ParserLost`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ROOT: Final = Path(__file__).parents[3]
 
 @dataclass(frozen=True, slots=True)
 class Unparsable:
-    """A body that could not be parsed, and why, in words for people."""
+    """A body that could not be parsed, with the reason in a sentence."""
 
     reason: str
 
@@ -59,13 +59,13 @@ class ParserLost(Exception):
 
 
 class Parser:
-    """Parses pages and feeds; the owner calls :meth:`close`.
+    """Parser of pages and feeds; the owner calls :meth:`close`.
 
-    ``inline_bytes`` bounds the length of a body that is parsed in the event loop's process,
-    where 256 KiB cost 12 ms, and at the very worst some 200; ``time_limit_s`` is the processor
-    time that any other body may take, ``wall_limit_s`` how long an answer is waited for (None: for
-    ever). ``max_links`` are taken of a page; ``agent_token`` is the robots token; ``hints`` tell
-    where a site has its main text.
+    ``inline_bytes`` bounds a body that is parsed in the event loop's process, where 256 KiB
+    cost 12 ms, and 200 ms at the very worst; ``time_limit_s`` is the processor time for any
+    other body, ``wall_limit_s`` the longest wait for an answer (None: no limit). At most
+    ``max_links`` are taken of a page; ``agent_token`` is the robots token; ``hints`` select the
+    main text by site.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class Parser:
     def text_version(self, url: str) -> str:
         """Name the extraction that takes the main text of a page from its bytes.
 
-        Texts of different names are not compared: it is the program's, and that of the selectors
-        where the site has some.
+        Texts of different names are not compared. The name covers the program's version and the
+        selectors of the site.
         """
         hints = self._hints.of(url)
         if hints == NO_HINTS:
@@ -133,7 +133,7 @@ class Parser:
 class _Worker:
     """One process that answers one call at a time.
 
-    Started at the first call, and anew after any that did not end well.
+    Started at the first call, and again after any call that failed.
     """
 
     def __init__(self, time_limit_s: float, wall_limit_s: float | None) -> None:
@@ -145,7 +145,7 @@ class _Worker:
     async def call(
         self, function: Callable[[*Arguments], Result], *arguments: *Arguments
     ) -> Result | Unparsable:
-        """Return the function's result from the process, or why the page has none.
+        """Return the function's result from the process, or the reason why the page has none.
 
         Raises:
             ParserLost: the process failed, not the function.
@@ -180,7 +180,7 @@ class _Worker:
             return await _received(process)
 
     def _cause(self, process: Process) -> str:
-        """Say what the page did to a process that has ended without an answer.
+        """Explain how the page ended the process without an answer.
 
         Raises:
             ParserLost: it was not the page.
@@ -241,10 +241,10 @@ async def _ended(process: Process) -> None:
 
 
 def _kill(process: Process) -> None:
-    """Kill it, if it is not known to have ended.
+    """Kill the process, unless it is known to have ended.
 
-    Not Process.kill(): that looks first whether it has, and takes its end from whoever waits for
-    it, which asyncio logs as a process that nobody knows.
+    Not Process.kill(): that polls first and so takes the exit status from the waiter, which asyncio
+    logs as an unknown process.
     """
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):

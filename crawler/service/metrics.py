@@ -1,7 +1,7 @@
 """The metrics of a daemon, as Prometheus reads them.
 
-What has happened is counted as it commits; how things stand is asked for at a scrape, of what is in
-memory. *Invariant.* No label is a URL, a host or anything else that the web makes up. Consequence:
+Events are counted as they commit; the current state is read from memory at a scrape.
+*Invariant.* No label is a URL, a host or anything else that the web makes up. Consequence:
 the number of series is fixed, however much is crawled, and a scrape costs about a millisecond.
 """
 
@@ -34,7 +34,7 @@ _EXCHANGE_BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.
 
 @dataclass(frozen=True, slots=True)
 class MeasuredFreshness:
-    """What looks at pages drawn at random tell, with the 95 % interval of the fresh share."""
+    """The fresh share of a random audit sample, with its 95 % interval."""
 
     fresh: float
     lower: float
@@ -45,11 +45,11 @@ class MeasuredFreshness:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How a daemon stands at one moment; counts are since it began.
+    """The state of a daemon at one moment; counts are since it began.
 
-    ``granted`` are the requests that the budget of ``per_day`` had room for, ``spent`` and
-    ``forgone`` what came of them. ``queued`` pages are in the window, ``backlog`` entries wait for
-    the writer; the sizes are those of the store's file and of its log. What is None is not told.
+    ``granted`` are the requests that the budget of ``per_day`` allowed, ``spent`` and
+    ``forgone`` their parts. ``queued`` pages are in the ready queue, ``backlog`` entries wait for
+    the writer; the sizes are those of the store's file and of its log. None is not exported.
     """
 
     per_day: float
@@ -71,10 +71,10 @@ class Figures:
 
 
 class Metrics:
-    """The registry of one daemon, and what is counted in it.
+    """The registry of one daemon, and its counters.
 
     Attributes:
-        registry: what is read at a scrape.
+        registry: the collectors that a scrape reads.
     """
 
     def __init__(self, version: str) -> None:
@@ -125,17 +125,17 @@ class Metrics:
             self._reloads.labels(result)
 
     def stand(self, figures: Callable[[], Figures | None]) -> None:
-        """From now on a scrape tells these figures, too; None: there are none any more."""
+        """Export these figures from now on, too; None: export none."""
         self.registry.register(_Standing(figures))
 
     def is_in(self, state: State, *, healthy: bool) -> None:
-        """Note what the daemon is about."""
+        """Note the daemon's phase."""
         for each in State:
             self._state.labels(each).set(each is state)
         self._healthy.set(healthy)
 
     def count(self, batch: Sequence[Acknowledged]) -> None:
-        """A batch has committed."""
+        """Count a committed batch."""
         self._commits.inc()
         for item in batch:
             self._admitted.inc(item.admitted)
@@ -155,15 +155,15 @@ class Metrics:
             self._observations.labels(entry.observation.kind).inc()
 
     def reloaded(self, *, done: bool) -> None:
-        """A reload was followed, or could not be."""
+        """Count a reload, successful or not."""
         self._reloads.labels("done" if done else "refused").inc()
 
     def lagged(self, seconds: float) -> None:
-        """A timer of the event loop came so late."""
+        """Record the delay of a timer of the event loop."""
         self._lag.observe(seconds)
 
     def worked(self, work: str, seconds: float) -> None:
-        """A piece of learning took so long; may be called in any thread."""
+        """Record the duration of a piece of learning; may be called in any thread."""
         self._work.labels(work).observe(seconds)
 
 
@@ -190,7 +190,7 @@ def _outcome(entry: Entry) -> str:
 
 
 def _host_state(state: HostState | None) -> str:
-    """How the host stands after the exchange: one that answers, or how far its trouble went."""
+    """Return the host's state after the visit: answering, or its degree of trouble."""
     if state is None:
         return "unknown"
     if state.parked_until is not None and state.parked_until > state.last_exchange_at:
@@ -199,17 +199,17 @@ def _host_state(state: HostState | None) -> str:
 
 
 class _Standing(Collector):
-    """Asks for the figures at a scrape."""
+    """Collector of the figures at a scrape."""
 
     def __init__(self, figures: Callable[[], Figures | None]) -> None:
         self._figures = figures
 
     def describe(self) -> list[Metric]:
-        """Nothing: the names are fixed, and none of them is counted elsewhere."""
+        """Return nothing: the names are fixed, and no other collector has them."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """The figures as of now."""
+        """Yield the current figures."""
         figures = self._figures()
         if figures is None:
             return

@@ -1,4 +1,4 @@
-"""Sitemaps and feeds, read: where they lead, and what they claim of the pages there.
+"""Sitemaps and feeds as sources: their links, and their claims on the pages there.
 
 The entries of a large sitemap are read in a thread and admitted in slices, so that nothing else
 waits for them.
@@ -45,7 +45,7 @@ _SHOWN_CHARACTERS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What a source claims; ``rejected`` dates are not believed, ``why`` of the first of them."""
+    """Claims of a source; ``rejected`` dates are not believed, ``why`` is the first's reason."""
 
     claims: tuple[Claim, ...] = ()
     rejected: int = 0
@@ -55,9 +55,9 @@ class Claimed:
 def claimed(
     dated: Iterable[tuple[str, str | None]], heard_at: float, skew_s: float = 0.0
 ) -> Claimed:
-    """The claims of pairs of a canonical URL and a date as written; None claims nothing.
+    """Return the claims of pairs of a canonical URL and a date as written; None claims nothing.
 
-    They were heard at ``heard_at`` of a host whose clock is ``skew_s`` ahead of ours.
+    They were read at ``heard_at`` from a host whose clock is ``skew_s`` ahead of ours.
     """
     claims: list[Claim] = []
     rejected, why = 0, None
@@ -79,19 +79,19 @@ def _why(text: str, url: str, reason: Unbelievable) -> str:
 
 
 class Complaints:
-    """Says once of each source why something of it was rejected."""
+    """Log of rejected content, one line a source."""
 
     def __init__(self) -> None:
         self._known: LruCache[str, None] = LruCache(_REMEMBERED)
 
     def tell(self, source: str, found: Claimed) -> None:
-        """Log what is wrong with a source, unless that was said before."""
+        """Log the problem of a source, unless it was logged before."""
         if found.rejected and self.is_new(source):
             count = "a date is" if found.rejected == 1 else f"{found.rejected:,} dates are"
             log.warning("%s: %s not believed, such as %s", source, count, found.why)
 
     def is_new(self, what: str) -> bool:
-        """Whether nothing was said of it yet; from now on it was."""
+        """Return whether the source has no complaint yet, and record one."""
         if what in self._known:
             return False
         self._known[what] = None
@@ -105,9 +105,9 @@ _SLICE: Final = 250
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a sitemap or feed says; ``offsite`` are the links that lead out of scope.
+    """The content of a sitemap or feed; ``offsite`` are the links that lead out of scope.
 
-    ``is_one`` is False of what turns out to be something else; ``problem`` is what is broken.
+    ``is_one`` is False of a body of another kind; ``problem`` describes damage.
     """
 
     links: Links
@@ -129,7 +129,7 @@ class _Entries:
 
 
 class Listings:
-    """Reads sitemaps and feeds; says once of each what of it is not believed."""
+    """Reader of sitemaps and feeds, which logs once for each what is not believed."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class Listings:
         )
 
     def feed(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> Listing:
-        """Take in a feed; its entries are news of pages, known or not."""
+        """Read a feed; its entries are signals of pages, known or not."""
         targets, offsite = self._admission.links(feed.links, due.depth, nofollow=False)
         said = claimed(feed.dated, now, skew_s)
         self._complaints.tell(due.url, said)
@@ -194,7 +194,7 @@ def _read(
     now: float,
     skew_s: float,
 ) -> _Entries:
-    """The entries of a sitemap, each page once."""
+    """Return the entries of a sitemap, each page once."""
     sitemap = parse_sitemap(body, limits)
     entries: dict[str, str] = {}
     dates: dict[str, str] = {}
@@ -230,10 +230,10 @@ _LINKS: Final = 32
 
 
 class Discovery:
-    """Admits feeds; what is tried unasked only where a run is ``lasting``.
+    """Admission of feeds and sitemaps; well-known places only where a run is ``lasting``.
 
-    ``most`` feeds of a host are taken from its links; ``well_known`` says whether the usual
-    places are tried as well.
+    At most ``most`` feeds of a host are taken from its links, because a page may name a feed for
+    each of its articles. ``well_known`` says whether the usual places are tried, once each.
     """
 
     def __init__(self, admission: Admission, *, most: int, well_known: bool) -> None:
@@ -246,7 +246,7 @@ class Discovery:
     ) -> None:
         """Append the feeds of a page: those it links in its head, those that Link headers name.
 
-        Where the page is a host's own (``/``) and names none, those of the well-known places.
+        A host's own page (``/``) that names none brings the well-known places.
         """
         named = [*linked, *header_feeds(headers, due.fetch_url)] if self._most else []
         for url in named:
@@ -272,7 +272,7 @@ class Discovery:
 
 
 def header_feeds(headers: Iterable[str], base: str) -> list[str]:
-    """The feeds that Link headers (RFC 8288) name, resolved, each once."""
+    """Return the feeds that Link headers (RFC 8288) name, resolved, each once."""
     found: dict[str, None] = {}
     for target, parameters in islice(header_links(headers), _LINKS):
         url = resolve(target, base) if is_feed(parameters) else None

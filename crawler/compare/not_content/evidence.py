@@ -1,7 +1,7 @@
-"""What a page's own words and markup say: how much speaks for each kind of wall.
+"""The evidence in a page's own words and markup for each kind of block page.
 
-Title, headings, sentences, buttons and markup are heard one by one. What says nothing of a
-wall is the page's own text, and speaks against: an article about 404s has much of it.
+Title, headings, sentences, buttons and markup are weighed one by one. Sentences without a cue
+are the page's own text and count against: an article about 404s has much of it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from freshet.crawler.compare.not_content.page import PageLook, PageSigns, WallKi
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """How much the markup speaks for a kind, and what of it, for people."""
+    """The weight of markup for a kind, and the strongest sign in words."""
 
     weight: int = 0
     why: str = ""
 
     def __or__(self, other: Support) -> Support:
-        """The sum, with the words of the weightier."""
+        """Return the sum, with the words of the weightier."""
         why = self.why if self.weight >= other.weight else other.why
         return Support(min(6, self.weight + other.weight), why)
 
@@ -94,7 +94,7 @@ _COOKIE: Final = re.compile(r"cookie", re.I)
 
 
 def structure(look: PageLook) -> dict[WallKind, Support]:
-    """The support for each kind."""
+    """Return the support for each kind."""
     found = {kind: judge(look) for kind, judge in _JUDGES.items()}
     if any(map(_TICKET.search, look.signs.texts)):
         for kind in _TICKETED:
@@ -108,7 +108,7 @@ def structure(look: PageLook) -> dict[WallKind, Support]:
 
 
 def returns(look: PageLook) -> bool:
-    """Whether a form would lead back to this very page when something is done first."""
+    """Return whether a form leads back to this very page once an action is done."""
     path = urlsplit(look.url).path
     if len(path) < 2:
         return False
@@ -116,7 +116,7 @@ def returns(look: PageLook) -> bool:
 
 
 def has_wayside_sign(look: PageLook) -> bool:
-    """Whether there is any sign of a page that is passed through: in a form, script or head."""
+    """Return whether a form, script or head suggests a page on the way to another."""
     path = urlsplit(look.url).path
     if returns(look) or look.signs.noindex or look.signs.form_count or look.signs.controls:
         return True
@@ -257,10 +257,11 @@ _BY_THE_WAY_TITLED: Final = 0.35
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """What speaks for one kind.
+    """The evidence for one kind.
 
-    ``score`` adds up the cues, ``own_words`` are those of the main part that are none,
-    ``about`` what says that the page is about such things, ``why`` the strongest cues.
+    ``score`` adds up the cues, ``own_words`` counts words of the main part that are no cue,
+    ``about`` weighs signs that the page is an article about the kind, ``why`` names the
+    strongest cues.
     """
 
     kind: WallKind
@@ -273,7 +274,7 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """What was heard where: the greatest weights by kind, one mapping a sentence."""
+    """The cues of each part of a page: the greatest weights by kind, one mapping a sentence."""
 
     title: dict[str, int]
     heading: dict[str, int]
@@ -285,7 +286,7 @@ class _Heard:
 
 
 def weigh(look: PageLook) -> list[Weighed]:
-    """All kinds, the weightiest first; of equals, the one that the enumeration names first."""
+    """Weigh all kinds, the weightiest first; equals in the order of the enumeration."""
     heard = _hear(look)
     support = structure(look)
     every = [_weighed(kind, heard, support[kind], look) for kind in WallKind]
@@ -315,7 +316,7 @@ def _hear(look: PageLook) -> _Heard:
 
 
 def _toned(part: str, heard: dict[str, int]) -> dict[str, int]:
-    """A headline that names a thing among many words says less of itself."""
+    """Lower the weight of a headline that names a thing among many words."""
     if word_count(part) <= _HEADLINE_WORDS:
         return heard
     return {kind: weight - (kind != ABOUT) for kind, weight in heard.items()}
@@ -372,7 +373,7 @@ def _own_words(
     linked: Sequence[str],
     said_by_the_way: float,
 ) -> int:
-    """The words of sentences without a cue; of labels, only those beyond what a wall has.
+    """Count the words of sentences without a cue; of labels, those beyond a block page's usual.
 
     Of a sentence with a weak cue, or one that all pages say by the way, a share counts.
     """

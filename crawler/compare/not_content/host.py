@@ -1,6 +1,6 @@
-"""What is known of the walls of one host: how its probes were answered, and which pages are alike.
+"""One host's block pages: the answers to its probes, and its families of similar pages.
 
-Invariant: what is kept is bounded (prints of three probes and fourteen families of pages), and
+Invariant: the state is bounded (prints of three probes and fourteen families of pages), and
 a URL counts once in a family. Consequence: a host takes up to 4 kB, and judging a page again
 changes nothing.
 """
@@ -48,13 +48,13 @@ class Print:
     title: int = 0
 
     def to_bytes(self) -> bytes:
-        """Counts, title and hashes, little-endian."""
+        """Serialise counts, title and hashes, little-endian."""
         count = len(self.hashes)
         return _FORM.pack(count, self.words, self.title) + struct.pack(f"<{count}I", *self.hashes)
 
     @classmethod
     def read(cls, data: bytes, offset: int) -> tuple[Print, int]:
-        """A print at an offset, and where it ends.
+        """Read a print at an offset; return it and its end.
 
         Raises:
             struct.error: the data are cut short.
@@ -66,7 +66,7 @@ class Print:
 
 
 def print_of(look: PageLook) -> Print:
-    """The print of a page's own part: headings, text and controls, not links and frame."""
+    """Return the print of a page's own part: headings, text and controls, not links and frame."""
     masked = _names(look.url)
     signs = look.signs
     said = signs.headings + signs.texts + signs.controls + (signs.noscript,)
@@ -79,7 +79,7 @@ def print_of(look: PageLook) -> Print:
 
 
 def likeness(first: Print, second: Print) -> float:
-    """The resemblance of the sets, 0 to 1: exact if both were kept whole, else estimated."""
+    """Return the resemblance of the sets, 0 to 1: exact if both are whole, else estimated."""
     if not first.hashes or not second.hashes:
         return float(first == second)
     mine, others = set(first.hashes), set(second.hashes)
@@ -90,7 +90,7 @@ def likeness(first: Print, second: Print) -> float:
 
 
 def _unplaced(title: str, url: str) -> str:
-    """A title without the URL or path that some servers print there."""
+    """Return a title without the URL or path that some servers print there."""
     parts = urlsplit(url)
     title = title.replace(url, "").replace(parts.netloc, "") if parts.netloc else title
     return title.replace(unquote(parts.path), "") if len(parts.path) > 1 else title
@@ -101,7 +101,7 @@ def _hash(text: str) -> int:
 
 
 def _names(url: str) -> frozenset[str]:
-    """The words of a URL, of which a page may tell again."""
+    """Return the words of a URL, which a page may repeat."""
     return frozenset(word for word in _PART.split(folded(url)) if len(word) > 2)
 
 
@@ -114,7 +114,7 @@ def _masked_words(texts: Iterable[str], masked: frozenset[str]) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Words; of scripts without blanks, characters."""
+    """Return the words of a text; the characters of scripts without blanks."""
     if _UNSPACED.search(text):
         text = _UNSPACED.sub(lambda match: f" {match[0]} ", text)
     return [word for word in text.split() if word != "?"]
@@ -130,10 +130,10 @@ def _split(text: str) -> list[str]:
 
 
 class Standing(Enum):
-    """What is known besides the page.
+    """Thresholds for what is known besides the page.
 
-    Values: the least sum of cues, the own words allowed for each of it and besides, and how
-    much of what says that the page is about such things is held against it.
+    Values: the least sum of cues, the own words allowed for each of it and besides, and the
+    share of ``about`` that counts against it.
     """
 
     #: Nothing.
@@ -155,7 +155,7 @@ _TITLE_SAYS: Final = 3
 
 
 def is_enough(weighed: Weighed, standing: Standing) -> bool:
-    """Whether the page is a wall of that kind."""
+    """Return whether the page is a block page of that kind."""
     least, each, beside, most_about = standing.value
     cues = weighed.score - min(weighed.about, most_about)
     titled = _TITLED if weighed.titled and not weighed.about else 0
@@ -177,7 +177,7 @@ _LONGEST_ENDING: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class HonestAnswer:
-    """The host says itself that there is nothing: by a status, or by leading elsewhere.
+    """An honest answer that the page does not exist: a status, or a redirect elsewhere.
 
     ``status`` is None where no answer came.
     """
@@ -190,7 +190,7 @@ ProbeAnswer: TypeAlias = HonestAnswer | PageLook
 
 
 def probe_url(url: str, token: str) -> str:
-    """A URL that cannot exist beside a page.
+    """Return a URL beside a page that cannot exist.
 
     >>> probe_url("https://h.example/shop/chair.html?id=3", "k3v9x")
     'https://h.example/shop/k3v9x.html'
@@ -238,7 +238,7 @@ _FAMILY: Final = struct.Struct("<dBBB")
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How a probe was answered, seen at ``at`` (Unix seconds). ``page`` is None if honestly."""
+    """A probe's answer, seen at ``at`` (Unix seconds). ``page`` is None if it was honest."""
 
     at: float
     page: Print | None = None
@@ -248,8 +248,8 @@ class Probe:
 class Family:
     """Pages that are nearly the same, last seen at ``at`` (Unix seconds).
 
-    ``urls`` are hashes of the first URLs' names, at most four; ``returning`` how many of these had
-    other content before, ``content`` how many were taken for content when first seen.
+    ``urls`` are hashes of the first URLs' names, at most four; ``returning`` counts those that had
+    other content before, ``content`` those that were taken for content when first seen.
     """
 
     page: Print
@@ -261,7 +261,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A page that was taken for content; ``hint`` is the kind of wall that it was nearly."""
+    """A page that was taken for content; ``hint`` is the kind of block page that it resembled."""
 
     page: Print
     hint: WallKind | None
@@ -269,7 +269,7 @@ class _Taken:
 
 @dataclass(slots=True)
 class SiteWalls:
-    """Judges the pages of one host, and learns as it does."""
+    """Judge of the pages of one host, which learns from them."""
 
     probes: tuple[Probe, ...] = ()
     families: tuple[Family, ...] = ()
@@ -277,7 +277,7 @@ class SiteWalls:
     _content: dict[str, _Taken] = field(default_factory=dict, compare=False)
 
     def judge(self, look: PageLook, at: float) -> Wall | None:
-        """Whether the page is a wall, seen at ``at`` (Unix seconds), and learn its look."""
+        """Judge a page seen at ``at`` (Unix seconds), and learn its print."""
         weighed = weigh(look)
         best, page = weighed[0], print_of(look)
         taken = _Taken(page, best.kind if best.score >= _DOUBTFUL else None)
@@ -302,10 +302,10 @@ class SiteWalls:
     # -- probes ----------------------------------------------------------------------
 
     def wants_probe(self, at: float, *, several: bool = True) -> bool:
-        """Whether a probe at ``at`` would tell.
+        """Return whether a probe at ``at`` would decide anything.
 
-        That is where none is known and the host has shown ``several`` pages or a doubtful one,
-        and where another page is doubtful of a host that shows pages for what does not exist.
+        It would where no probe is known and the host has shown ``several`` pages or a doubtful one,
+        and where another page is doubtful of a host that shows pages for missing URLs.
         """
         fresh = self._fresh(at)
         if not fresh:
@@ -313,13 +313,13 @@ class SiteWalls:
         return self.shows_pages(at) and self._doubtful and len(fresh) < MOST_PROBES
 
     def shows_pages(self, at: float) -> bool:
-        """Whether the host answers with a page where there is nothing."""
+        """Return whether the host answers with a page for missing URLs."""
         return any(probe.page is not None for probe in self._fresh(at))
 
     def learn_probe(self, answer: ProbeAnswer, at: float) -> dict[str, Wall]:
-        """Learn how a probe was answered at ``at`` (Unix seconds).
+        """Learn the answer to a probe at ``at`` (Unix seconds).
 
-        Returned are the pages, by URL, that were taken for content and are walls by the answer.
+        Return the pages, by URL, that were taken for content and are block pages by the answer.
         """
         page = None if isinstance(answer, HonestAnswer) else print_of(answer)
         self.probes = (*self._fresh(at), Probe(at, page))[-MOST_PROBES:]
@@ -331,7 +331,7 @@ class SiteWalls:
         return found
 
     def _by_probe(self, url: str, taken: _Taken, at: float) -> Wall | None:
-        """A page like that of a URL that cannot exist; one of hardly any words only with a cue."""
+        """Judge a page by its likeness to a probe's; one of few words needs a cue as well."""
         resemblance = self._like_probe(url, taken.page, at)
         if resemblance < _LIKE_PROBE or (taken.hint is None and taken.page.words < FEW_WORDS):
             return None
@@ -344,7 +344,7 @@ class SiteWalls:
         return tuple(probe for probe in self.probes if at - probe.at < PROBE_LASTS_S)
 
     def _like_probe(self, url: str, page: Print, at: float) -> float:
-        """The resemblance with the likest probe; 0 for the root, which other URLs may show."""
+        """Return the resemblance with the likest probe; 0 for the root, which any URL may show."""
         if _is_root(url):
             return 0.0
         known = (probe.page for probe in self._fresh(at) if probe.page is not None)
@@ -360,20 +360,20 @@ class SiteWalls:
         return likest if _is_telling(page, likest.page) else None
 
     def _remember(self, before: Family | None, now: Family) -> None:
-        """Put a family in its place: the largest are kept, of equals those seen last."""
+        """Keep a family: the largest are kept, of equals those seen last."""
         others = [each for each in self.families if each is not before]
         others.sort(key=lambda each: (len(each.urls), each.at))
         self.families = (*others[-(_MOST_FAMILIES - 1) :], now)
 
     def _no_content(self, page: Print) -> None:
-        """Let a page that was taken for content be none of its family's."""
+        """Withdraw a page that was taken for content from its family's count."""
         family = self._family(page)
         if family is not None:
             corrected = replace(family, content=max(0, family.content - 1))
             self.families = tuple(corrected if f is family else f for f in self.families)
 
     def _mistaken(self, page: Print, url: str) -> tuple[str, ...]:
-        """The URLs, a wall's own, too, that showed its page and were taken for content."""
+        """Return the URLs that showed this block page and were taken for content."""
         taken = [
             known
             for known, shown in self._content.items()
@@ -387,7 +387,7 @@ class SiteWalls:
     # -- bytes -----------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Version, counts, probes and families, little-endian; at most 4 kB."""
+        """Serialise version, counts, probes and families, little-endian; at most 4 kB."""
         parts = [_HEADER.pack(VERSION, len(self.probes), len(self.families))]
         parts += [_packed_probe(probe) for probe in self.probes]
         parts += [_packed_family(family) for family in self.families]
@@ -395,7 +395,7 @@ class SiteWalls:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SiteWalls:
-        """What :meth:`to_bytes` wrote.
+        """Read the bytes that :meth:`to_bytes` wrote.
 
         Raises:
             ValueError: for an unknown version, or bytes too few or too many.
@@ -412,7 +412,7 @@ class SiteWalls:
 
 
 def _joined(family: Family, look: PageLook, at: float, *, is_content: bool) -> Family:
-    """The family with this page in it; a URL counts once."""
+    """Return the family with this page in it; a URL counts once."""
     url, at = _number(look.url), max(at, family.at)
     if url in family.urls or len(family.urls) >= _MOST_URLS:
         return replace(family, at=at)
@@ -426,7 +426,7 @@ def _joined(family: Family, look: PageLook, at: float, *, is_content: bool) -> F
 
 
 def _is_telling(page: Print, other: Print) -> bool:
-    """Whether two pages that are alike are one: lists of links, say, differ by their titles."""
+    """Return whether two similar pages are one: lists of links, say, differ by their titles."""
     return page.words >= FEW_WORDS or page.title == other.title
 
 
@@ -435,7 +435,7 @@ def _is_root(url: str) -> bool:
 
 
 def _number(url: str) -> int:
-    """A hash of a URL's own name: a page that stands in several directories is one page."""
+    """Hash a URL's own name: a page that stands in several directories is one page."""
     parts = urlsplit(url)
     names = [name for name in parts.path.split("/") if name and not name.startswith("index.")]
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
@@ -451,7 +451,7 @@ def _by_itself(weighed: Iterable[Weighed], look: PageLook) -> Wall | None:
 
 
 def _unnamed(look: PageLook) -> WallKind:
-    """The kind of a wall that gives no cue: one that can be answered asks for a choice."""
+    """Return the kind of a block page without a cue: an answerable one asks for a choice."""
     return WallKind.CONSENT_WALL if look.signs.controls else WallKind.ERROR_PAGE
 
 
@@ -487,7 +487,7 @@ _SAID: Final = {
 
 
 def _with_title(page: Print, probe: Print) -> float:
-    """Likeness to a probe's page; pages of few words must have its title, too."""
+    """Return the likeness to a probe's page; pages of few words must share its title, too."""
     if min(page.words, probe.words) < FEW_WORDS and page.title != probe.title:
         return 0.0
     return likeness(page, probe) if probe.words else 0.0

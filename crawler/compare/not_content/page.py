@@ -1,4 +1,4 @@
-"""What is looked at when a page may be a wall, and what is said of it."""
+"""The signs of a page that may be a block page, and the judgement on it."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ _DELAY: Final = re.compile(r"\s*(\d{1,6})")
 class PageSigns:
     """Facts about a page's markup.
 
-    ``headings``, ``texts``, ``linked`` (nothing but a link) and ``controls`` (buttons, labels,
+    ``headings``, ``texts``, ``linked`` (only links) and ``controls`` (buttons, labels,
     placeholders) are of the main part, ``frame_words`` is the number of words around it.
-    ``names`` are ids, classes and attributes that carry a name, ``addresses`` what frames,
-    scripts, pictures and forms point to; ``hidden`` the values of hidden fields;
+    ``names`` are ids, classes and attributes that carry a name, ``addresses`` the targets of
+    frames, scripts, pictures and forms; ``hidden`` the values of hidden fields;
     ``statuses`` HTTP errors that a script states; ``refresh_s`` a meta refresh, in seconds.
     ``codes`` and ``dates`` count elements of preformatted text and of time.
     """
@@ -103,7 +103,7 @@ NO_SIGNS: Final = PageSigns()
 def read_signs(body: bytes, content_type: str | None) -> PageSigns:
     """Read the signs of an HTML page; of a longer body only the first 64 KiB.
 
-    A body that would be hard on the parser has none: people's walls are simple.
+    A body that would be hard on the parser has none: block pages are simple.
     """
     body = body[:MOST_BYTES]
     if not is_calm(body):
@@ -156,7 +156,7 @@ class _Reading:
         )
 
     def head(self, tree: LexborHTMLParser) -> None:
-        """What stands before the body, and the scripts wherever they stand."""
+        """Read the head, and the scripts wherever they stand."""
         root = tree.root
         if root is not None:
             self.language = (root.attributes.get("lang") or "").strip()[:16]
@@ -182,7 +182,7 @@ class _Reading:
     # -- the body ------------------------------------------------------------------
 
     def walk(self, body: LexborNode) -> None:
-        """Go through the body in document order, without recursion."""
+        """Read the body in document order, without recursion."""
         self._names(body.attributes)
         above: list[tuple[LexborNode | None, str, bool, bool, bool]] = []
         node, zone, framed, linked = body.first_child, "texts", False, False
@@ -274,7 +274,7 @@ class _Reading:
             self.pending_linked += len(text.strip())
 
     def _end(self, zone: str, *, framed: bool) -> None:
-        """End a stretch of text and put it where it belongs."""
+        """End a stretch of text and file it under its kind."""
         if not self.pending:
             return
         text = " ".join("".join(self.pending).split())
@@ -318,7 +318,7 @@ _ANOTHER: Final = 0.25
 
 
 class WallKind(StrEnum):
-    """What stands in the place of the content."""
+    """The kind of page in the place of content."""
 
     SOFT_404 = "soft_404"
     ERROR_PAGE = "error_page"
@@ -330,10 +330,10 @@ class WallKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """The judgement that a page is no content; ``why`` is a sentence for people.
+    """The judgement that a page is not content; ``why`` is a sentence for people.
 
-    ``earlier`` are URLs that showed the same page earlier in this run and were taken for
-    content: it is known better now.
+    ``earlier`` are URLs that showed the same page earlier in this run and were wrongly taken for
+    content.
     """
 
     kind: WallKind
@@ -361,6 +361,6 @@ class PageLook:
 
 
 def is_another_text(old: Sketch, new: Sketch) -> bool:
-    """Whether a page that had one text has another now, not an edited one."""
+    """Return whether a page shows another text than before, not an edited one."""
     # A bool of Python's own: it is asked whether this is True, False or None.
     return bool(resemblance(old, new).value < _ANOTHER)
