@@ -26,7 +26,7 @@ Origins: TypeAlias = Mapping[str, str]
 
 _PREFIX = "FRESHET_"
 _LONGEST_VALUE = 60
-#: What is not quoted when something is wrong with it: it may hold secrets.
+#: Settings whose values are not quoted in errors: they may hold secrets.
 _NOT_QUOTED = frozenset({"alerts.rules"})
 
 

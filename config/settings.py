@@ -28,15 +28,13 @@ from pydantic import field_validator as check
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 # -- values ------------------------------------------------------------------
-#
-# What settings are made of: types with their ranges, and how secrets are shown.
 
 _ENDPOINT = re.compile(r"(?P<address>\[[0-9a-fA-F:.]+\]|[^:\[\]]+):(?P<port>[0-9]{1,5})")
 
 
 def _number(value: object) -> object:
     if isinstance(value, bool):
-        # pydantic reports a ValueError only.
+        # pydantic reports ValueError only.
         raise ValueError("input should be a number, not true or false")  # noqa: TRY004
     return value
 
@@ -112,7 +110,7 @@ Networks = Annotated[
     tuple[Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)], ...], Text
 ]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]
-#: A text that is shown masked; ``env:NAME`` and ``file:PATH`` say where it stands.
+#: A secret, shown masked; ``env:NAME`` and ``file:PATH`` name its source.
 Secret = Annotated[
     SecretStr, Field(min_length=1), PlainSerializer(shown, return_type=str, when_used="json")
 ]
@@ -126,8 +124,6 @@ class Group(BaseModel):
 
 
 # -- outward -----------------------------------------------------------------
-#
-# The settings of what a daemon tells others, and hears from them.
 
 _PLACE = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
 _PUBLIC_URL = re.compile(r"https?://[^\s?#/]+(/[^\s?#]*)?")
@@ -243,9 +239,9 @@ def _header_text(value: str) -> str:
     return value
 
 
-#: A capture may be taken back, and the page then stands as before it.
+#: A capture may be withdrawn, and the page then stands as before it.
 LEAST_SKETCHES = 3
-#: For so long it is looked up what was told of an observation that is seen otherwise by now.
+#: Time during which alerts on a corrected observation are withdrawn.
 LEAST_ALERT_DAYS = 30
 
 

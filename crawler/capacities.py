@@ -16,8 +16,6 @@ from freshet.scheduler.sources import Rows
 from freshet.storage.entries import Host
 
 # -- spacing -----------------------------------------------------------------
-#
-# How many crawls a day politeness leaves each host.
 
 _DAY_S = 86_400.0
 
@@ -88,11 +86,9 @@ def key_of(host: Host) -> str:
 
 
 # -- exchange ----------------------------------------------------------------
-#
-# On which terms ephemeral sources compete, by the settings.
 
 _DAY_HOURS: Final = 24.0
-#: Where no delay is kept, a host that wants one costs as much as if a tenth of a second were.
+#: Without a delay, a host that wants one costs as much as if a tenth of a second were kept.
 _LEAST_DELAY_S: Final = 0.1
 
 

@@ -31,7 +31,7 @@ from freshet.storage.records import StoredSeed
 from freshet.storage.tables import hosts, runs, url_patterns
 from freshet.storage.tables import near_duplicates as near_duplicates_tables
 
-#: Of the pages that no seed speaks for.
+#: Importance of pages without a seed.
 DEFAULT = 1.0
 _NAMES = {"pagerank": "PageRank"}
 
@@ -170,28 +170,6 @@ def _path(url: str) -> str:
 
 
 # -- pagerank ----------------------------------------------------------------
-#
-# PageRank: how much of the links of a web leads to each page.
-#
-# The share of time that a surfer spends on each page who follows a link of the page at hand with
-# probability α and goes to a page at random otherwise, or where a page has no links:
-#
-#     r_j = (1 − α)/n + α ( Σ_{i→j} r_i/d_i + Σ_{d_i = 0} r_i/n )
-#
-#     r_j   rank, told as a multiple of the mean 1/n
-#     d_i   links of page i to distinct other pages
-#     α     0.85
-#
-# Method: what the pages without links pass on goes to all alike and only scales the solution, so
-# that x = 1 + α Σ_{i→j} x_i/d_i is iterated and divided by its mean. Each step shrinks the error
-# by α; they end when ranks move by a millionth on the mean, after 100 at most. Deterministic.
-#
-# By sparse matrices of scipy: 1 M pages and 10 M links take 2 s and 0.3 GB. igraph takes seven
-# times as long and four times the memory, and holds the interpreter meanwhile; networkx takes 40
-# times as long.
-#
-# Reference: Page et al., "The PageRank citation ranking", 1999; the linear form by Del Corso,
-# Gullí and Romani, "Fast PageRank computation via a sparse linear system", 2005.
 
 _FOLLOWED: Final = 0.85
 _STEPS: Final = 100
@@ -221,11 +199,11 @@ def pagerank(
     >>> pagerank(3, np.array([0, 1]), np.array([2, 2])).round(3).tolist()
     [0.638, 0.638, 1.723]
     """
-    # A fifth of a second, and a crawl ranks nothing.
+    # Importing scipy takes a fifth of a second, which a crawl saves.
     from scipy.sparse import csr_array  # noqa: PLC0415
 
     others = source != target
-    # Links between the same two pages are added up, whatever their sum.
+    # Repeated links are added up; only their presence counts.
     links = csr_array(
         (np.ones(int(others.sum()), np.float64), (target[others], source[others])), shape=(n, n)
     )
@@ -239,11 +217,6 @@ def pagerank(
     return rank / rank.mean() if n else rank
 
 
-# -- patterns ----------------------------------------------------------------
-#
-# Patterns of URLs, as rules have them.
-
-
 def pattern(match: str) -> re.Pattern[str]:
     """Compile a rule's pattern: ``*`` matches anything, a leading slash a path on any host."""
     text = ".*".join(map(re.escape, match.split("*")))
@@ -251,8 +224,6 @@ def pattern(match: str) -> re.Pattern[str]:
 
 
 # -- page rules --------------------------------------------------------------
-#
-# Rules for pages by the pattern of their URL (``daemon.rules``).
 
 _DAY_HOURS: Final = 24.0
 
@@ -273,7 +244,7 @@ def terms(
         area, importance.copy(), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf),
         np.full(n, np.nan) if half_life_days is None else half_life_days.copy(),
     )  # fmt: skip
-    # From the last to the first, so that the first has the last word.
+    # From the last to the first, so that the first rule overrides.
     for rule in reversed(rules):
         matching = pattern(rule.match)
         rows = np.array([matching.fullmatch(url) is not None for url in urls], np.bool_)
@@ -296,7 +267,7 @@ def _declare(half_life: Floats, rows: Bools, rule: PageRule) -> None:
     elif rule.half_life_hours is not None:
         half_life[rows] = rule.half_life_hours / _DAY_HOURS
     elif rule.ephemeral:
-        # A rule further down, or the site list, may have said how fast.
+        # A later rule, or the site list, may give the half-life.
         own = np.isfinite(half_life) & (half_life > 0)
         half_life[rows & ~own] = np.inf
 
@@ -314,17 +285,9 @@ def ruling(url: str, rules: Sequence[PageRule], term: str) -> PageRule | None:
 
 
 # -- weighing ----------------------------------------------------------------
-#
-# What each page weighs: the site list's word, divided by links or depth, and shared by copies.
-#
-# The site list (``daemon.importance = "list"``) says what a page of a site is worth. ``pagerank``
-# and ``depth`` divide that among the pages of the site, so that it is their mean; a page that was
-# found since counts as the least of its site. Near-duplicates share the importance of one page,
-# and so do all copies of a pattern of URLs that was closed, for it gives nothing but copies. What
-# a rule (``daemon.rules``) says holds as it is said.
 
 _DIVIDING: Final = frozenset({"depth", "pagerank"})
-#: A link deeper, a page is worth so much less.
+#: Factor of importance for each link deeper.
 _DEPTH_FACTOR: Final = 0.5
 _DEEPEST: Final = 500
 
@@ -469,8 +432,6 @@ def divided(pages: LinkedPages, weights: Floats, host: Rows, origins: Sequence[s
 
 
 # -- areas -------------------------------------------------------------------
-#
-# The areas of a site: its first directories, by which it is rebuilt or moved.
 
 _DIGITS = re.compile(r"\d+")
 

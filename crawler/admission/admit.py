@@ -38,11 +38,8 @@ from freshet.storage.records import (
 from freshet.storage.words import AliasKind, Kind, Role
 
 # -- scope -------------------------------------------------------------------
-#
-# Scope: which URLs belong to the crawl.
-#
 # Invariant: a URL is in scope if and only if one of its keys is the key of a root. Hence the
-# cost of a question does not depend on the number of seeds.
+# cost of a check does not depend on the number of seeds.
 
 
 class ScopeKind(StrEnum):
@@ -141,7 +138,7 @@ def _directories(url: str) -> Iterator[str]:
         yield directory
 
 
-#: The pages of a site link to the same pages: what is judged by the URL alone is remembered.
+#: The pages of a site link to the same pages: judgements by the URL alone are remembered.
 _REMEMBERED = 8192
 
 #: Indexes of indexes: the protocol allows one level, sites use two, a trap has no end.
@@ -405,14 +402,10 @@ def _observation(
 
 
 # -- seeding -----------------------------------------------------------------
-#
-# Seeding: at which URL each line of the site list is crawled.
-#
-# A line with a scheme is taken at its word. One without is tried with https, and with http
-# where nothing speaks TLS there; a certificate that fails is a result and no reason to fall
-# back.
+# A line with a scheme is used as it is. One without is tried with https, and with http if the
+# host does not speak TLS; a certificate that fails is a result and no reason to fall back.
 
-#: Failures that say "nobody speaks https here".
+#: Failures that mean "the host does not speak https".
 _NO_HTTPS = frozenset({"connect", "timeout_connect", "not_tls"})
 
 

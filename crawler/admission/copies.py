@@ -34,13 +34,10 @@ from freshet.storage.entries import CopyFinding
 from freshet.storage.records import DueUrl
 
 # -- shown -------------------------------------------------------------------
-#
-# What the pages of each host have shown: which blocks of main text are new on a page.
-#
 # A list of filtered products is made of blocks that other lists show as well, an empty month of a
-# calendar of what stands on every month; their texts differ all the same, be it in the heading.
+# calendar of blocks of every month; their texts still differ, if only in the heading.
 
-#: Blocks that are held, at 16 bytes each; a power of two.
+#: Blocks that are kept, at 16 bytes each; a power of two.
 _PLACES: Final = 1 << 18
 _SCATTER: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(64 - 18)
@@ -80,13 +77,13 @@ def _most_frequent(pages: NDArray[np.int64]) -> int | None:
     return int(found[np.argmax(counts)])
 
 
-#: Digests that are held, those used last, at some 300 bytes each.
+#: Digests that are kept, those used last, at some 300 bytes each.
 _DIGESTS: Final = 65_536
-#: Paths whose originals are held with their sketches, at some 2 KiB each.
+#: Paths whose originals are kept with their sketches, at some 2 KiB each.
 _PATHS: Final = 8_192
-#: Originals that are held of one path.
+#: Originals that are kept of one path.
 _OF_PATH: Final = 4
-#: Near copies that count of one original: three orders, up and down, and a printer version.
+#: Near copies that count for one original: three orders, up and down, and a printer version.
 _NEAR_COPIES: Final = 8
 #: Blocks of a barren page that no other page has shown: its heading.
 _HEADING: Final = 1

@@ -40,8 +40,6 @@ from freshet.crawler.reduce.sitemaps import (
 from freshet.crawler.urls import canonical
 
 # -- entries -----------------------------------------------------------------
-#
-# What another program's list says, entry by entry.
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ class Unreadable(Exception):
     """The file is not of its format, or too large; the message is a sentence without its name."""
 
 
-#: Of JSON in all; ten thousand watches with their filters come to some 30 MB.
+#: Bytes of JSON in all; ten thousand watches with their filters come to some 30 MB.
 MAX_BYTES: Final = 64 * 1024 * 1024
 #: Members of a ZIP; a year of hourly snapshots of a hundred pages.
 _MAX_MEMBERS: Final = 1_000_000
@@ -94,7 +92,7 @@ _RAW: Final = "source:"
 
 _Watch: TypeAlias = Mapping[str, object]
 
-#: What a watch may say for which there is no place in a site list.
+#: Keys of a watch for which there is no place in a site list.
 _LOST: Final[Mapping[str, Callable[[_Watch], bool]]] = {
     "filters by CSS or XPath (see parse.include)": lambda w: _any(w, "include_filters css_filter"),
     "elements left out (see parse.ignore)": lambda w: _any(w, "subtractive_selectors"),
@@ -130,7 +128,7 @@ def read_zip(file: IO[bytes]) -> list[Entry]:
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError) as error:
         raise Unreadable(f"a damaged ZIP: {error}") from error
     except (NotImplementedError, RuntimeError) as error:
-        # How zipfile says that a member is encrypted, or packed in a way that it does not know.
+        # zipfile's errors for a member that is encrypted, or packed in an unknown way.
         raise Unreadable(f"a ZIP that cannot be unpacked: {error}") from error
 
 
@@ -171,10 +169,10 @@ def _members(archive: zipfile.ZipFile, names: Iterable[str]) -> Iterator[tuple[s
             continue
         found = True
         if archive.getinfo(name).compress_type not in _PACKED:
-            # Others may ask for any amount of memory.
+            # Other methods may demand any amount of memory.
             raise Unreadable(f"a ZIP in which {name} is packed otherwise than deflated")
         with archive.open(name) as member:
-            # What a header says of sizes is not believed.
+            # Do not trust the sizes in the header.
             data = member.read(left + 1)
         left -= len(data)
         if left < 0:
@@ -257,11 +255,8 @@ def _any(watch: _Watch, names: str) -> bool:
 
 
 # -- manifests ---------------------------------------------------------------
-#
-# The pages of a sitemap, also gzipped, and those of the sitemaps that an index names.
-#
-# Nothing is fetched: the sitemaps of an index are read where they lie beside it under the names
-# that their URLs end in.
+# The pages of a sitemap, also gzipped, and those of the sitemaps that an index names. Nothing is
+# fetched: the sitemaps of an index are files beside it under the last names of their URLs.
 
 #: The protocol's bound, packed or not.
 MANIFEST_MAX_BYTES: Final = SitemapLimits().max_bytes
@@ -331,14 +326,11 @@ def _trouble(sitemap: Sitemap, where: str) -> Iterator[Entry]:
 
 
 # -- merging -----------------------------------------------------------------
-#
-# Adding sites to a site list, of which what is there stays as it is.
-#
 # Invariant: the new list begins with the bytes of the old one, and reading it gives every site
 # that was added. Consequence: adding the same sites again adds nothing.
 
 _NAME_COLUMNS = ("name", "title", "note", "comment")
-#: Of a table that is begun.
+#: Header of a new table.
 _COLUMNS = ("url", "importance", "name")
 _LONGEST_NAME = 120
 
@@ -391,7 +383,7 @@ def _had(old: bytes, name: str) -> set[str]:
         raise Unreadable("XML: lines can be added to a text or CSV only")
     found = read_sites(old, name)
     for problem in found.problems:
-        # Of a line that is no site, the beginning is told; of a whole that is no list, nothing.
+        # Quote the beginning of a line that is no site; quote nothing of a file that is no list.
         if not problem.text or (_is_table(name) and csv_header(old) is None):
             raise Unreadable(problem.message)
     return {
@@ -457,10 +449,7 @@ def _one_line(name: str) -> str:
 
 
 # -- opml --------------------------------------------------------------------
-#
-# The sites of an OPML outline, however deeply it is nested.
-#
-# A document type declaration ends the reading before an entity could be declared.
+# A document type declaration ends the parsing before an entity could be declared.
 
 OPML_MAX_BYTES: Final = 16 * 1024 * 1024
 
@@ -480,7 +469,7 @@ def read_opml(data: bytes) -> list[Entry]:
         reason = expat.ErrorString(error.code)
         raise Unreadable(f"line {error.lineno}: not well-formed XML: {reason}") from error
     except (LookupError, ValueError) as error:
-        # Of an encoding that is not known, or not this document's.
+        # An unknown encoding, or not this document's.
         raise Unreadable(f"not read: {error}") from error
     return outlines.found
 
@@ -519,10 +508,8 @@ class _Outlines:
 
 
 # -- recognising -------------------------------------------------------------
-#
-# Which format a list is in, by what it begins with.
 
-#: So many bytes of the beginning are looked at.
+#: Bytes of the beginning that are examined.
 SNIFFED_BYTES = 4_096
 
 _ZIP = b"PK\x03\x04"
@@ -570,17 +557,13 @@ def recognised(head: bytes) -> Format:
 
 
 # -- urlwatch ----------------------------------------------------------------
-#
-# The jobs of urlwatch: its ``urls.yaml``, a document for each.
-#
-# Tags are not heeded: all that is made of the YAML are texts, lists and mappings. References
-# (``*name``) are refused before anything is made, for a few of them can stand for any number of
-# texts, and so is deep nesting.
+# Tags are ignored: the YAML gives only texts, lists and mappings. References (``*name``) and deep
+# nesting are refused before anything is built: a few can stand for any number of texts.
 
 #: Jobs are written by hand.
 URLWATCH_MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_DEPTH: Final = 32
-#: What says nothing that would be missed: identity, and how a request is made.
+#: Keys whose loss needs no notice: identity, and the form of the request.
 _PLAIN: Final = frozenset(
     "url navigate name kind note enabled timeout max_tries ignore_cached ignore_connection_errors "
     "ignore_timeout_errors ignore_too_many_redirects ignore_http_error_codes".split()

@@ -25,7 +25,7 @@ _URL_COLUMNS = ("url", "site", "host", "link")
 _DELIMITERS = "\t;,"
 #: ``example.org:8443/path`` has a port and no scheme.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d+(?:[/?#]|$))")
-#: Elsewhere a WHATWG parser skips slashes in search of a host: "/etc/hosts" is no site.
+#: A WHATWG parser would skip slashes in search of a host: "/etc/hosts" is no site.
 _ABSOLUTE = re.compile(r"https?://[^/\\]", re.IGNORECASE)
 #: Narrower than the WHATWG's hosts, which may hold commas and quotes: here they are typos.
 _HOST = re.compile(r"\[[0-9a-f:]+\]|[0-9a-z._-]+")

@@ -87,7 +87,7 @@ def classify(url: str, limits: TrapLimits) -> TrapSign | None:
     return TrapSign(TrapKind.SESSION, f"{shape} ({session})", cap)
 
 
-#: Scripts make pages of their parameters: their names stand in a pattern, others do not.
+#: Scripts make pages of their parameters: only their names stand in a pattern.
 _SCRIPT = re.compile(r".+\.(?:php\d?|phtml|aspx?|jspx?|cgi|pl|py|do|action|cfm|dll)", re.IGNORECASE)
 _SHAPE = re.compile(r"(?P<path>.*?)(?P<rest>(?:\?| \().*)?", re.DOTALL)
 
@@ -157,7 +157,7 @@ def _in_a_row(segments: Sequence[str], length: int, times: int) -> bool:
     return False
 
 
-#: Names that frameworks give to nothing but sessions.
+#: Names that frameworks use only for sessions.
 _SESSION_NAME = re.compile(
     r"phpsessid|jsessionid|aspsessionid\w*|asp\.net_sessionid|cfid|cftoken|oscsid|zenid|xtcsid",
     re.IGNORECASE,
@@ -281,27 +281,21 @@ def _shape(path: str, names: Collection[str]) -> str:
 
 
 # -- combinations ------------------------------------------------------------
-#
-# Combinations: URLs made of values that recur, as the filters of a shop make them.
-#
 # ``/shop/red/large`` and ``/shop?colour=red&size=large`` are made of values each of which stands
-# in other URLs, too; their number is the product of the values, and has no end where any value can
-# be added to any URL. ``/product?id=17`` and ``/shop/red/shirt-17`` bring something that no other
-# URL has. So a value *recurs* that was seen beside two different rests: of a pair in a query the
-# rest is the URL without it, of a segment of a path it is what stands before it.
-#
-# That says nothing of what a page is worth: categories in two languages are combinations as well.
-# What they show decides (:mod:`crawler.admission.copies`); here it is said which URLs are judged
-# together.
+# in other URLs, too; their number is the product of the values, and unbounded where any value can
+# be added to any URL. ``/product?id=17`` and ``/shop/red/shirt-17`` have a value of their own. A
+# value *recurs* if it was seen beside two different rests: for a pair in a query the rest is the
+# URL without it, for a segment of a path the part before it. Categories in two languages are
+# combinations as well, so the content decides their worth (:mod:`crawler.admission.copies`).
 
-#: Values that are held, those seen last, at some 150 bytes each.
+#: Values that are kept, those seen last, at some 150 bytes each.
 _VALUES: Final = 65_536
-#: Where a rest has its hash, a value that was seen beside two has this.
+#: Stands in place of a rest's hash for a value that was seen beside two.
 _RECURS: Final = 0
 #: Pairs in a query up to which their names stand in the pattern.
 _NAMED: Final = 2
 
-#: A value, and what it stood beside, as hashes that are not kept beyond the run.
+#: A value, and the rest beside it, as hashes that are not kept beyond the run.
 _Value = tuple[int, int]
 
 
@@ -340,7 +334,7 @@ class Combinations:
 
     def _learn(self, value: int, beside: int) -> None:
         before = self._rests.get(value)
-        # What recurs goes on to recur.
+        # A recurring value stays one.
         self._rests[value] = beside if before in {None, beside} else _RECURS
 
     def _recurs(self, value: _Value) -> bool:

@@ -28,8 +28,7 @@ from freshet.storage.tables.alerts import WITHDRAWN, Message, Told, key_of
 from freshet.storage.words import Kind
 
 # -- payload -----------------------------------------------------------------
-#
-# What a message says, as JSON; the README gives its schema.
+# docs/guide/alerts.md gives the JSON schema.
 
 
 def of_alert(
@@ -84,8 +83,7 @@ def iso(at: float) -> str:
 
 
 # -- change summary ----------------------------------------------------------
-#
-# A change in one line, from the stored bytes; from the counts where these are not kept.
+# From the stored bytes, or from the counts where these are not kept.
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ def in_counts(change: Versions) -> str:
 
 log = logging.getLogger(__name__)
 
-#: What pages weigh, in the order of their alerts.
+#: Importance of pages, in the order of their alerts.
 Importances = Callable[[Sequence[Told]], Awaitable[Sequence[float]]]
 
 _SUMMARY_WIDTH: Final = 200
@@ -137,7 +135,7 @@ def stored_importances(database: Database, settings: Settings) -> Importances:
 
     async def importances(told: Sequence[Told]) -> Sequence[float]:
         if not known:
-            # What weighs takes half a second to import: a crawl without news need not spend it.
+            # The import takes half a second, which a crawl without alerts saves.
 
             known.append(await importances_of(database, settings))
         return await known[0](told)
@@ -208,15 +206,13 @@ class Composing:
         except StoreUnavailable:
             raise
         except StoreError as error:
-            # A body that is damaged is no reason to keep the news back.
+            # A damaged body must not hold the message back.
             log.warning("alerts: no summary of %s: %s", told.url, error)
             line = in_counts(both)
         return plain(line)
 
 
 # -- importances -------------------------------------------------------------
-#
-# What pages weigh of which there are alerts, as the store says where no daemon runs.
 
 
 async def importances_of(database: Database, settings: Settings) -> Importances:

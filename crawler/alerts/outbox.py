@@ -31,13 +31,13 @@ from freshet.storage.tables.alerts import Message
 
 log = logging.getLogger(__name__)
 
-#: Another process may have asked for another try (`freshet alerts --retry`).
+#: Seconds until retries that another process requested (`freshet alerts --retry`) are noticed.
 _LOOKS_EVERY_S: Final = 60.0
-#: A store that is away is tried again after so long.
+#: Seconds between attempts to reach a store that is away.
 _STORE_WAIT_S: Final = 60.0
-#: What is due at the end of a crawl is sent within so long, or the next time.
+#: Seconds for sending at the end of a crawl; the rest goes next time.
 _FINISH_S: Final = 30.0
-#: However old a message is, it is tried so often before it is given up.
+#: Attempts before a message is given up, however old it is.
 _LEAST_TRIES: Final = 3
 
 
@@ -158,7 +158,7 @@ class Outbox:
             try:
                 until = await self._send(lane)
             except StoreUnavailable:
-                # Whoever writes the store tells of it, and waits; so do we.
+                # The writer reports the failure, and waits; so does the sender.
                 await self._wait_for_store(lane)
                 continue
             except StoreError as error:

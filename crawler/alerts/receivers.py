@@ -61,10 +61,7 @@ class Receiver(Protocol):
 
 
 # -- signing -----------------------------------------------------------------
-#
-# Signatures of webhooks by the Standard Webhooks specification.
-#
-# What is signed is ``id.timestamp.body`` with HMAC-SHA256 (its scheme ``v1``).
+# Standard Webhooks, scheme ``v1``: HMAC-SHA256 over ``id.timestamp.body``.
 
 _PREFIX: Final = "whsec_"
 #: Of the specification: 192 to 512 bits.
@@ -96,10 +93,8 @@ def signature(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 # -- webhook -----------------------------------------------------------------
-#
-# Webhooks: JSON posted to a URL, named and signed by the Standard Webhooks specification.
 
-#: Answers that are about the message: sent again, it would be answered alike.
+#: Statuses about the message itself: a retry would get the same.
 _ABOUT_THE_MESSAGE: Final = frozenset({400, 410, 413, 415, 422})
 
 
@@ -176,10 +171,9 @@ class Webhook:
 
 
 # -- apprised ----------------------------------------------------------------
-#
 # Messages for people through apprise (an extra): mail, chats, telephones, by its URLs.
 
-#: Items of a digest that a person is shown.
+#: Items of a digest in a message for people.
 _SHOWN: Final = 50
 _LONGEST: Final = 300
 
@@ -199,7 +193,7 @@ class Apprised:
     """
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        # What it logs may quote the URL, and with it passwords.
+        # Its log lines may quote the URL, and with it passwords.
         logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
         self._service = _service(url)
         self._timeout_s = timeout_s
@@ -238,7 +232,7 @@ class Apprised:
 
 def _service(url: str) -> Any:
     with warnings.catch_warnings():
-        # What its plug-ins import may be on its way out of Python; that is not for our user.
+        # Its plug-ins' imports may be deprecated; that does not concern our user.
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
             service = import_module("apprise").Apprise()

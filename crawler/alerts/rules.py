@@ -36,8 +36,6 @@ from freshet.storage.tables.alerts import AlertRule
 from freshet.storage.words import Kind
 
 # -- periods -----------------------------------------------------------------
-#
-# When digests are due: the hours and days that they cover.
 
 _HOUR_S = 3_600.0
 

@@ -18,17 +18,15 @@ from enum import StrEnum
 from typing import Final
 
 # -- words -------------------------------------------------------------------
-#
-# What changed within a block, word by word.
 
 # A character of a script that is written without spaces is a word of its own.
 _UNSPACED: Final = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 #: A price, a date or a time is one word with its points and dashes: "10.99" becomes "11.49".
 _NUMBER: Final = r"\d(?:[\d.,:/T+-]*[\dZ])?"
 _TOKEN: Final = re.compile(rf"\s+|{_NUMBER}|[{_UNSPACED}]|[^\W\d{_UNSPACED}]+|[^\w\s]|_|\w")
-#: Beyond so many tokens a block is compared as one: the comparison is quadratic at worst.
+#: Blocks of more tokens are compared as one: the comparison is quadratic at worst.
 _MOST_TOKENS: Final = 4_000
-#: By its beginning a longer text is known well enough.
+#: Characters of a longer text that are compared.
 _MOST_CHARACTERS: Final = 10_000
 
 
@@ -98,9 +96,9 @@ def _joined(runs: list[Run]) -> Iterator[Run]:
 
 #: Blocks that share fewer of their words are two blocks, not one that was edited.
 _EDITED: Final = 0.5
-#: Of more pairs than this the likeness is not looked at.
+#: Beyond this number of pairs, similarity is not computed.
 _MOST_PAIRS: Final = 20_000
-#: From so many blocks on, those that stand everywhere do not part the work.
+#: From this number of blocks on, those that stand everywhere do not divide the problem.
 _LONG: Final = 2_000
 
 
@@ -141,7 +139,7 @@ def align(old: Sequence[str], new: Sequence[str]) -> tuple[AlignedBlock, ...]:
     left = {*partner.values(), *moved.values()}
     waiting = deque(i for i in range(len(old)) if i not in left)
     aligned: list[AlignedBlock] = []
-    # What was removed before the next pair stands before what was added there.
+    # Blocks removed before the next pair stand before those added there.
     limits = _next_partners(partner, len(old), len(new))
     for j, limit in enumerate(limits):
         while waiting and waiting[0] < limit:
@@ -281,11 +279,9 @@ def _arrived(
 
 
 # -- summary -----------------------------------------------------------------
-#
-# A change in one line.
 
 _MARKS: Final = {Change.ADDED: "+", Change.REMOVED: "−"}
-#: Words of an edited block that are shown before and after what changed.
+#: Words of an edited block that are shown before and after the change.
 _AROUND: Final = 24
 _ELLIPSIS: Final = "…"
 

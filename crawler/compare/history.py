@@ -27,7 +27,7 @@ STREAK: Final = 3
 STREAK_AGAINST_THE_SITE: Final = 8
 #: Comparisons in a row without a replacement that make it content again.
 STILLNESS: Final = 2
-#: Comparisons that are remembered, and how many of those without a replacement are held
+#: Comparisons that are remembered, and of those the ones without a replacement that count
 #: against a streak.
 WINDOW: Final = 16
 _MOST_HELD_AGAINST: Final = 5
@@ -73,14 +73,11 @@ class SlotHistory:
 
 
 # -- flips -------------------------------------------------------------------
-#
-# Flips: a page that alternates between variants (A/B tests, rotating adverts).
-#
-# A single return to an earlier text is a revert, which somebody made: a change. A page that
-# goes back and forth serves variants: so a block counts as a variant from its second return
-# on. ``A B A`` is two changes; in ``A B A B`` the fourth visit found nothing new, as both
-# variants had come twice within the last eight visits. Coming back more slowly (a shop that
-# sells out every month) stays a change.
+# A page that alternates between variants (A/B tests, rotating adverts). A single return to an
+# earlier text is a revert: a change. A block counts as a variant from its second return on:
+# ``A B A`` is two changes; in ``A B A B`` the fourth visit found nothing new, as both variants
+# had come twice within the last eight visits. A slower return (a shop that sells out every
+# month) stays a change.
 
 #: Visits within which variants must come back.
 FLIP_WINDOW: Final = 8
@@ -128,11 +125,8 @@ class Presence:
 
 
 # -- memory ------------------------------------------------------------------
-#
-# What is remembered of one page between visits, beside its last sketch.
-#
-# Bounded: some tens of slots and blocks, those that changed; a page that never changed has no
-# memory. Kept as versioned bytes, of which a page that a stamp makes differ has some 150.
+# Bounded: some tens of slots and blocks that changed; a page that never changed has no memory.
+# The versioned bytes of a page with one changing stamp are some 150.
 
 #: The version of the format.
 VERSION: Final = 1

@@ -85,12 +85,9 @@ def judge_text(known: Digests, text: bytes | None) -> Verdict | None:
 
 
 # -- renaming ----------------------------------------------------------------
-#
-# Places that got another name: a rebuild of a site gives its wrappers other classes.
-#
-# What a block at such a place was before is still known: the blocks that stand in both texts say
-# which place became which, and where nothing at a place stayed, so does the same gap between two
-# blocks that did.
+# A rebuild of a site gives its wrappers other classes, and so its places other names. The blocks
+# that stand in both texts show which place became which, and where no block of a place stayed, so
+# does the same gap between two blocks that did.
 
 _Anchor = tuple[int, int]
 
@@ -136,17 +133,11 @@ def _anchors(old: Layout, new: Layout) -> list[_Anchor]:
 
 
 # -- judging -----------------------------------------------------------------
-#
-# The last rungs of the ladder: what differs between two texts, and whether it counts.
-#
-# A difference is explained block by block. Volatile blocks (:mod:`~crawler.compare.history`)
-# are explained by the page's own history, frame by the host's template
-# (:mod:`~freshet.crawler.compare.templates`), variants by earlier versions
-# (:mod:`~crawler.compare.history`). What nothing explains is a change, be it one word: there is
-# no threshold on its size unless the user sets one.
-#
-# What is learnt later is believed earlier, too: a verdict whose every block has become volatile
-# since is amended.
+# A difference is explained block by block: volatile blocks and variants by the page's own history
+# (:mod:`~crawler.compare.history`), frame by the host's template
+# (:mod:`~freshet.crawler.compare.templates`). An unexplained one is a change, be it one word: there
+# is no threshold on its size unless the user sets one. An earlier verdict is amended once all its
+# blocks have become volatile.
 
 #: Stands for the order of all blocks among the slots.
 ORDER: Final[Slot] = ((1 << 64) - 1, 0)
@@ -156,7 +147,7 @@ _WHY: Final = {
     Rung.VOLATILE: "these blocks differ at every visit",
     Rung.FLIP: "the page alternates between these versions",
 }
-#: A difference of more blocks is not followed block by block, but as a whole text.
+#: A difference of more blocks is followed as a whole text, not block by block.
 _MOST_FOLLOWED: Final = 48
 
 
@@ -186,7 +177,7 @@ def judge_blocks(
     """
     before, layout = past.layout, Layout.of(new)
     names = new_names(before, layout)
-    # What is known of this page, and of the others, is known by the old names.
+    # The history of this page, and of the others, uses the old names.
     as_before = layout.renamed({after: name for name, after in names.items()})
     found = difference(before, as_before)
     memory = _learnt(past, found, as_before, new, host.template)

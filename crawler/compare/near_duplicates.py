@@ -34,19 +34,19 @@ LEAST_SHINGLES: Final = 20
 #: threshold of 0.9 this gives 9 bands of 14, and nine in ten of those at the threshold meet.
 _WEIGHTS: Final = (0.05, 0.95)
 
-#: What datasketch finds for the threshold that is used unless another is asked for: a crawl
-#: ends with a comparison, and asking would import scipy, at half a second.
+#: datasketch's result for the default threshold: computing it would import scipy, which takes
+#: half a second at the end of a crawl.
 THRESHOLD: Final = 0.9
 _AT_THRESHOLD: Final = (9, 14)
 
-#: Leaders met in one bucket, the first. They resemble each other less than the threshold: a
-#: fuller bucket is a template's, and the others in it would be compared in vain.
+#: Leaders compared in one bucket, the first. They resemble each other less than the threshold: a
+#: fuller bucket is a template's, and comparing the others would be useless.
 BUCKET_SIZE: Final = 64
 
 #: Candidates that are compared with one text, those in most of its buckets first.
 _MOST_COMPARED: Final = 16
 
-#: Where a band has its number, the digest of a short text has this.
+#: Takes the place of a band's number before the digest of a short text.
 _TEXT: Final = 0xFFFF
 
 
@@ -189,8 +189,6 @@ class Leaders:
 
 
 # -- variants ----------------------------------------------------------------
-#
-# Why one page has several URLs: what tells the URL of a duplicate from its page's.
 
 #: Words by which sites name their printer versions, in their languages.
 _PRINT: Final = frozenset(

@@ -25,7 +25,7 @@ from freshet.crawler.compare.history import Delta, PageRecord
 from freshet.crawler.compare.layout import Item, Slot
 from freshet.storage.words import Kind
 
-#: Pages, and the share of those looked at, that make a template.
+#: Pages, and the share of the sample, that make a template.
 LEAST_PAGES: Final = 3
 LEAST_SHARE: Final = 0.2
 #: The share of the pages with a slot that hold the same block there, where it is uniform,
@@ -37,16 +37,16 @@ _CONTENT_SHARE: Final = 0.6
 _ROTATION_SHARE: Final = 1 / 3
 #: Pages for each different block, on average, from which on they share them.
 _PAGES_PER_BLOCK: Final = 2.0
-#: Comparisons, of all pages together, from which on they say something.
+#: Comparisons, of all pages together, below which there is no judgement.
 _TELLING_COMPARISONS: Final = 6
-#: Pages that did not follow a difference and so say that it is no template's.
+#: Pages without a difference that show that it is not the template's.
 _WITNESSES: Final = 2
-#: Ordinals from either end of a list that are looked at.
+#: Ordinals from either end of a list that are considered.
 _NEAR: Final = 8
 #: Different items that are counted for a host; beyond, those seen once are dropped.
 _MOST_COUNTED: Final = 8_192
 
-#: A block that went (False) or came (True), by place and digest.
+#: A removed (False) or added (True) block, by place and digest.
 Event: TypeAlias = tuple[bool, int, int]
 
 

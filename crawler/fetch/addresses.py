@@ -68,8 +68,8 @@ _BLOCKS = (
     _block("reserved", "192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4"),
     _block("reserved", "2001:10::/28", "2001:20::/28"),
 )
-#: What the registries have given to nobody, and the networks whose meaning is local
-#: (64:ff9b:1::/48 of RFC 8215 among them: where its IPv4 address stands is not known).
+#: Unassigned networks, and those whose meaning is local
+#: (64:ff9b:1::/48 of RFC 8215 among them: the place of its IPv4 address is not known).
 _UNASSIGNED = _block("reserved")
 
 
@@ -158,17 +158,14 @@ def _holds(network: Network, address: Address) -> bool:
 
 
 # -- resolver ----------------------------------------------------------------
-#
-# Names to addresses, each looked up once for as long as its answer lives.
-#
-# A crawl asks for the same few thousand hosts again and again, and a list of dead links for
+# A crawl requests the same few thousand hosts again and again, and a list of dead links
 # the same dead ones, so answers are kept by their TTL and failures for a while as well.
 
 #: localhost is answered without the network (RFC 6761, section 6.3), IPv4 first because
 #: servers that listen for one family only listen for that.
 _LOOPBACK = ("127.0.0.1", "::1")
 _MISSING = frozenset({dns_error.ARES_ENOTFOUND, dns_error.ARES_ENODATA, dns_error.ARES_EBADNAME})
-#: A URL's host is the whole name: no search list is tried on it. EDNS is c-ares' default.
+#: A URL's host is the whole name: no search list applies. EDNS is c-ares' default.
 _FLAGS = pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS
 
 

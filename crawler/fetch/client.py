@@ -45,8 +45,6 @@ from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome
 
 # -- body --------------------------------------------------------------------
-#
-# A body as it arrives: decoded, measured, and stopped at its limits.
 
 #: Bytes, wire and decoded together, after which other tasks get their turn.
 _TURN_BYTES = 256 * 1024
@@ -143,7 +141,7 @@ class Intake:
 
     async def _take(self, chunk: bytes) -> None:
         for size in self._steps(chunk):
-            # Other tasks run when work has been much.
+            # Let other tasks run after much work.
             self._until_turn -= size
             if self._until_turn <= 0:
                 self._until_turn = _TURN_BYTES
@@ -276,14 +274,14 @@ _KINDS: Mapping[Accept, _Kind] = {
     Accept.SITEMAP: _Kind(
         "application/xml, text/xml, text/plain, */*;q=0.5", max_body_bytes=50 * 2**20
     ),
-    # 500 KiB are what RFC 9309, section 2.5, asks for; the byte more shows that there are.
+    # RFC 9309, section 2.5, demands 500 KiB; the byte more shows that there are more.
     Accept.ROBOTS: _Kind("text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, is_cut=True),
     Accept.ANSWER: _Kind("text/plain, */*;q=0.5", max_body_bytes=4 * 1024, is_cut=True),
 }
 
 
 _NO_BODY = Body(b"", b"")
-#: Why a body is not whole, in WARC's words, by the reason that the exchange failed for.
+#: Reason for a truncated body, in WARC's words, by the reason of the failure.
 _TRUNCATED_BY: Mapping[str, str] = {
     "too_large": "length",
     "timeout_body": "time",
@@ -419,7 +417,7 @@ class NetworkFetcher:
             if verdict.outcome is Outcome.FETCHED:
                 exchange.body = await self._read_body(request, response)
                 exchange.truncated = "length" if exchange.body.is_cut else None
-            # The body of an error or a redirect is not waited for.
+            # Do not wait for the body of an error or a redirect.
             elif (come := response.come) is not None:
                 exchange.body = Body(come, b"")
             else:

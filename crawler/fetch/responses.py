@@ -12,7 +12,7 @@ from freshet.storage.words import Outcome
 #: Names and values as they came, in order.
 RawHeaders = tuple[tuple[bytes, bytes], ...]
 
-#: What a page, a feed or a sitemap may be labelled as, beside JSON and text of other kinds.
+#: Media types of pages, feeds and sitemaps, beside JSON and text of other kinds.
 _PAGE_TYPES = frozenset(
     {
         "application/xhtml+xml",
@@ -25,18 +25,18 @@ _PAGE_TYPES = frozenset(
         "application/x-pdf",
     }
 )
-#: Text that is for programs.
+#: Text for programs.
 _NO_PAGE_TYPES = frozenset({"text/css", "text/javascript", "text/ecmascript", "text/vtt"})
-#: As many bytes as the MIME Sniffing standard looks at (section 5.2).
+#: The number of bytes that the MIME Sniffing standard examines (section 5.2).
 SNIFFED_BYTES = 1445
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GONE = frozenset({404, 410})
 _WITHOUT_CONTENT = frozenset({204, 205})
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
-#: The control characters that no text holds (MIME Sniffing standard, section 3).
+#: Control characters that text never holds (MIME Sniffing standard, section 3).
 _BINARY = bytes({*range(0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)})
-#: What a delay too large to represent counts as (RFC 9111, section 1.2.2).
+#: The value for a delay too large to represent (RFC 9111, section 1.2.2).
 _LONGEST_DELAY_S = float(2**31)
 
 

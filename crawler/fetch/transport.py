@@ -24,16 +24,13 @@ from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost
 from freshet.storage.words import Outcome
 
 # -- decoding ----------------------------------------------------------------
-#
-# Content codings undone in bounded steps (RFC 9110, section 8.4.1).
-#
-# A compressed body is a program that writes memory: 66 kB of zstd can stand for 8 GB. So no
-# step here makes more than a few MiB whatever it is fed, and the total has a hard limit,
-# which holds between two layers as well as for what comes out.
+# RFC 9110, section 8.4.1. A compressed body is a program that writes memory: 66 kB of zstd can
+# stand for 8 GB. So no step here makes more than a few MiB, and the total has a hard limit, between
+# two layers as well as for the output.
 
 #: Decoded bytes in one step of gzip, deflate and brotli (brotli may go over it by half).
 _STEP_BYTES = 65_536
-#: Encoded bytes that zstd is given at once, for it has no limit of its own: a block of
+#: Encoded bytes per step of zstd, which has no limit of its own: a block of
 #: four bytes makes 128 KiB, so a step makes 4 MiB at most.
 _ZSTD_STEP_BYTES = 128
 #: The window that encoders must not exceed, 8 MiB (RFC 9659, section 3).
@@ -77,7 +74,7 @@ def _inflate(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
     piece = stream.decompress(data, _STEP_BYTES)
     while piece:
         yield piece
-        # An empty tail may still leave output behind that had no room.
+        # With an empty tail there may still be output that had no room.
         piece = stream.decompress(stream.unconsumed_tail, _STEP_BYTES)
 
 
@@ -257,7 +254,7 @@ def _codings(content_encoding: str) -> list[str]:
     return applied[::-1]
 
 
-#: What OpenSSL says when the peer speaks something else, plain HTTP for one.
+#: OpenSSL's errors when the peer speaks another protocol, plain HTTP for one.
 _NOT_TLS = frozenset(
     {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"}
 )

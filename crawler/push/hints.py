@@ -17,8 +17,6 @@ from freshet.storage.entries import Claim, ClaimKind
 from freshet.storage.records import Acknowledged, Announcement, Entry, Targets
 
 # -- buckets -----------------------------------------------------------------
-#
-# Token buckets: how much of something may happen. Pure: the time is an argument, in seconds.
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class Buckets:
         self._levels[key] = (level, now)
 
 
-#: A page that is known by a hint alone is taken to stand one link from a seed.
+#: Depth of a page that is known by a hint alone: as if a seed linked it.
 _DEPTH: Final = 1
 
 
@@ -101,14 +99,9 @@ class Hints:
 
 
 # -- inbox -------------------------------------------------------------------
-#
-# What was received and waits for the writer; who brought it hears when it has committed.
-#
-# Invariant: entries leave in the pool's turn only, while the writer runs. Consequence: nothing is
-# handed over between two runs, and what was confirmed to a sender survives kill -9.
 
 _ROOM: Final = 256
-#: As long as a sender is kept waiting: through a commit, not through a full disk.
+#: Seconds that a sender waits: through a commit, not through a full disk.
 _PATIENCE_S: Final = 5.0
 
 

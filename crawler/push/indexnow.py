@@ -110,7 +110,7 @@ def _ping(host: str | None, key: str, location: str | None, urls: tuple[str, ...
     ping = Ping(home, key, place.partition("?")[0], urls)
     head = ping.authority
     for url in urls:
-        # Nearly all begin as the key's place does; the others are worth a parser.
+        # Nearly all begin like the key's place; only the others need a parser.
         if not url.startswith(head) and _origin(url, "no URL") != home:
             raise PingRefused(422, "URLs of another host")
         if len(url) > _MAX_URL or not (url.startswith(head) or head == f"{home}/"):
@@ -132,23 +132,19 @@ def _origin(url: str, why: str) -> str:
 
 
 # -- key book ----------------------------------------------------------------
-#
-# What is known of the keys of pings. Pure: the time is an argument, in Unix seconds.
-#
-# *Invariant.* For one host no more keys are asked for than ``_ASKING`` lets. Consequence: however
-# many pings with made-up keys come, their host feels a few requests an hour; the price is that its
-# own first ping may have to wait for a while.
+# *Invariant.* At most ``_ASKING`` keys of one host are requested. Consequence: pings with made-up
+# keys cost their host a few requests an hour; its own first ping may then have to wait.
 
 _HOUR_S: Final = 3_600.0
 #: Requests for a key file of one host: three at once, three an hour.
 _ASKING: Final = Flow(3.0, 3.0 / _HOUR_S)
-#: A key that held is asked for by an allowance of its own, which no forger can use up.
+#: A proven key has an allowance of its own, which no forger can use up.
 _RENEWING: Final = Flow(2.0, 2.0 / _HOUR_S)
 _VALID_S: Final = 24 * _HOUR_S
-#: A key that does not stand where it should is asked for again after this, then four times it.
+#: A missing key is requested again after this, then after four times it.
 _INVALID_S: Final = _HOUR_S
 _INVALID_MOST_S: Final = 24 * _HOUR_S
-#: Where the host could not be reached.
+#: Wait after the host could not be reached.
 _UNREACHED_S: Final = 900.0
 _ROOM: Final = 10_000
 
@@ -220,11 +216,8 @@ def holds_key(body: bytes, key: str) -> bool:
 
 
 # -- pinging -----------------------------------------------------------------
-#
-# Pings: heard, held until their key is verified, and passed on as hints.
-#
-# A key is asked for as politely as a page, and only of hosts that are known and in scope; who is
-# not known is refused without a request. What waits for its key is held in memory.
+# A key is requested as politely as a page, and only of known hosts in scope; a ping of another host
+# is refused without a request. Pings that wait for a key are held in memory.
 
 #: URLs in one announcement: some 5 ms of work.
 _SLICE: Final = 250
@@ -232,7 +225,7 @@ _SLICE: Final = 250
 _URLS: Final = Flow(2.0 * MAX_URLS, MAX_URLS / 43_200.0)
 #: URLs that wait for their keys, in all.
 _HELD: Final = 100_000
-#: A key that cannot even be asked for by then is given up.
+#: A key that could not be requested by then is given up.
 _ASKED_WITHIN_S: Final = 600.0
 
 

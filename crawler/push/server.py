@@ -32,8 +32,6 @@ from freshet.crawler.tally import CrawlError
 from freshet.storage.entries import Subscription, SubscriptionState
 
 # -- refusals ----------------------------------------------------------------
-#
-# What was refused, counted by reason and told at most once a minute.
 
 log = logging.getLogger(__name__)
 
@@ -70,23 +68,17 @@ class Refusals:
 
 
 # -- endpoint ----------------------------------------------------------------
-#
-# What is answered to whom: the callbacks of subscriptions, and pings.
-#
-# Refusing must be cheaper than asking. Hence the order: what the path and the headers say, then
-# what the sender has used up, and a body last, for those who may know something. What is unknown
-# or forged is counted and told once a minute, never logged by itself.
 
 _WEBSUB: Final = "/websub/"
 _PING: Final = "/indexnow"
-#: Refused pings of one address: so many at once, then one in two seconds.
+#: Refused pings of one address: this number at once, then one in two seconds.
 _PATIENCE: Final = Flow(20.0, 0.5)
-#: Bytes of the bodies of pings, which anybody may send, from all addresses together.
+#: Bytes of the bodies of pings, which anyone may send, from all addresses together.
 _BYTES: Final = Flow(2.0 * 2**20, 2.0 * 2**20)
 #: Notifications of one subscription.
 _NOTIFICATIONS: Final = Flow(60.0, 1.0)
 _ADDRESSES: Final = 4_096
-#: Bodies that are read at once: of those who know a callback, and of pings, one of an address.
+#: Bodies read at once: from senders who know a callback; and of pings, one of an address.
 _BODIES: Final = 16
 _RETRY_AFTER_S: Final = 60
 
@@ -216,7 +208,7 @@ class Endpoint:
         self._check_size(pushed)
         signature = parse_signature(pushed.headers.get("x-hub-signature"))
         if signature is None:
-            # As the recommendation says: received, and of no effect.
+            # By the recommendation: acknowledge, and ignore.
             raise Refused(202, "notification without a signature")
         if not self._notifications.take(known.page_id, now):
             raise Refused(429, "too many notifications")
@@ -295,10 +287,10 @@ def _seconds(text: str | None) -> float | None:
 
 
 _LIFE_S: Final = 20.0
-#: A body that can be much shorter than a page; 1 MiB at 350 kB/s.
+#: Time for a body, less than for a page: 1 MiB at 350 kB/s.
 _BODY_S: Final = 3.0
 _SWEEP_S: Final = 1.0
-#: Connections that wait to be accepted; all of them are accepted in one turn of the event loop.
+#: Backlog of connections; all of them are accepted in one turn of the event loop.
 _BACKLOG: Final = 32
 _LINE_BYTES: Final = 8_190
 
@@ -360,7 +352,7 @@ class _Doors(web.Server):
     def _end(self, handler: RequestHandler, why: str) -> None:
         door = self._open.pop(handler)
         peer = door.transport.get_extra_info("peername")
-        # Who keeps a connection for the next request does no wrong.
+        # A kept-alive connection is no refusal.
         if not door.served:
             self._refusals.count(why, str(peer[0]) if peer else "nowhere")
         door.transport.abort()

@@ -39,20 +39,20 @@ from freshet.storage.words import Outcome
 
 _HOUR_S: Final = 3_600.0
 _DAY_S: Final = 24 * _HOUR_S
-#: How long a hub may take to verify what it was asked for; then it is asked again.
+#: Time for a hub to verify a request; then the request is repeated.
 _PENDING_S: Final = _HOUR_S
-#: A lease is renewed when so much of it has passed.
+#: The share of a lease after which it is renewed.
 _RENEWED_AT: Final = 0.8
-#: What hubs may say of a lease: less is asked for again after this at the soonest.
+#: Bounds on a hub's lease: a shorter one is renewed after this at the earliest.
 _LEAST_RENEWAL_S: Final = 300.0
 _LONGEST_LEASE_S: Final = 365 * _DAY_S
 _BACK_OFF_S: Final = _HOUR_S
 _BACK_OFF_MOST_S: Final = 7 * _DAY_S
 _DENIED_S: Final = 7 * _DAY_S
-#: A page that names another hub is believed once a day.
+#: A page may change its hub once a day.
 _MOVED_AGAIN_S: Final = _DAY_S
 _FAREWELLS: Final = 3
-#: Redirects of a hub in a row that are followed at once.
+#: Successive redirects of a hub that are followed at once.
 _HOPS: Final = 3
 
 
@@ -118,7 +118,7 @@ class Leases:
         if now < self._moved_at.get(known.page_id, -_MOVED_AGAIN_S) + _MOVED_AGAIN_S:
             return None
         self._moved_at[known.page_id] = now
-        # What the former hub knows must not be of use with another.
+        # The former hub's secret must be of no use with another.
         del self._by_token[known.token]
         anew = Subscription(
             known.page_id, known.host_id, known.url, said.hub, said.topic, self._mint(),
@@ -262,18 +262,15 @@ def _back_off_s(failures: int) -> float:
 
 
 # -- subscriber --------------------------------------------------------------
-#
-# The subscriber of WebSub: hubs are asked politely, verify, and say when a topic has changed.
-#
-# A notification is a hint: its page is worth a look. Its body is believed in nothing; of a feed it
-# is read which pages there may be.
+# A notification is a hint: its page is worth a visit. Its body is not trusted; of a feed only the
+# URLs of possible pages are read.
 
 log = logging.getLogger(__name__)
 
-#: Calls at once, of whatever kind: subscriptions are never urgent.
+#: Concurrent requests of any kind: subscriptions are never urgent.
 _CALLS: Final = 8
 _MOVED: Final = frozenset({307, 308})
-#: What has left the scope is left when it is out of it for so long: seeds may be undecided.
+#: Time out of scope after which a subscription ends: seeds may be undecided.
 _SCOPE_EVERY_S: Final = 3_600.0
 
 
@@ -364,7 +361,7 @@ class Subscriber:
                 self.leases.forget(token)
             return True
         if self.leases.of(token) is not None:
-            # The hub takes the silence for a no; it may ask again.
+            # The hub takes silence for a no; it may send the request again.
             self._inbox.post(SubscriptionNoted(self.leases.put(before), now))
         return None
 
@@ -394,8 +391,7 @@ class Subscriber:
 
 
 # -- signatures --------------------------------------------------------------
-#
-# Signatures of WebSub notifications (W3C WebSub, section 7.1).
+# W3C WebSub, section 7.1.
 
 _METHODS: Final = frozenset({"sha1", "sha256", "sha384", "sha512"})
 _FORM: Final = re.compile(r"\s*([A-Za-z0-9]{1,16})=([0-9A-Fa-f]{1,128})\s*")
@@ -427,16 +423,13 @@ def is_authentic(secret: str, body: bytes, signature: Signature) -> bool:
 
 
 # -- bulletins ---------------------------------------------------------------
-#
-# The bodies of notifications that are feeds: which pages may there be?
-#
-# A hub with a secret of its own may send what it likes. So a body is read out of the event loop's
-# process, one at a time, and of a subscription once in five minutes; what is not read is not
-# missed: the topic itself is fetched.
+# A hub with a valid secret may send anything. A body is therefore read out of the event loop's
+# process, one at a time, and of a subscription once in five minutes; no page is missed, because
+# the topic itself is fetched.
 
 _READ: Final = Flow(1.0, 1.0 / 300.0)
 _PREFIX_BYTES: Final = 2_048
-#: A feed of more is read in part: the front, where what is new stands.
+#: Bytes of a longer feed that are read: its front, where new entries stand.
 _ENTRIES: Final = 500
 
 

@@ -39,7 +39,7 @@ _FRAME_WORDS: Final = _words(
     "paginator cookie cookies consent gdpr share sharing sharer social related recommended "
     "recommendations newsletter toc skiplink skip respond toolbar"
 )
-#: Words that say where a part stands or what shape it has: neutral beside a frame word.
+#: Words for position or shape: neutral beside a frame word.
 _LAYOUT_WORDS: Final = _words(
     "site page global main primary secondary top bottom left right inner outer wrapper wrap "
     "container box block bar area section panel widget widgets list items item links link "
@@ -63,7 +63,7 @@ def is_frame_name(element_id: str | None, classes: str | None) -> bool:
     return classes is not None and _is_frame_class(classes)
 
 
-# Classes repeat over a site, ids do not: only the former are worth remembering.
+# Classes repeat over a site, ids do not: only the former are worth caching.
 @lru_cache(maxsize=4096)
 def _is_frame_class(classes: str) -> bool:
     return any(_is_frame_token(token) for token in classes.split())
@@ -100,17 +100,17 @@ _WHEN: Final = rf"\s*[:–-]?\s*(?:(?:on|at)[:\s]\s*)?{_WEEKDAY}?{_MOMENT}"
 _DURATION: Final = r"\d+(?:[.,]\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?)\b"
 _PAGE: Final = r"(?:(?:this|the)\s+)?(?:page|site|website|document|file)\s+(?:was\s+)?"
 _TAIL: Final = r"[\d\s:,./+tz-]*(?:am|pm|utc|gmt|by\s.*)?\.?$"
-#: What only machines do; people update, modify, build and create, and write about it.
+#: Words of machines only; people update, modify, build and create, and write about it.
 _MADE: Final = r"""(?:(?:auto(?:matically)?[-\s])?(?:generated|rendered|refreshed|cached|crawled
     |compiled|deployed|exported|synced))"""
 _IDENTIFIER: Final = r"(?=[-\w]*\d)[-\w]{6,}"
 
-#: A stamp has at most so many words and characters.
+#: The most words and characters of a stamp.
 _STAMP_WORDS: Final = 14
 _STAMP_CHARACTERS: Final = 200
 
-# The machine speaks: what was made when, in what time, by which machine, under which
-# identifier, for how many visitors; and the yearly copyright line.
+# Sentences of machines: when, how fast, by which server and under which identifier a page was
+# made, for how many visitors; and the yearly copyright line.
 _STAMP: Final = re.compile(
     rf"""
       (?:{_PAGE})? last[-\s]

@@ -136,7 +136,7 @@ def _detected(body: bytes) -> str:
     import charset_normalizer  # noqa: PLC0415  # slow to load, and most pages have a label
 
     found = charset_normalizer.from_bytes(_sample(body), cp_isolation=list(_GUESSED))
-    # Encodings that read these very bytes alike stand together in one match.
+    # Encodings that decode these bytes alike share one match.
     names = [_GUESSED[c] for match in found for c in match.could_be_from_charset if c in _GUESSED]
     # A short Western text fits Central European code pages as well; the web's default wins
     # wherever it is plausible at all.

@@ -116,7 +116,7 @@ def _links_of(entry: Mapping[str, Any]) -> Iterator[_EntryLink]:
 
 def _date(entry: Mapping[str, Any]) -> str | None:
     """Return the date as written: the library's own value has lost the time zone."""
-    # Asked for by its own name: the library would give one for the other, with a warning.
+    # By its own name: the library would give one for the other, with a warning.
     said = (str(dict.get(entry, name) or "") for name in ("updated", "published"))  # type: ignore[call-overload]
     return next((date[:_DATE_CHARACTERS] for date in said if date.strip()), None)
 

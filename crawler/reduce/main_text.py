@@ -43,8 +43,8 @@ from freshet.crawler.reduce.markup import (
 #: taken for the whole of the main text.
 _MAIN_SHARE: Final = 0.25
 _ARTICLE_SHARE: Final = 0.5
-#: A block is a link where more than this share of its characters stands in anchors, and so
-#: many links in a row are a list of links.
+#: A block is a link where more than this share of its characters stands in anchors, and this
+#: number of links in a row is a list of links.
 _LINK_SHARE: Final = 0.7
 _LINK_LIST: Final = 3
 _LIST_OR_TABLE: Final = IN_LIST | IN_TABLE
@@ -147,7 +147,7 @@ class _Walk:
         above: list[tuple[BlockKind, int, int]] = []
         kind, place, zone = kind_of(columns[root].name), ROOT, 0
         start, stop = root + 1, self._markup.end(root)
-        # What of the open block stands before an element that is left out; its linked part.
+        # The text of the open block before an element that is left out; its linked part.
         held, held_linked = "", 0
         before = resume = root
         for i in (*compress(range(start, stop), steps[start:stop]), stop):

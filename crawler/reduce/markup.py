@@ -34,16 +34,13 @@ from freshet.crawler.reduce.boilerplate import (
 from freshet.crawler.urls import origin, reference_head
 
 # -- blocks ------------------------------------------------------------------
-#
-# Blocks: the pieces of a main text, each with its kind and its place in the page.
-#
-# A place is a hash of the path of block-level elements above a block, each by its tag and by
-# what its id and classes tell. Numbers are no part of it: the rows of a table share a place,
+# A place is a hash of the path of block-level elements above a block, each by its tag and its
+# meaningful id and classes. Ordinals are no part of it: the rows of a table share a place,
 # and a row that is added moves none of the others. Places are stored and compared over years;
 # nothing here depends on Python's ``hash`` or the platform.
 
-#: Names what the main text of given bytes is. Raise it with every change that makes it another
-#: text or other blocks for some page: texts of two versions are never compared.
+#: Version of the main text of given bytes. Raise it with every change that alters the text or the
+#: blocks of some page: texts of two versions are never compared.
 TEXT_VERSION: Final = "1"
 
 
@@ -86,9 +83,9 @@ _KINDS: Final[dict[str | None, BlockKind]] = {
     **dict.fromkeys(("li", "dt", "dd"), BlockKind.ITEM),
     **dict.fromkeys(("td", "th"), BlockKind.CELL),
 }
-#: The id of these is made from their words, or counts them.
+#: Ids of these are made from their words, or count them.
 _LEAVES: Final = frozenset(_KINDS)
-#: Classes that say how an element stands among its like, or what a visitor does to it.
+#: Classes for an element's position among its like, or for a visitor's action on it.
 _PASSING: Final = frozenset(
     {"odd", "even", "first", "last", "active", "current", "selected", "open", "closed", "new"}
 )
@@ -132,10 +129,8 @@ def _tells(token: str) -> bool:
 
 
 # -- selectors ---------------------------------------------------------------
-#
-# Hints by CSS selector: what a user knows of a site's main text.
 
-#: The attribute by which what was selected is known in the tree, and its values.
+#: The attribute that marks selected elements in the tree, and its values.
 MARK: Final = "data-freshet"
 INCLUDED: Final = "included"
 IGNORED: Final = "ignored"
@@ -219,8 +214,6 @@ def _check(selector: str) -> None:
 
 
 # -- references --------------------------------------------------------------
-#
-# Which elements lead to other pages, and to which: links by tag and attributes.
 
 #: Relations of a ``link`` element that lead to another page for people (HTML, section 4.6.7;
 #: older names from HTML 4.01, section 6.12). ``canonical`` is among them because the page
@@ -244,7 +237,7 @@ _FEED_TYPES: Final = frozenset(
     }
 )
 _PAGE_TYPES: Final = frozenset({"", "text/html", "application/xhtml+xml"})
-#: The attribute of each linking element that says where it leads.
+#: The attribute of each linking element that holds the reference.
 _LEADING: Final = {"a": "href", "area": "href", "link": "href", "iframe": "src", "frame": "src"}
 
 
@@ -289,14 +282,11 @@ def _media_type(attributes: Mapping[str, str]) -> str:
 
 
 # -- tags --------------------------------------------------------------------
-#
-# What a tag says, understood once for every different tag.
-#
-# The pages of a site repeat each other's tags by the thousand. What a start tag means for the
-# links, the head and the main text of a page depends on nothing but its own text, and so it is
-# worked out at its first sight and remembered by that text.
+# The pages of a site repeat each other's tags by the thousand. The meaning of a start tag for the
+# links, the head and the main text depends only on its own text, so it is worked out once and
+# remembered by that text.
 
-# What the walk for the main text does at a tag; 0 is nothing.
+# Actions of the main-text walk at a tag; 0 is nothing.
 PASS: Final = 0
 OPEN: Final = 1
 CLOSE: Final = 2
@@ -318,7 +308,7 @@ _ZONES: Final[dict[str, int]] = {
     "main": IN_MAIN,
     "article": IN_ARTICLE,
     **dict.fromkeys(("ul", "ol"), IN_LIST),
-    # What a table, a definition or a sentence says is content, even where it is linked.
+    # A table, a definition or a sentence is content, even where it is linked.
     **dict.fromkeys(("td", "th", "dt", "dd", "p", "pre"), IN_TABLE),
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), IN_TABLE),
 }
@@ -337,7 +327,7 @@ _INLINE: Final = frozenset(
     }
 )
 _MAIN_IDS: Final = frozenset({"main", "main-content", "maincontent", "content"})
-#: Elements that say something about the whole page; of the last two the ends do, too.
+#: Elements about the whole page; for the last two the end tags count, too.
 _PAGE_TAGS: Final = frozenset({"html", "body", "title", "svg", "noscript"})
 _ENCLOSING: Final = frozenset({"svg", "noscript"})
 
@@ -497,7 +487,7 @@ _UNMARKED: Final = re.compile(
     "<!--|<(?:s(?:cript|tyle)|xmp|iframe|no(?:embed|frames)|plaintext)(?=[ >])"
 )
 _SCRIPT: Final = re.compile(r"<(/?)script[\t\n\f\r />]", re.IGNORECASE)
-#: Of these what is read as raw text is shown to readers.
+#: Raw-text elements whose text is shown to readers.
 _SHOWN: Final = frozenset({"<xmp", "<plaintext"})
 
 

@@ -30,8 +30,8 @@ _CALM_STRETCH: Final = 4 * 1024
 # The elements that are rebuilt (HTML, section 13.2.4.3), but ``a``, which is never nested.
 _NAMES: Final = rb"b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u"
 _FORMATTING: Final = re.compile(rb"<(?:%s)[\t\n\f\r />]" % _NAMES)
-# Those that are closed before anything begins in which they could be built anew. Attributes
-# count in their strict form alone, in which nobody can be in doubt where the tag ends.
+# Those that are closed before any element in which they could be rebuilt. Attributes
+# count in their strict form alone, in which the end of the tag is unambiguous.
 _STRICT: Final = rb"""(?:
     [\t\n\f\r ]++ [a-z][-\w:.]*+ (?: = (?: "[^"<>]*+" | '[^'<>]*+' | [^\t\n\f\r "'<>=`]++ ) )?+
 )*+[\t\n\f\r ]*+"""
@@ -68,7 +68,7 @@ _VOID: Final = frozenset(
     b"area base br col embed frame hr img input link meta param source track wbr "
     b"circle ellipse image line path polygon polyline rect stop use".split()
 )
-#: Elements that do not stand in themselves, or whose end may go unsaid: a start tag of the
+#: Elements that do not nest in themselves, or whose end tag is optional: a start tag of the
 #: first closes any of the second.
 _CLOSES: Final[dict[bytes, frozenset[bytes]]] = {
     b"a": frozenset({b"a"}),
@@ -85,11 +85,11 @@ _CLOSES: Final[dict[bytes, frozenset[bytes]]] = {
     b"thead": frozenset({b"td", b"th", b"tr", b"tbody", b"thead", b"tfoot", b"p"}),
     b"tfoot": frozenset({b"td", b"th", b"tr", b"tbody", b"thead", b"tfoot", b"p"}),
 }
-#: What may stand open between an element and the tag that ends it.
+#: Elements that may be open between an element and the tag that ends it.
 _YIELDING: Final = frozenset(_CLOSES) | frozenset(
     b"abbr b big code em font i nobr s small span strike strong sub sup tt u".split()
 )
-#: So many open elements are looked past for the one that a tag ends.
+#: Open elements that are searched for the one that a tag ends.
 _LOOK_BACK: Final = 32
 
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from freshet.crawler.reduce.markup import ROOT, BlockKind, Blocks, below
 
-#: Values beyond these are not read: such a document is judged by its lines.
+#: Documents with more values are compared by their lines.
 _MOST_VALUES = 20_000
 
 
@@ -58,13 +58,6 @@ def json_text(text: str) -> Blocks | None:
 
 
 # -- pdf ---------------------------------------------------------------------
-#
-# PDF by digest, without what a program writes anew each time it makes the file.
-#
-# A site that makes its PDFs on request stamps each with the time and an identifier (ISO 32000-1,
-# sections 14.3 and 14.4). Left out where they stand in the open, these are no change. What stands
-# in compressed streams is not looked into: there a new stamp is a change, which the detector
-# learns to expect if it comes at every visit.
 
 _TYPES: Final = frozenset({"application/pdf", "application/x-pdf"})
 _STRING: Final = rb"(?:\((?:[^()\\]|\\.)*+\)|<[0-9A-Fa-f\s]*+>)"

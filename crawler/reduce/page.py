@@ -34,8 +34,6 @@ from freshet.crawler.urls import canonical, is_http, resolve, resolve_all, witho
 from freshet.storage.records import Links
 
 # -- links -------------------------------------------------------------------
-#
-# The links of a page, in document order, each URL once.
 
 _ANCHOR_CHARACTERS: Final = 200
 _BATCH: Final = 1024
@@ -89,7 +87,7 @@ def _canonical(url: str) -> str | None:
 def page_links(markup: Markup, numbers: Iterable[int], base: str, limit: int) -> LinkColumns:
     """Return the links of the linking elements that begin there, resolved against ``base``."""
     columns = LinkColumns(limit)
-    # Most links of a page are repetitions: only the first counts, and only it is looked into.
+    # Most links of a page are repetitions: only the first counts, and only it is examined.
     first: dict[tuple[str, str], int] = {}
     for i in numbers:
         link = markup.tags[i].link
@@ -334,8 +332,7 @@ def _refresh(content: str, base: str) -> MetaRefresh | None:
 
 
 # -- link headers ------------------------------------------------------------
-#
-# The links of HTTP Link headers (RFC 8288).
+# Links of HTTP Link headers (RFC 8288).
 
 # Section 3: a target in angle brackets, then parameters.
 _LINK: Final = re.compile(
@@ -344,7 +341,7 @@ _LINK: Final = re.compile(
 _PARAMETER: Final = re.compile(
     r""";\s*([\w!#$&+.^`|~*-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*)))?"""
 )
-#: Longer headers are not read to their end: what is looked for is named in fewer bytes.
+#: Characters of a header that are read: hubs and feeds are named in fewer.
 MAX_HEADER: Final = 8_192
 
 

@@ -36,14 +36,14 @@ Result = TypeVar("Result")
 
 #: Address space of the process; pages of 10 MiB were seen to take 320 MB of it.
 _MEMORY_LIMIT_BYTES: Final = 512 << 20
-#: A process that holds more than this after an answer is ended, to give it back.
+#: A process that holds more than this after an answer is ended to free the memory.
 _RETIRE_BYTES: Final = 128 << 20
-#: Ends of the process that the page causes by what it makes the parser do.
+#: Signals by which the page itself ends the process.
 _CRASHES: Final = frozenset(
     {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL}
 )
 _PIPE_BYTES: Final = 1 << 20
-#: Where the process finds this package, installed or not.
+#: Import path of the process, whether this package is installed or not.
 _ROOT: Final = Path(__file__).parents[3]
 
 
@@ -216,7 +216,7 @@ async def _started(time_limit_s: float, wall_limit_s: float | None) -> Process:
         raise ParserLost(f"the parser's process cannot be started: {error}") from error
     ready = False
     try:
-        # Its imports are no part of the first page's time.
+        # The imports must not count as the first page's time.
         async with asyncio.timeout(wall_limit_s):
             await _received(process)
         ready = True
@@ -236,7 +236,7 @@ async def _received(process: Process) -> bytes:
 
 async def _ended(process: Process) -> None:
     _kill(process)
-    # Not wait(): a process is not seen to end while an answer of its stays unread.
+    # Not wait(): it does not return while an answer of the process stays unread.
     await process.communicate()
 
 

@@ -68,7 +68,7 @@ def main(time_limit_s: float, memory_limit_bytes: int, parent: int) -> None:
     """Answer calls until the input ends; ``time_limit_s`` is the processor time of one call."""
     _confine(memory_limit_bytes, parent)
     calls = sys.stdin.buffer
-    # Whatever a library may print must not be taken for an answer.
+    # Output that a library prints must not be taken for an answer.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     send(answers, b"")

@@ -19,11 +19,6 @@ from xml.parsers import expat
 from freshet.crawler.urls import site_key
 
 # -- gunzip ------------------------------------------------------------------
-#
-# Bytes in slices, gunzipped if they are gzip, and never more of them than wanted.
-#
-# A kilobyte of gzip may hold a megabyte, and a megabyte a gigabyte: so what comes out is
-# bounded, not what goes in, and one slice at a time is all that memory holds.
 
 SLICE_BYTES = 64 * 1024
 

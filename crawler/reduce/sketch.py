@@ -26,20 +26,17 @@ import numpy as np
 import numpy.typing as npt
 
 # -- word hashes -------------------------------------------------------------
-#
-# Words of a text, each as 32 bits: all at once, without an object for any of them.
-#
 # A word is a polynomial in its bytes (R. Karp, M. Rabin, "Efficient randomized pattern-matching
-# algorithms", 1987), here modulo 2**64: of sums over all bytes so far the difference at a word's
-# end and start, shifted back to position 0, and then mixed. The values are stored in
-# sketches for years: nothing here may change without a new version of these.
+# algorithms", 1987), here modulo 2**64: the difference of the running sums at a word's end and
+# start, shifted back to position 0, and then mixed; all words at once. The values are stored in
+# sketches for years: a change needs a new version of these.
 
 Words32: TypeAlias = npt.NDArray[np.uint32]
 Words64: TypeAlias = npt.NDArray[np.uint64]
 
-#: Characters whose words are taken at once, which bounds the memory for them.
+#: Characters whose words are hashed at once, which bounds the memory for them.
 _SLICE: Final = 1 << 14
-#: Bytes that these become at most: four for a character in UTF-8, and two blanks around it.
+#: The most bytes of these: four for a character in UTF-8, and two blanks around it.
 _LONGEST: Final = 6 * _SLICE
 _FACTOR: Final = 0x9E3779B97F4A7C15
 _SPREAD: Final = 0xD6E8FEB86659FD93
@@ -55,12 +52,12 @@ _UNSPACED_CHARACTER: Final = re.compile(f"[{_UNSPACED}]")
 _WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 _ASCII: Final = bytes(range(128))
 _BLANK: Final = ord(" ")
-#: Translates UTF-8: what no word of ASCII holds becomes a blank, all other bytes stay.
+#: Translation of UTF-8: a byte that is in no ASCII word becomes a blank, all other bytes stay.
 _BLANKED: Final = bytes(
     byte if byte >= len(_ASCII) or chr(byte).isalnum() or byte == ord("_") else _BLANK
     for byte in range(256)
 )
-#: A text with more different marks than this beyond ASCII is not blanked one by one.
+#: Texts with more different non-ASCII marks are not blanked one by one.
 _MANY_MARKS: Final = 32
 
 

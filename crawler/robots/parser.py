@@ -31,14 +31,6 @@ from freshet.storage.entries import RobotsRecord
 from freshet.storage.words import RobotsStanding
 
 # -- rules -------------------------------------------------------------------
-#
-# The Allow and Disallow lines of one agent, and which of them decides over a path.
-#
-# RFC 9309, sections 2.2.2 and 2.2.3: the longest match by octets wins, Allow before
-# Disallow; ``*`` is any run of characters, ``$`` the end; both sides are compared in one
-# normal spelling. Reserved characters keep the form in which they came (RFC 3986, section
-# 2.2): ``/`` and ``%2F`` differ. Differs from the RFC in that its Table 4 escapes them
-# within a query; public test suites do not.
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _NOT_NORMAL = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~:/?#\[\]@!&'()+,;=-]")

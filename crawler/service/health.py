@@ -20,9 +20,9 @@ from typing import Final
 
 #: A batch commits in less, even on a slow disk beside a reader; SQLite itself gives up after 10 s.
 _COMMITS_WITHIN_S: Final = 120.0
-#: The slowest exchange ends in less, and the pool looks for work when one does.
+#: The slowest request ends in less, and the pool then looks for work.
 _TURNS_WITHIN_S: Final = 900.0
-#: A request that the budget allows is sent in less, unless no host can be asked.
+#: A request that the budget allows is sent in less, unless no host may be visited.
 _ASKS_WITHIN_S: Final = 600.0
 
 
@@ -106,11 +106,6 @@ class Vitality:
 
 
 # -- sd notify ---------------------------------------------------------------
-#
-# The notification protocol of systemd, by which a service tells its manager how it stands.
-#
-# A datagram of lines ``NAME=value`` to the socket that ``NOTIFY_SOCKET`` names; see sd_notify(3).
-# It is small enough to be written out here, and what libraries there are bring the journal along.
 
 log = logging.getLogger(__name__)
 

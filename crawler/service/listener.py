@@ -22,7 +22,7 @@ from prometheus_client.exposition import choose_encoder
 _METHODS = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 _OURS = frozenset({"localhost"})
 _HEADERS = {"Server": "freshet", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-#: An end of the daemon waits so long for answers under way.
+#: Seconds that the daemon's end waits for answers under way.
 _SHUTDOWN_S = 1.0
 
 

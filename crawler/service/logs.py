@@ -26,12 +26,12 @@ from structlog.types import EventDict, Processor, WrappedLogger
 from freshet.crawler.masking import masked_value
 from freshet.crawler.terminal import err
 
-#: What our own lines that are no standard logger's go by.
+#: Logger name of our own lines.
 _NAME: Final = "freshet"
 _FIRST: Final = ("time", "level", "logger", "message")
-#: Shorter ones would mask everyday words.
+#: Shorter secrets would mask everyday words.
 _SHORTEST: Final = 6
-#: Nor is a shorter part of a URL that is secret as a whole: paths have everyday words.
+#: Nor are shorter parts of secret URLs masked: paths have everyday words.
 _SHORTEST_PART: Final = 12
 _hidden: Final[set[str]] = set()
 

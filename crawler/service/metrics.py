@@ -78,7 +78,7 @@ class Metrics:
     """
 
     def __init__(self, version: str) -> None:
-        # When each series began is of no use to a scraper, and doubles their number.
+        # Start times of series are of no use to a scraper, and double their number.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         in_ours = self.registry

@@ -25,7 +25,7 @@ _LONGEST: Final = 64
 _REMEMBERED: Final = 8_192
 #: The first page of the web was written in this month (December 1990).
 _FIRST_PAGE_AT: Final = float(timegm((1990, 12, 1, 0, 0, 0)))
-#: Clocks that are about right differ by less, and what is written takes a moment to be served.
+#: Tolerance for clocks that are about right, and for the time between writing and serving.
 _SLACK_S: Final = 300.0
 
 _W3C: Final = re.compile(
@@ -106,7 +106,7 @@ def _by_parts(text: str) -> Span | None:
         return None
     at = start + hour * _HOUR_S + (minute or 0) * 60 + (second or 0)
     at += float(f"0.{found['part'] or 0}")
-    # What is not said may be anything: an hour has 3,600 seconds, a minute 60.
+    # An unsaid part may be anything: an hour has 3,600 seconds, a minute 60.
     length = 0.0 if second is not None else 60.0 if minute is not None else _HOUR_S
     offset = _offset_s(found["zone"])
     return _anywhere(at, at + length) if offset is None else Span(at - offset, at + length - offset)
@@ -151,7 +151,7 @@ def _of_mail(text: str) -> Span | None:
         at = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
         return None
-    # Where the zone is missing or unknown the library says 0.
+    # The library returns 0 for a missing or unknown zone.
     if offset is None or not _exists(offset) or _MAIL_ZONE.search(text) is None:
         return _anywhere(at, at)
     return _moment(at - offset)

@@ -22,9 +22,9 @@ from freshet.storage.records import FetchResult, Observation, Validators, Visit
 from freshet.storage.words import Kind, Role
 
 _DAY_S: Final = 86_400.0
-#: A Last-Modified this near to the time of the answer is that time.
+#: A Last-Modified this near to the time of the response is that time.
 _SAME_MOMENT_S: Final = 5.0
-#: RFC 9111, section 1.2.2: whatever is longer is taken as this, 68 years.
+#: RFC 9111, section 1.2.2: a longer time is taken as this, 68 years.
 _LONGEST_S: Final = float(2**31)
 _DIRECTIVE: Final = re.compile(r'([a-z-]+)(?:\s*=\s*"?(\d{1,20})"?)?', re.IGNORECASE)
 _COMPARED: Final = {Kind.UNCHANGED: False, Kind.CHANGED: True}
@@ -49,7 +49,7 @@ def times_of(result: FetchResult) -> Times:
     """Return the times of a response; a malformed header is ignored."""
     date = _at(result.header("Date"))
     modified = span_of(result.header("Last-Modified") or "")
-    # A cache passes the Date of the server on, and tells how long ago it heard it.
+    # A cache forwards the Date of the server with the Age of the response.
     answered = None if date is None else date + _seconds(result.header("Age"))
     now = result.started_at + result.duration_s if answered is None else answered
     is_now = None
@@ -115,12 +115,12 @@ def _seconds(text: str | None) -> float:
 
 log = logging.getLogger(__name__)
 
-#: A host's clock is the median of so many answers.
+#: Responses whose median gives a host's clock.
 _MEASURED: Final = 15
-#: From so many answers on a host's Last-Modified is judged.
+#: Responses after which a host's Last-Modified is judged.
 _JUDGED_AFTER: Final = 5
 _HOSTS: Final = 20_000
-#: More is worth telling: it moves what the host claims by minutes.
+#: A greater skew is logged: it moves the host's claims by minutes.
 _TOLD_S: Final = 120.0
 _ANSWERS: Final = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
 
@@ -209,10 +209,6 @@ class Hearing:
 
 
 # -- hub links ---------------------------------------------------------------
-#
-# Which hub a page names, and as which topic (W3C WebSub, section 4).
-#
-# HTTP Link headers count before what stands in the document, as the recommendation says.
 
 
 def advertised(

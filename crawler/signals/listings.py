@@ -33,12 +33,10 @@ from freshet.storage.records import DueUrl, Links, Targets
 from freshet.storage.words import Role
 
 # -- claiming ----------------------------------------------------------------
-#
-# Claims out of dates: which are believed, and what is said of those that are not.
 
 log = logging.getLogger(__name__)
 
-#: Sources of which it is remembered that they were complained of.
+#: Sources whose complaints are remembered.
 _REMEMBERED: Final = 10_000
 _SHOWN_CHARACTERS: Final = 40
 
@@ -74,7 +72,7 @@ def claimed(
 
 
 def _why(text: str, url: str, reason: Unbelievable) -> str:
-    # What a stranger wrote, so that no sign of it can end the line.
+    # Foreign text: no character of it may end the line.
     return f"{text[:_SHOWN_CHARACTERS]!r} of {url}: {reason}"
 
 
@@ -99,7 +97,7 @@ class Complaints:
 
 
 _IN_A_THREAD_BYTES: Final = 256 * 1024
-#: Entries that are admitted without a break, in a few milliseconds.
+#: Entries admitted at a time, in a few milliseconds.
 _SLICE: Final = 250
 
 
@@ -213,19 +211,14 @@ def _read(
 
 
 # -- discovery ---------------------------------------------------------------
-#
-# Where the feeds and sitemaps of a host are: what it links, and where they usually stand.
-#
-# A page of the host's own may name a feed of each of its articles: of the feeds that are linked on
-# a host only so many are asked for. Where none is, the well-known places are tried, each once.
 
-#: Under which the feeds of a host are bounded, as the patterns of traps are.
+#: Pattern that bounds the feeds of a host, as the patterns of traps do.
 FEEDS_SHAPE: Final = "linked feeds"
 _FEEDS_KIND: Final = "trap: feeds"
 _WELL_KNOWN_SHAPE: Final = "well-known feeds"
 WELL_KNOWN_FEEDS: Final = ("/feed", "/rss.xml", "/atom.xml", "/feed.xml", "/index.xml")
 WELL_KNOWN_SITEMAP: Final = "/sitemap.xml"
-#: Of the links in headers so many are looked at.
+#: Links in headers that are considered.
 _LINKS: Final = 32
 
 

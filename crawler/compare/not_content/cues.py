@@ -17,11 +17,11 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias
 from unicodedata import combining, normalize
 
-#: The list of cues against a wall: the page is about something.
+#: The list of cues against a block page: the page is about something.
 ABOUT: Final = "about"
-#: That of what walls and all other pages say by the way: apologies, help, where else to go.
+#: That of phrases of all kinds of pages: apologies, help, links elsewhere.
 ASIDE: Final = "aside"
-#: Cues marked so are looked for in titles, headings and on buttons of at most so many words.
+#: Cues marked so are searched in titles, headings and buttons of at most this number of words.
 _LABEL_WORDS: Final = 5
 _LABEL_CHARACTERS: Final = 12
 _BEYOND_LATIN: Final = "\u2e80"
@@ -289,19 +289,16 @@ def bigrams(words: list[str]) -> list[str]:
 
 
 # -- sieve -------------------------------------------------------------------
-#
-# Which pages are weighed at all: nearly every page must pass without costing time.
-#
-# A wall says little, and something that tells; or it looks like what its host shows for a URL
-# that cannot exist, or stands where there was content before.
+# Nearly every page must pass without costing time. A block page says little, with a telling sign;
+# or it resembles its host's page for a missing URL, or replaces content.
 
-#: A page of more main text than this says something of its own; where another text stood
-#: before, a longer one may still be an error's trace or the small print of a consent.
+#: A page of more main text is content; where another text stood before, a longer one may still be
+#: an error's trace or the small print of a consent.
 MOST_CHARACTERS: Final = 1_500
 MOST_WHERE_CONTENT_WAS: Final = 12_000
-#: What has more blocks is a list or a table.
+#: Pages of more blocks are lists or tables.
 MOST_BLOCKS: Final = 24
-#: Only so much of a body is looked through.
+#: Bytes of a body that are searched.
 MOST_BYTES: Final = 64 * 1024
 #: Words in the markup of forms and scripts that stand in the place of content.
 _TELLING_MARKUP: Final = (b"password", b"captcha", b"challenge", b"consent", b"refresh")
@@ -316,7 +313,7 @@ def is_short(texts: Sequence[str], *, had_content: bool | None = None) -> bool:
 
 def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
     """Return whether anything on a short page could be the sign of a block page."""
-    # What shows nothing at all may wait for a script, or be one's way to another page.
+    # An empty page may wait for a script, or lead to another page.
     if not any(texts) or holds_cue(" . ".join((title or "", *texts))):
         return True
     start = body[:MOST_BYTES].lower()

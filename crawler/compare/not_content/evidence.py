@@ -25,8 +25,6 @@ from freshet.crawler.compare.not_content.cues import (
 from freshet.crawler.compare.not_content.page import PageLook, PageSigns, WallKind
 
 # -- structure ---------------------------------------------------------------
-#
-# What a page's markup says for each kind of wall. Pure; the reading is done in ``signs``.
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ _TRACE: Final = re.compile(
     r"|\b(?:SELECT|UPDATE|INSERT) .{1,200}\b(?:FROM|INTO|SET|WHERE)\b",
     re.I | re.S,
 )
-#: What is printed for the webmaster: the visitor's address, or the number of the request.
+#: Details for the webmaster: the visitor's address, or the number of the request.
 _TICKET: Final = re.compile(
     r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{12,}\b", re.I
 )
@@ -234,23 +232,23 @@ _JUDGES: Final[dict[WallKind, Callable[[PageLook], Support]]] = {
 }
 
 
-#: What is quoted is spoken of.
+#: Quoted text is mentioned, not said.
 _QUOTED: Final = re.compile(
     r"«[^»]{2,200}»|„[^“”\"]{2,200}[“”\"]|“[^”]{2,200}”|「[^」]{2,100}」|\"[^\"]{2,200}\""
 )
 #: A part of a title with more words than this is a headline.
 _HEADLINE_WORDS: Final = 9
-#: Of links, which may be a menu or what a shop recommends instead, so many words are one.
+#: Words of links, which may be a menu or a shop's recommendations, that count as one.
 _LINK_SHARE: Final = 4
-#: What is no sentence, such as a label or a number, is no text of the page's own.
+#: Fewer words, such as a label or a number, are no text of the page's own.
 _SHORT_LABEL_WORDS: Final = 3
-#: So many headings that say nothing of a wall go with one; more divide an article.
+#: Headings without a cue beside one with a cue; more divide an article.
 _MOST_HEADINGS: Final = 2
-#: A wall has a few of these; a table or an index has many.
+#: A block page has a few of these; a table or an index has many.
 _MOST_LABELS: Final = 8
-#: A longer sentence says more than what it says by the way.
+#: A longer sentence has content beside the phrase.
 _ASIDE_WORDS: Final = 20
-#: The share that counts of what is said by the way, and where title or heading say it all.
+#: The share at which phrases of all pages count, and where title or heading say it all.
 _BY_THE_WAY: Final = 0.7
 _BY_THE_WAY_TITLED: Final = 0.35
 
@@ -331,14 +329,14 @@ def _greatest(many: Iterable[dict[str, int]]) -> dict[str, int]:
 
 def _weighed(kind: WallKind, heard: _Heard, support: Support, look: PageLook) -> Weighed:
     title, heading = (
-        # A weak cue is no name for a page.
+        # A weak cue does not name a page.
         weight if (weight := where.get(kind, 0)) > 1 else 0
         for where in (heard.title, heard.heading)
     )
     body = sorted((said.get(kind, 0) for _, said in heard.texts), reverse=True)
     spoken = sum(body[:2])
     controls = min(2, heard.controls.get(kind, 0))
-    # A link says where else to go: it only goes with what the page says.
+    # A link leads elsewhere: it only supports the page's own words.
     if title or heading or spoken or controls or support.weight:
         controls += min(1, heard.linked.get(kind, 0))
     about = 2 * heard.title.get(ABOUT, 0) + heard.heading.get(ABOUT, 0) + sum(

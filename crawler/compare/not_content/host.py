@@ -21,16 +21,14 @@ from freshet.crawler.compare.not_content.evidence import Weighed, has_wayside_si
 from freshet.crawler.compare.not_content.page import PageLook, Wall, WallKind
 
 # -- likeness ----------------------------------------------------------------
-#
-# Likeness of short pages, whatever URL, number, id or time is printed on them.
-#
-# A print is a bottom-k sketch (E. Cohen, 1997) of a page's set of words and pairs of words:
-# the least 48 of their hashes, which for a text of up to some 25 words are all there are. What
-# the URL names is masked, and what holds a digit.
+# Likeness of short pages, whatever URL, number, id or time is printed on them. A print is a
+# bottom-k sketch (E. Cohen, 1997) of a page's set of words and pairs of words: the least 48 of
+# their hashes, which is all of them for a text of up to some 25 words. Names of the URL are masked,
+# and words with a digit.
 
 #: The hashes that are kept of a page, of 4 bytes each.
 KEPT: Final = 48
-#: Prints of fewer words than this are like too many others.
+#: Prints of fewer words resemble too many others.
 FEW_WORDS: Final = 6
 
 _FORM: Final = struct.Struct("<BHI")
@@ -71,7 +69,7 @@ def print_of(look: PageLook) -> Print:
     signs = look.signs
     said = signs.headings + signs.texts + signs.controls + (signs.noscript,)
     words = _masked_words(said or look.blocks.texts, masked)
-    # Not what the URL names: the titles of two empty categories differ by just that.
+    # Without the URL's names: the titles of two empty categories differ by just that.
     parts = title_parts(_unplaced(look.title or "", look.url))
     title = " ".join(_masked_words(parts, frozenset()))
     kept = sorted({_hash(each) for each in (*words, *bigrams(words))})[:KEPT]
@@ -121,12 +119,9 @@ def _split(text: str) -> list[str]:
 
 
 # -- judging -----------------------------------------------------------------
-#
-# When the evidence is enough: the thresholds, alone, beside like pages, and on a return.
-#
-# Every rule bounds the page's own words by what speaks for a wall: the more it says of itself,
-# the more must speak against it. The numbers were found on the
-# 107 walls and 51 pages about walls of the benchmark's tuned set.
+# Thresholds: alone, beside similar pages, and on a return. Every rule bounds the page's own words
+# by the evidence for a block page. The numbers were found on the 107 block pages and 51 pages
+# about block pages of the benchmark's tuned set.
 
 
 class Standing(Enum):
@@ -146,11 +141,11 @@ class Standing(Enum):
     LIKE_MANY = (2, 15, 30, 1)
 
 
-#: No page with more words of its own is a wall by its words.
+#: Pages with more words of their own are no block pages by their words.
 _MOST_OWN_WORDS: Final = 120
-#: Words allowed besides where a short title says what the page is: other text is beside it.
+#: Words allowed besides where a short title names the kind: other text is beside it.
 _TITLED: Final = 20
-#: The sum of cues of a page of whom only the title says what it is.
+#: The sum of cues of a page that only its title names.
 _TITLE_SAYS: Final = 3
 
 
@@ -165,12 +160,9 @@ def is_enough(weighed: Weighed, standing: Standing) -> bool:
 
 
 # -- probing -----------------------------------------------------------------
-#
-# Probes: asking a host for a page that cannot exist, to see how it says so.
-#
-# A probe stands beside a page that was found, in the same directory and with the same ending,
-# for hosts that answer by directory or by ending; its name is made of a token that the caller
-# draws, so that no host can know it.
+# Requests for a page that cannot exist. A probe stands beside a known page, in the same directory
+# and with the same ending, for hosts that answer by directory or by ending; its name holds a random
+# token, so that no host can know it.
 
 _LONGEST_ENDING: Final = 5
 
@@ -185,7 +177,7 @@ class HonestAnswer:
     status: int | None
 
 
-#: How a probe was answered: honestly, or with 200 and a page.
+#: The answer to a probe: honest, or 200 and a page.
 ProbeAnswer: TypeAlias = HonestAnswer | PageLook
 
 
@@ -213,21 +205,21 @@ def probe_url(url: str, token: str) -> str:
 
 #: The version of the format and of all hashes in it.
 VERSION: Final = 1
-#: Probes of a host within the time that their answers are believed.
+#: Probes of a host within the lifetime of their answers.
 MOST_PROBES: Final = 3
 PROBE_LASTS_S: Final = 7 * 86_400.0
 _MOST_FAMILIES: Final = 14
 _MOST_URLS: Final = 4
-#: The last short pages that were taken for content are held, should they turn out to be walls.
+#: Short pages taken for content that are kept, in case they prove to be block pages.
 MOST_PENDING: Final = 64
-#: Two pages are nearly the same from this resemblance on; one page with its probe earlier,
+#: Resemblance from which two pages are nearly the same; lower for one page and its probe,
 #: because the probe names nothing of the page.
 _SAME: Final = 0.8
 _LIKE_PROBE: Final = 0.7
 #: Different URLs that had content and show the same page now, and pages without any cue.
 _MANY: Final = 3
 _DOUBTFUL: Final = 2
-#: Own words of a page that is shown at many URLs and is passed through.
+#: Own words of a page that is shown at many URLs on the way to others.
 _FEW_OWN: Final = 120
 _WAYSIDE: Final = "a form, a note to search engines or a way back here"
 
@@ -286,7 +278,7 @@ class SiteWalls:
         wall = by_probe or _by_itself(weighed, look) or _by_family(best, family, page, look)
         known = _joined(family or Family(page, at), look, at, is_content=wall is None)
         earlier = self._mistaken(page, look.url) if wall is not None else ()
-        # What was taken for content by mistake is no content of the family's.
+        # A mistaken verdict of content does not count for the family.
         self._remember(family, replace(known, content=max(0, known.content - len(earlier))))
         if wall is None:
             self._content.pop(look.url, None)

@@ -18,11 +18,8 @@ from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 
 # -- signs -------------------------------------------------------------------
-#
-# The signs of a page: what its markup shows that its main text does not.
-#
-# Only short pages are worth the second parse. What is read is bounded whatever the body
-# holds: so many bytes, so many elements, so many characters of text and of script.
+# Only short pages are worth the second parse. Its input is bounded whatever the body holds: bytes,
+# elements, characters of text and of script.
 
 _MOST_ELEMENTS: Final = 4_000
 _MOST_TEXT: Final = 12_000
@@ -41,7 +38,7 @@ _UNSEEN: Final = frozenset(
 _FRAME: Final = frozenset({"nav", "aside", "menu", "footer", "header"})
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "legend"})
 _CONTROLS: Final = frozenset({"button", "label", "select", "textarea"})
-#: Frames by names that say where on the page they stand, in some languages.
+#: Frames by names of their position on the page, in some languages.
 _EDGE: Final = re.compile(
     r"^(?:top|head|header|kopf|foot|footer|fuss|fuß|bottom|hd|ft|pie|piede|pied|rodape|stopka|"
     r"naglowek|cabecera|cabecalho|testata|menu\w*|sidebar|seitenleiste|lateral|sidfot|sidhuvud|"
@@ -138,7 +135,7 @@ class _Reading:
     def signs(self) -> PageSigns:
         scripts = _HEX.sub(lambda m: chr(int(m[1], 16)), " ".join(self.found.get("script", ())))
         if not any(self.found.get(name) for name in ("headings", "texts", "controls", "linked")):
-            # What is nothing but frame is the page.
+            # A page that is all frame has its frame as content.
             self.found["texts"] = self.found.get("framed", [])
         strings = {
             name: tuple(self.found.get(name, ()))
@@ -313,7 +310,7 @@ def _is_framed(node: LexborNode, tag: str, attributes: Mapping[str, str | None])
     return named and tag not in _INLINE and tag != "body" and node.css_first("h1, main") is None
 
 
-#: Texts that resemble one another less are no versions of one text.
+#: Texts that resemble each other less are no versions of one text.
 _ANOTHER: Final = 0.25
 
 
@@ -362,5 +359,5 @@ class PageLook:
 
 def is_another_text(old: Sketch, new: Sketch) -> bool:
     """Return whether a page shows another text than before, not an edited one."""
-    # A bool of Python's own: it is asked whether this is True, False or None.
+    # Python's own bool: callers test ``is True``.
     return bool(resemblance(old, new).value < _ANOTHER)
