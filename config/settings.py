@@ -225,7 +225,7 @@ class Alerts(Group):
     def _has_names_of_its_own(cls, value: tuple[AlertRule, ...]) -> tuple[AlertRule, ...]:
         names = [rule.name for rule in value]
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"input should name every rule otherwise; {twice} stands there twice")
+            raise ValueError(f"input should have distinct rule names; {twice} occurs twice")
         return value
 
 
@@ -389,7 +389,7 @@ class PageRule(Group):
     @classmethod
     def _is_of_a_source(cls, value: float | None, info: ValidationInfo) -> float | None:
         if value is not None and info.data.get("ephemeral") is False:
-            raise ValueError("input should not stand where ephemeral is false")
+            raise ValueError("input should be left out where ephemeral is false")
         return value
 
     @check("most_days")

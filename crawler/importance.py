@@ -67,7 +67,7 @@ class Importance:
             words = [f"{words[0]}: {self.site:g}", f"by {by} {self.share:.3g} times that"]
         if self.near_duplicates:
             pages = "page" if self.near_duplicates == 1 else "pages"
-            words.append(f"shared with {self.near_duplicates} {pages} that say the same")
+            words.append(f"shared with {self.near_duplicates} {pages} with nearly the same text")
         return ", ".join(words)
 
 

@@ -146,7 +146,7 @@ def read_json(data: bytes) -> list[Entry]:
         return list(_watches(watching.items(), frozenset()))
     if "url" in found:
         return list(_watches([(str(found.get("uuid", "1")), found)], frozenset()))
-    raise Unreadable('JSON without "watching": it is no data store of changedetection.io')
+    raise Unreadable('JSON without "watching": not a data store of changedetection.io')
 
 
 def read_list(data: bytes) -> list[Entry]:
@@ -170,7 +170,7 @@ def _members(archive: zipfile.ZipFile, names: Iterable[str]) -> Iterator[tuple[s
         found = True
         if archive.getinfo(name).compress_type not in _PACKED:
             # Other methods may demand any amount of memory.
-            raise Unreadable(f"a ZIP in which {name} is packed otherwise than deflated")
+            raise Unreadable(f"a ZIP in which {name} is not packed with deflate")
         with archive.open(name) as member:
             # Do not trust the sizes in the header.
             data = member.read(left + 1)
@@ -289,7 +289,7 @@ def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Itera
     name = urlsplit(url).path.rpartition("/")[2]
     data = beside(name) if _PLAIN_NAME.fullmatch(name) else None
     if data is None:
-        yield Skipped(where, url, "not beside the index; nothing is fetched")
+        yield Skipped(where, url, "not beside the index, and nothing is fetched")
         return
     try:
         sitemap = _parsed_yaml(data)
@@ -486,7 +486,7 @@ class _Outlines:
 
     def _refuse(self, *_declaration: object) -> None:
         line = self.parser.CurrentLineNumber
-        raise Unreadable(f"line {line}: a document type declaration, which is refused")
+        raise Unreadable(f"line {line}: a document type declaration, which is not allowed")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if not self._is_opml and name.lower() != "opml":
@@ -553,7 +553,7 @@ def recognised(head: bytes) -> Format:
     if _JOB.search(start) and not start.startswith(b"<"):
         return Format.URLWATCH
     names = ", ".join(list(Format)[1:])
-    raise Unreadable(f"in none of the formats that are known ({names}); --format names one")
+    raise Unreadable(f"unknown format; choose one of {names} with --format")
 
 
 # -- urlwatch ----------------------------------------------------------------
@@ -600,7 +600,7 @@ def _vet(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, _LOADER):
         if isinstance(event, yaml.AliasEvent):
-            raise Unreadable(f"{_line(event)}a reference (*{event.anchor}) is not read")
+            raise Unreadable(f"{_line(event)}a reference (*{event.anchor}) is not supported")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:

@@ -164,7 +164,7 @@ class Composing:
         return inf if oldest is None else channel.rhythm.period(oldest)[1]
 
     async def compose(self, channel: Channel) -> None:
-        """Compose the message that is due; None if all its alerts were withdrawn."""
+        """Compose the message that is due, unless all its alerts were withdrawn."""
         current, now = self._database.writer, self._clock.now()
         oldest = await alerts_tables.oldest_waiting(current, channel.name)
         if oldest is None:
@@ -195,7 +195,7 @@ class Composing:
     async def _summary(self, told: Told) -> str:
         """Summarise the event in a line."""
         if told.kind == WITHDRAWN:
-            return f"told by mistake: {told.reason or 'no significant change after all'}"
+            return f"withdrawn: {told.reason or 'no significant change after all'}"
         if told.kind != Kind.CHANGED:
             return "gone" if told.kind == Kind.GONE else "new"
         both = Versions(

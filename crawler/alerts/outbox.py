@@ -165,7 +165,7 @@ class Outbox:
                 _tell_of_the_end(error)
                 return
             except Exception:
-                log.exception("alerts are sent no more, by a fault of Freshet's own")
+                log.exception("sending of alerts stopped by an internal error")
                 raise
             if self._is_finishing:
                 return
@@ -194,7 +194,7 @@ class Outbox:
         try:
             answer = await lane.receiver.deliver(dispatch, self._clock.now())
         except Exception as error:
-            log.exception("sending alert %s failed in an unforeseen way", message.key)
+            log.exception("sending alert %s failed with an unexpected error", message.key)
             answer = Answer(Outcome.FAILED, repr(type(error)))
         await self._settle(lane, message, answer)
         self._tell(lane, message, answer)
@@ -206,7 +206,7 @@ class Outbox:
             await self._written(lane, alerts.sent, number, now)
         elif self._is_given_up(message, answer, now):
             log.error(
-                "alerts: %s: a message is given up (%s); `freshet alerts --retry` sends it again",
+                "alerts: %s: gave up a message (%s); `freshet alerts --retry` sends it again",
                 message.rule, answer.said,
             )  # fmt: skip
             await self._written(lane, alerts.failed, number, now, answer.said)
@@ -253,19 +253,19 @@ class Outbox:
         is_failing = answer.outcome is Outcome.FAILED
         if is_failing and not lane.failing:
             log.warning(
-                "alerts: %s: %s does not take them (%s); they are kept, and tried ever more rarely",
+                "alerts: %s: delivery to %s failed (%s); messages are kept, retried ever more rarely",
                 message.rule, _target(lane, message.rule), answer.said,
             )  # fmt: skip
         elif lane.failing and answer.outcome is Outcome.TAKEN:
             log.warning(
-                "alerts: %s: %s takes them again", message.rule, _target(lane, message.rule)
+                "alerts: %s: delivery to %s works again", message.rule, _target(lane, message.rule)
             )
         if answer.outcome is not Outcome.REFUSED:
             lane.failing = is_failing
 
 
 def _tell_of_the_end(error: StoreError) -> None:
-    log.error("alerts are sent no more, and stay in the store: %s", error)
+    log.error("sending of alerts stopped; unsent messages stay in the store: %s", error)
 
 
 def _target(lane: _Lane, rule: str) -> str:

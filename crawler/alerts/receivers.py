@@ -202,7 +202,7 @@ class Apprised:
     async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
         """Send the message, see :class:`Receiver`."""
         if self._thread is not None and self._thread.is_alive():
-            return Answer(Outcome.FAILED, "the service has not come back from the last message")
+            return Answer(Outcome.FAILED, "the service is still busy with the last message")
         title, body = in_words(json.loads(dispatch.body))
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Answer] = loop.create_future()
@@ -212,7 +212,7 @@ class Apprised:
                 taken = self._service.notify(body=body, title=title, body_format="text")
                 answer = Answer(Outcome.TAKEN)
                 if not taken:
-                    answer = Answer(Outcome.FAILED, "the service did not take it")
+                    answer = Answer(Outcome.FAILED, "the service rejected the message")
             except Exception as error:  # noqa: BLE001 - of some hundred services, told as it is
                 answer = Answer(Outcome.FAILED, f"the service failed: {type(error).__name__}")
             if not loop.is_closed():
@@ -238,7 +238,7 @@ def _service(url: str) -> Any:
             service = import_module("apprise").Apprise()
         except ModuleNotFoundError as error:
             raise ApprisedError(
-                "only http and https URLs without the extra: pipx install 'freshet[apprise]'"
+                "URLs other than http and https need the extra: pipx install 'freshet[apprise]'"
             ) from error
         if not service.add(url):
             raise ApprisedError("apprise does not know this kind of URL, or something is missing")

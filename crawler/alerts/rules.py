@@ -146,7 +146,7 @@ def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     scheme, mark, rest = url.partition("://")
     url = f"{scheme.lower()}://{rest}"
     if not mark or not scheme or (scheme.lower() in _WEB and not _is_web(url)):
-        raise CrawlError(f"alerts.rules: {rule.name}: url is no URL, such as https://…")
+        raise CrawlError(f"alerts.rules: {rule.name}: url is not a URL such as https://…")
     if rule.secret is None:
         return Channel(rule.name, rhythm, url, None)
     secret = _looked_up(rule.name, "secret", rule.secret)
@@ -171,7 +171,7 @@ def _looked_up(rule: str, key: str, secret: SecretStr) -> str:
     where, _, name = text.partition(":")
     if where == "env":
         if not (value := os.environ.get(name, "").strip()):
-            raise CrawlError(f"alerts.rules: {rule}: {key}: the environment has no {name}")
+            raise CrawlError(f"alerts.rules: {rule}: {key}: environment variable {name} is not set")
         return value
     if where != "file":
         return text

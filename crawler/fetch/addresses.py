@@ -95,16 +95,23 @@ class AddressGuard:
             return f"{address!r} is not an IP address"
         reasons = (self._reason(meant) for meant in _meanings(parsed))
         reason = next(filter(None, reasons), None)
-        return None if reason is None else f"{address} is refused: {reason}"
+        return None if reason is None else f"{address} is {reason}"
 
     def _reason(self, address: Address) -> str | None:
         block = _block_of(address)
         name = block.name if block else "public"
         if self.loopback_only and name != "loopback":
-            return f"{name}, and without a contact URL only loopback may be contacted"
+            return f"{_kind(name)}; without a contact URL only loopback may be contacted"
         if block is None or (self.allow_private and block.is_private):
             return None
-        return None if any(_holds(n, address) for n in self.allow_networks) else name
+        if any(_holds(n, address) for n in self.allow_networks):
+            return None
+        switch = "--allow-private-addresses" if block.is_private else "network.allow_networks"
+        return f"{_kind(name)}; allow it with {switch}"
+
+
+def _kind(name: str) -> str:
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name} address"
 
 
 def is_disguised(host: str) -> bool:

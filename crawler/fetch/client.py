@@ -384,7 +384,7 @@ class NetworkFetcher:
         except Unfetched as end:
             exchange.failed(Verdict(end.outcome, end.reason, end.detail))
         except Exception as error:
-            log.exception("fetching %s failed in an unforeseen way", request.url)
+            log.exception("fetching %s failed with an unexpected error", request.url)
             exchange.failed(Verdict(Outcome.FAILED, "internal", repr(error)))
         return exchange.result(self._now())
 

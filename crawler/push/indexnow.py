@@ -92,7 +92,7 @@ def from_json(body: bytes) -> Ping:
 def _text(said: Mapping[str, Any], name: str) -> str | None:
     value = said.get(name)
     if value is not None and not isinstance(value, str):
-        raise PingRefused(400, f"{name} is no text")
+        raise PingRefused(400, f"{name} is not a string")
     return value
 
 
@@ -101,10 +101,10 @@ def _ping(host: str | None, key: str, location: str | None, urls: tuple[str, ...
         raise PingRefused(422, "no key of the protocol")
     home = _origin(urls[0], "no URL")
     place = f"{home}/{key}.txt" if not location else without_fragment(location)
-    if _origin(place, "key on another host") != home:
-        raise PingRefused(422, "key on another host")
+    if _origin(place, "key of another host") != home:
+        raise PingRefused(422, "key of another host")
     if len(place) > _MAX_URL or not place.partition("?")[0].endswith(".txt"):
-        raise PingRefused(422, "no place for a key")
+        raise PingRefused(422, "invalid key location")
     if host is not None and host not in _names(home):
         raise PingRefused(422, "URLs of another host")
     ping = Ping(home, key, place.partition("?")[0], urls)
@@ -114,7 +114,7 @@ def _ping(host: str | None, key: str, location: str | None, urls: tuple[str, ...
         if not url.startswith(head) and _origin(url, "no URL") != home:
             raise PingRefused(422, "URLs of another host")
         if len(url) > _MAX_URL or not (url.startswith(head) or head == f"{home}/"):
-            raise PingRefused(422, "URLs outside the key's place")
+            raise PingRefused(422, "URLs outside the key's directory")
     return ping
 
 
@@ -260,7 +260,7 @@ class Pinging:
         """
         known = self._frontier.host_of(ping.origin)
         if known is None or not any(map(self._hints.contains, ping.urls[:_SLICE])):
-            raise PingRefused(422, "a host that is not watched")
+            raise PingRefused(422, "unknown host")
         place = KeyPlace(known[0], ping.key, ping.location)
         standing = self.book.standing(place, now)
         if standing is Standing.INVALID:

@@ -61,7 +61,7 @@ class Refusals:
             f"{why} {count:,} (last from {self._example[why]})"
             for why, count in self._untold.most_common()
         )
-        log.warning("pushed and refused: %s", reasons)
+        log.warning("refused pushed requests: %s", reasons)
         self._told_at = now
         self._untold.clear()
         self._example.clear()
@@ -198,7 +198,7 @@ class Endpoint:
         if is_asked is None:
             raise Refused(503, "the store is busy")
         if not is_asked:
-            raise Refused(404, "verification of what was not asked for")
+            raise Refused(404, "verification without a request")
         return Reply(200, challenge)
 
     async def _notified(self, subscriber: Subscriber, known: Subscription, pushed: Pushed) -> Reply:
@@ -252,7 +252,7 @@ class Endpoint:
 
     def _check_size(self, pushed: Pushed) -> None:
         if (pushed.length or 0) > self._max_body_bytes:
-            raise Refused(413, "too large a body")
+            raise Refused(413, "body too large")
         if pushed.headers.get("content-encoding", "identity").lower() != "identity":
             raise Refused(415, "encoded body")
 
@@ -267,7 +267,7 @@ class Endpoint:
             body = await pushed.read(self._max_body_bytes)
         except TimeoutError as error:
             self._patience.drain(source, self._now())
-            raise Refused(408, "too slow a body") from error
+            raise Refused(408, "body too slow") from error
         except ConnectionError as error:
             raise Refused(400, "broken body") from error
         finally:
@@ -275,7 +275,7 @@ class Endpoint:
             if not reading[source]:
                 del reading[source]
         if body is None:
-            raise Refused(413, "too large a body")
+            raise Refused(413, "body too large")
         return body
 
 
@@ -347,7 +347,7 @@ class _Doors(web.Server):
             handler, door = next(iter(self._open.items()))
             if now < door.opened_at + _LIFE_S:
                 return
-            self._end(handler, "too long a connection")
+            self._end(handler, "connection too long")
 
     def _end(self, handler: RequestHandler, why: str) -> None:
         door = self._open.pop(handler)
@@ -441,7 +441,7 @@ class Listener:
                 async with asyncio.timeout(_BODY_S):
                     return await _bounded(request, most)
             except web.RequestPayloadError as error:
-                raise ConnectionError("the body is not what its headers say") from error
+                raise ConnectionError("the body contradicts its headers") from error
 
         headers = {name.lower(): value for name, value in request.headers.items()}
         length = request.content_length

@@ -210,7 +210,7 @@ def _check(selector: str) -> None:
     try:
         LexborHTMLParser("<p>").css(selector)
     except SelectolaxError as error:
-        raise ValueError(f"{selector!r} is not a CSS selector that is understood") from error
+        raise ValueError(f"{selector!r} is not a valid CSS selector") from error
 
 
 # -- references --------------------------------------------------------------

@@ -290,7 +290,7 @@ class _Xml:
             self._fields = None
 
     def _refuse(self, *_declaration: object) -> None:
-        raise self._broken("a document type declaration, which is refused")
+        raise self._broken("a document type declaration, which is not allowed")
 
     def _broken(self, what: str) -> _Unreadable:
         return _Unreadable(f"line {self._parser.CurrentLineNumber}: {what}")

@@ -147,7 +147,7 @@ class NotifySocket:
 
     def stopping(self) -> None:
         """Report that the service is about to end."""
-        self._send("STOPPING=1", self._said("stopping: waiting for what is under way"))
+        self._send("STOPPING=1", self._said("stopping: waiting for requests under way"))
 
     def status(self, status: str) -> None:
         """Report the current work in one line for people."""
@@ -177,7 +177,7 @@ class NotifySocket:
             self._socket.sendto("\n".join(lines).encode(), self._address)
         except OSError as error:
             if not self._is_deaf:
-                log.warning("the service manager cannot be told: %s", error.strerror or error)
+                log.warning("cannot notify the service manager: %s", error.strerror or error)
             self._is_deaf = True
         else:
             self._is_deaf = False

@@ -82,16 +82,16 @@ class Listener:
         """Refuse requests for foreign names, and all methods but reading."""
         response: web.StreamResponse
         if request.method not in _METHODS:
-            response = _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "it is only read here: GET or HEAD")
+            response = _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are allowed")
             response.headers["Allow"] = "GET, HEAD"
         elif not self._is_ours(request.headers.getall(hdrs.HOST, [])):
-            words = "the Host header names another; operation.host_names lists those allowed"
+            words = "the Host header is not allowed; add its name to operation.host_names"
             response = _refusal(HTTPStatus.MISDIRECTED_REQUEST, words)
         else:
             try:
                 response = await handler(request)
             except web.HTTPNotFound:
-                response = _refusal(HTTPStatus.NOT_FOUND, "here are /healthz and /metrics")
+                response = _refusal(HTTPStatus.NOT_FOUND, "not found; try /healthz or /metrics")
         response.headers.update(_HEADERS)
         return response
 

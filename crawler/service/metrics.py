@@ -85,35 +85,29 @@ class Metrics:
         Gauge("freshet_build_info", "The version that runs.", ["version"], registry=in_ours).labels(
             version
         ).set(1)
-        self._state = Gauge(
-            "freshet_state", "What the daemon is about.", ["state"], registry=in_ours
-        )
+        self._state = Gauge("freshet_state", "Phase of the daemon.", ["state"], registry=in_ours)
         self._healthy = Gauge("freshet_healthy", "1 while /healthz answers 200.", registry=in_ours)
         self._exchanges = Counter(
             "freshet_exchanges", "Requests whose outcome has committed.",
             ["purpose", "outcome", "host_state"], registry=in_ours,
         )  # fmt: skip
         self._duration = Histogram(
-            "freshet_exchange_duration_seconds", "From the request to the end of the answer.",
+            "freshet_exchange_duration_seconds", "From the request to the end of the response.",
             buckets=_EXCHANGE_BUCKETS, registry=in_ours,
         )  # fmt: skip
         self._observations = Counter(
-            "freshet_observations", "What visits found out about pages.", ["kind"], registry=in_ours
+            "freshet_observations", "Observations of pages.", ["kind"], registry=in_ours
         )
-        self._retries = Counter(
-            "freshet_retries", "Visits that are to be tried again.", registry=in_ours
-        )
-        self._admitted = Counter(
-            "freshet_urls_admitted", "URLs found that were new.", registry=in_ours
-        )
+        self._retries = Counter("freshet_retries", "Visits that will be retried.", registry=in_ours)
+        self._admitted = Counter("freshet_urls_admitted", "New URLs found.", registry=in_ours)
         self._commits = Counter(
             "freshet_commits", "Batches that the writer committed.", registry=in_ours
         )
         self._reloads = Counter(
-            "freshet_reloads", "Reloads asked for.", ["result"], registry=in_ours
+            "freshet_reloads", "Reloads requested.", ["result"], registry=in_ours
         )
         self._lag = Histogram(
-            "freshet_event_loop_lag_seconds", "How late the event loop came to a timer.",
+            "freshet_event_loop_lag_seconds", "Delay of a timer of the event loop.",
             buckets=_LAG_BUCKETS, registry=in_ours,
         )  # fmt: skip
         self._work = Histogram(
@@ -221,18 +215,18 @@ class _Standing(Collector):
 
 
 def _standing(it: Figures) -> Iterator[Metric]:
-    yield _gauge("budget_requests_per_day", "Requests that may be sent a day.", it.per_day)
-    yield _counter("budget_granted_requests", "Requests that the budget had room for.", it.granted)
+    yield _gauge("budget_requests_per_day", "Budget, in requests a day.", it.per_day)
+    yield _counter("budget_granted_requests", "Requests that the budget allowed.", it.granted)
     yield _counter("budget_spent_requests", "Requests sent.", it.spent)
     yield _counter(
-        "budget_forgone_requests", "Requests granted while no host could be asked.", it.forgone
+        "budget_forgone_requests", "Requests allowed while no host was ready.", it.forgone
     )
-    yield _gauge("pages_watched", "Pages kept fresh, or waiting for a first look.", it.watched)
-    yield _gauge("queue_pages", "Pages that may be asked for next.", it.queued)
+    yield _gauge("pages_watched", "Pages kept fresh, or waiting for a first visit.", it.watched)
+    yield _gauge("queue_pages", "Pages in the ready queue.", it.queued)
     yield _gauge("exchanges_active", "Requests under way.", it.active)
-    yield _gauge("writer_backlog_entries", "What waits to be committed.", it.backlog)
+    yield _gauge("writer_backlog_entries", "Entries that wait for a commit.", it.backlog)
     yield _gauge("hosts", "Hosts (scheme, name and port) that are known.", it.hosts)
-    yield _gauge("hosts_parked", "Politeness keys left alone for their trouble.", it.parked)
+    yield _gauge("hosts_parked", "Host queues paused after failures.", it.parked)
     size = GaugeMetricFamily("freshet_store_bytes", "Size of the store.", labels=["file"])
     size.add_metric(["database"], it.store_bytes)
     size.add_metric(["log"], it.log_bytes)
@@ -245,31 +239,31 @@ def _standing(it: Figures) -> Iterator[Metric]:
 
 
 def _expected(it: Outlook) -> Iterator[Metric]:
-    yield _gauge("outlook_timestamp_seconds", "When the daemon looked over all pages.", it.at)
+    yield _gauge("outlook_timestamp_seconds", "Time of the last survey of all pages.", it.at)
     yield _gauge("pages_captured", "Pages of which there is a copy.", it.captured)
     yield _gauge("pages_waiting", "Pages that were found and never fetched.", it.waiting)
     yield _gauge("pages_gone", "Pages that are no longer there.", it.gone)
-    yield _gauge("hosts_capped", "Hosts of which more is wanted than allowed.", len(it.capped))
+    yield _gauge("hosts_capped", "Hosts whose plan politeness limits.", len(it.capped))
     found = it.discovered
-    says = "New pages that are thought to be there and were not found yet."
+    says = "Estimated number of new pages not found yet."
     yield _gauge("pages_unknown_expected", says, found.unknown_pages)
     if found.share is not None:
-        says = "Looks since the start that went to finding pages."
+        says = "Visits since the start that were made to find pages."
         yield _gauge("discovery_looks_ratio", says, found.share)
     if it.stale is not None:
         fresh = 1 - it.stale
-        yield _gauge("freshness_expected_ratio", "Importance whose copy is fresh, expected.", fresh)
+        yield _gauge("freshness_expected_ratio", "Expected fresh share of importance.", fresh)
     if it.harmonic is not None:
         yield _gauge("harmonic_cost_expected", "Mean of H(missed changes), expected.", it.harmonic)
 
 
 def _measured(it: MeasuredFreshness) -> Iterator[Metric]:
     name = "freshness_measured"
-    yield _gauge(f"{name}_ratio", "Importance whose copy is fresh, by pages drawn.", it.fresh)
+    yield _gauge(f"{name}_ratio", "Fresh share of importance, by the audit sample.", it.fresh)
     yield _gauge(f"{name}_lower_ratio", "Lower end of its 95 % interval.", it.lower)
     yield _gauge(f"{name}_upper_ratio", "Upper end of its 95 % interval.", it.upper)
-    yield _gauge("harmonic_cost_measured", "Mean of H(missed changes), by draws.", it.harmonic)
-    yield _gauge("audit_draws", "Pages drawn in the last seven days.", it.draws)
+    yield _gauge("harmonic_cost_measured", "Mean of H(missed changes), by the sample.", it.harmonic)
+    yield _gauge("audit_draws", "Pages of the audit sample in the last seven days.", it.draws)
 
 
 def _gauge(name: str, says: str, value: float) -> Metric:

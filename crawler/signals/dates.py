@@ -50,7 +50,7 @@ class Span:
 class Unbelievable(StrEnum):
     """The reason why a date is not believed."""
 
-    UNREADABLE = "it is no date"
+    UNREADABLE = "it is not a date"
     BEFORE_THE_WEB = "it is from before the web"
     FUTURE = "it lies in the future"
 

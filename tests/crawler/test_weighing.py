@@ -148,7 +148,10 @@ def test_each_importance_tells_where_it_comes_from(store: SmallStore) -> None:
     assert told(ranked) == Importance(0.7, "site list", "one.example", 3.0, "pagerank", share)
     assert told(ranked).said() == f"site list “one.example”: 3, by PageRank {share:.3g} times that"
     copies = replace(listed, representatives={2: 1, 3: 1})
-    assert told(copies).said() == "site list “one.example”, shared with 2 pages that say the same"
+    assert (
+        told(copies).said()
+        == "site list “one.example”, shared with 2 pages with nearly the same text"
+    )
     assert told(copies, page_id=1).near_duplicates == 2
     assert told(copies, page_id=4).near_duplicates == 0
 

@@ -230,8 +230,8 @@ def assert_logged_once(records: list[logging.LogRecord]) -> None:
     told = [r.getMessage() for r in records if r.levelno >= logging.WARNING]
     assert [r.levelname for r in records if r.levelno > logging.WARNING] == ["ERROR"]
     wanted = [
-        "alerts: now: https://inbox.example/… does not take them",
-        "alerts: now: https://inbox.example/… takes them again",
+        "alerts: now: delivery to https://inbox.example/… failed",
+        "alerts: now: delivery to https://inbox.example/… works again",
         "news.localhost cannot be asked (no_such_host, ",
         "news.localhost answers again after ",
         "the disk is full; fetching is paused",

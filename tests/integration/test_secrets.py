@@ -118,7 +118,7 @@ async def test_the_log_of_a_daemon_holds_none_of_its_secrets(
     lines = [json.loads(line) for line in written.splitlines()]
     said = [line["message"] for line in lines]
     # They have been quoted, each by those that know them.
-    assert any("does not take them (HTTP 500 no /hooks/*** for ***)" in each for each in said)
+    assert any("failed (HTTP 500 no /hooks/*** for ***)" in each for each in said)
     assert any("denies" in each and "no *** for ***" in each for each in said)
     assert any("*** for ***" in line.get("exception", "") for line in lines)
     for secret in (KEY, TOKEN, USER, PASSWORD, callback, hub_secret):

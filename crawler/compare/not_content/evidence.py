@@ -183,7 +183,7 @@ def _consent(look: PageLook) -> Support:
     if _named(signs, _CONSENT):
         found |= Support(2, "the names of its elements")
     if _addressed(signs, _CONSENT):
-        found |= Support(2 if signs.iframes and not signs.texts else 1, "what it embeds")
+        found |= Support(2 if signs.iframes and not signs.texts else 1, "its embedded addresses")
     return found
 
 
@@ -193,7 +193,7 @@ def _captcha(look: PageLook) -> Support:
     if _named(signs, _CHALLENGE):
         found |= Support(2, "the names of its elements")
     if _addressed(signs, _CHALLENGE):
-        found |= Support(3 if signs.iframes and not signs.headings else 2, "what it embeds")
+        found |= Support(3 if signs.iframes and not signs.headings else 2, "its embedded addresses")
     if _CHALLENGE.search(signs.scripts):
         found |= Support(1 if signs.fields else 2, "its scripts")
     if signs.iframes and signs.elements <= 4 and not (signs.texts or signs.headings):

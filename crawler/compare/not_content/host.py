@@ -329,7 +329,7 @@ class SiteWalls:
             return None
         return Wall(
             taken.hint or WallKind.SOFT_404,
-            f"it resembles ({resemblance:.2f}) what the host shows for a URL that cannot exist",
+            f"it resembles ({resemblance:.2f}) the host's page for a URL that cannot exist",
         )
 
     def _fresh(self, at: float) -> tuple[Probe, ...]:
@@ -393,13 +393,13 @@ class SiteWalls:
             ValueError: for an unknown version, or bytes too few or too many.
         """
         if data and data[0] != VERSION:
-            raise ValueError(f"walls of version {data[0]}; this program reads {VERSION}")
+            raise ValueError(f"block pages of version {data[0]}; this program reads {VERSION}")
         try:
             site, end = _read(data)
         except struct.error as error:
-            raise ValueError(f"walls of {len(data)} bytes are cut short") from error
+            raise ValueError(f"block pages of {len(data)} bytes are cut short") from error
         if end != len(data):
-            raise ValueError(f"walls of {len(data)} bytes should have {end}")
+            raise ValueError(f"block pages of {len(data)} bytes should have {end}")
         return site
 
 

@@ -9,7 +9,7 @@ import pytest
 from freshet.crawler.admission import importers
 from freshet.crawler.admission.importers import Entry, Site, Skipped, Unreadable
 
-NOT_HERE = "not beside the index; nothing is fetched"
+NOT_HERE = "not beside the index, and nothing is fetched"
 
 
 def sitemap(*urls: str) -> bytes:

@@ -62,7 +62,7 @@ def test_tags_build_nothing(tmp_path: Path, tag: str) -> None:
 def test_references_are_refused_before_they_grow() -> None:
     laughs = ["a0: &a0 [lol, lol, lol]"]
     laughs += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 20)]
-    with pytest.raises(Unreadable, match=r"line 2: a reference \(\*a0\) is not read"):
+    with pytest.raises(Unreadable, match=r"line 2: a reference \(\*a0\) is not supported"):
         importers.read_urlwatch("\n".join(laughs).encode())
     with pytest.raises(Unreadable, match="a reference"):
         importers.read_urlwatch(b"url: x\nself: &s [*s]\n")

@@ -155,7 +155,7 @@ async def test_addresses_are_guarded() -> None:
     async with serving(answering(200)) as url:
         answer = await post(url, private=False)
     assert answer.outcome is Outcome.FAILED
-    assert "refused: loopback" in answer.said
+    assert "a loopback address" in answer.said
 
 
 async def test_apprise_takes_a_message_in_words() -> None:
@@ -181,7 +181,7 @@ async def test_a_service_that_hangs_is_left_alone_and_not_asked_again() -> None:
     async with serving(handle) as url:
         service = Apprised(url.replace("http://", "json://"), 0.05)
         assert (await service.deliver(DISPATCH, NOW)).said == "no answer within 0.05 s"
-        assert "has not come back" in (await service.deliver(DISPATCH, NOW)).said
+        assert "is still busy" in (await service.deliver(DISPATCH, NOW)).said
         never.set()
 
 

@@ -279,6 +279,6 @@ async def test_what_was_refused_is_told_once_a_minute(
     stage.refusals.tell(60.0)
     stage.refusals.tell(1_000.0)
     assert [record.getMessage() for record in caplog.records] == [
-        "pushed and refused: unknown callback 1,000 (last from 192.0.2.1)",
-        "pushed and refused: unknown callback 1 (last from 192.0.2.1)",
+        "refused pushed requests: unknown callback 1,000 (last from 192.0.2.1)",
+        "refused pushed requests: unknown callback 1 (last from 192.0.2.1)",
     ]

@@ -161,7 +161,7 @@ async def test_who_says_nothing_is_put_out_after_a_while() -> None:
         listener._doors.sweep(now + 100)
         assert await reader.read() == b""
         writer.close()
-    assert door.refusals.total == {"too long a connection": 1}
+    assert door.refusals.total == {"connection too long": 1}
 
 
 async def test_a_proxy_of_ours_says_for_whom_it_speaks() -> None:

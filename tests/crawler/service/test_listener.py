@@ -92,7 +92,7 @@ async def test_head_has_no_body_and_other_paths_say_what_there_is(place: Place) 
     assert (status, body) == (HTTPStatus.OK, "")
     assert response.headers["Cache-Control"] == "no-store"
     status, response, body = await place.ask("/")
-    assert (status, body) == (HTTPStatus.NOT_FOUND, "here are /healthz and /metrics\n")
+    assert (status, body) == (HTTPStatus.NOT_FOUND, "not found; try /healthz or /metrics\n")
     assert response.headers["Server"] == "freshet"
 
 
