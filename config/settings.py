@@ -117,7 +117,7 @@ Secret = Annotated[
 Addresses = Annotated[Mapping[str, Annotated[str, AfterValidator(_address)]], Text]
 
 
-class Group(BaseModel):
+class SettingsGroup(BaseModel):
     """A table of the configuration file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -129,7 +129,7 @@ _PLACE = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
 _PUBLIC_URL = re.compile(r"https?://[^\s?#/]+(/[^\s?#]*)?")
 
 
-class Receiver(Group):
+class ReceiverSettings(SettingsGroup):
     """``[receiver]``: listening for WebSub and pings."""
 
     listen: str
@@ -155,7 +155,7 @@ class Receiver(Group):
         return value
 
 
-class Operation(Group):
+class Operation(SettingsGroup):
     """Monitoring of a daemon. ``listen`` is ADDRESS:PORT, or empty for none."""
 
     beyond_loopback: bool
@@ -187,7 +187,7 @@ AlertMode = Literal["immediate", "hourly", "daily"]
 Hour = Annotated[int, Number, Field(ge=0, le=23)]
 
 
-class AlertRule(Group):
+class AlertRuleSettings(SettingsGroup):
     """One alert rule: which pages, which receiver. ``None`` inherits from ``[alerts]``."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -205,7 +205,7 @@ class AlertRule(Group):
         return (value,) if isinstance(value, str) else value
 
 
-class Alerts(Group):
+class Alerts(SettingsGroup):
     """Alerts: rules, rhythm, and retries."""
 
     kinds: AlertKinds
@@ -218,11 +218,13 @@ class Alerts(Group):
     back_off_max_s: PositiveSeconds
     back_off_jitter: Share
     give_up_s: Seconds
-    rules: Annotated[tuple[AlertRule, ...], Text]
+    rules: Annotated[tuple[AlertRuleSettings, ...], Text]
 
     @check("rules")
     @classmethod
-    def _has_names_of_its_own(cls, value: tuple[AlertRule, ...]) -> tuple[AlertRule, ...]:
+    def _has_names_of_its_own(
+        cls, value: tuple[AlertRuleSettings, ...]
+    ) -> tuple[AlertRuleSettings, ...]:
         names = [rule.name for rule in value]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"input should have distinct rule names; {twice} occurs twice")
@@ -245,7 +247,7 @@ LEAST_SKETCHES = 3
 LEAST_ALERT_DAYS = 30
 
 
-class Crawl(Group):
+class Crawl(SettingsGroup):
     """One run: the crawler's identity, its extent, and its end."""
 
     product: str
@@ -275,7 +277,7 @@ class Crawl(Group):
         return value
 
 
-class Politeness(Group):
+class Politeness(SettingsGroup):
     """Politeness towards servers."""
 
     key: Literal["host", "domain", "ip"]
@@ -294,7 +296,7 @@ class Politeness(Group):
     forbidden_burst: Positive
 
 
-class Fetch(Group):
+class Fetch(SettingsGroup):
     """The limits of one request."""
 
     connect_timeout_s: PositiveSeconds
@@ -309,7 +311,7 @@ class Fetch(Group):
     excluded_extensions: Endings
 
 
-class Network(Group):
+class NetworkSettings(SettingsGroup):
     """Addresses that may be contacted, and name resolution."""
 
     allow_private_addresses: bool
@@ -328,7 +330,7 @@ class Network(Group):
         return value
 
 
-class Robots(Group):
+class Robots(SettingsGroup):
     """robots.txt (RFC 9309); its bounds are the RFC's."""
 
     max_age_s: Annotated[float, Number, Field(ge=0, le=86_400)]
@@ -338,21 +340,21 @@ class Robots(Group):
     sitemaps: bool
 
 
-class Sitemaps(Group):
+class Sitemaps(SettingsGroup):
     """Bounds of a sitemap."""
 
     max_bytes: Positive
     max_entries: Positive
 
 
-class Signals(Group):
+class SignalSettings(SettingsGroup):
     """Sources of change signals."""
 
     max_feeds: Count
     well_known: bool
 
 
-class Traps(Group):
+class Traps(SettingsGroup):
     """Bounds for URLs that a site makes up without end."""
 
     max_url_length: Positive
@@ -367,14 +369,14 @@ class Traps(Group):
     copy_share: Share
 
 
-class Change(Group):
+class ChangeSettings(SettingsGroup):
     """Significance of changes in a page's main text."""
 
     significant_below: Share
     probe: bool
 
 
-class PageRule(Group):
+class PageRule(SettingsGroup):
     """Terms of the pages whose URL matches; None is not set."""
 
     match: Annotated[str, Field(min_length=1)]
@@ -401,7 +403,7 @@ class PageRule(Group):
         return value
 
 
-class Ephemeral(Group):
+class Ephemeral(SettingsGroup):
     """Competition of ephemeral sources with pages that are kept fresh."""
 
     recognise: bool
@@ -410,7 +412,7 @@ class Ephemeral(Group):
     cost: Literal["request", "delay"]
 
 
-class Daemon(Group):
+class Daemon(SettingsGroup):
     """Budget and policy of a daemon; the command line has options for these, too."""
 
     budget: str
@@ -431,7 +433,7 @@ class Daemon(Group):
         return value
 
 
-class Parse(Group):
+class Parse(SettingsGroup):
     """Limits of work per page, and selectors of sites' main text."""
 
     time_limit_s: PositiveSeconds
@@ -441,7 +443,7 @@ class Parse(Group):
     ignore: Groups
 
 
-class Store(Group):
+class Store(SettingsGroup):
     """The database: retention and writing."""
 
     bodies_per_page: Positive
@@ -478,7 +480,7 @@ class Store(Group):
         return value
 
 
-class Archive(Group):
+class ArchiveSettings(SettingsGroup):
     """WARC files of all requests and responses; an empty ``dir``: none."""
 
     dir: str
@@ -501,18 +503,18 @@ class Settings(BaseSettings):
     crawl: Crawl
     politeness: Politeness
     fetch: Fetch
-    network: Network
+    network: NetworkSettings
     robots: Robots
     sitemaps: Sitemaps
-    signals: Signals
+    signals: SignalSettings
     traps: Traps
-    change: Change
+    change: ChangeSettings
     daemon: Daemon
     ephemeral: Ephemeral
-    receiver: Receiver
+    receiver: ReceiverSettings
     parse: Parse
     store: Store
-    archive: Archive
+    archive: ArchiveSettings
     operation: Operation
     alerts: Alerts
 

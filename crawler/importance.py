@@ -96,10 +96,7 @@ class _Site:
 
 
 def speaking(
-    urls: Sequence[str],
-    host: NDArray[np.intp],
-    origins: Sequence[str],
-    seeds: Sequence[StoredSeed],
+    urls: Sequence[str], host: NDArray[np.intp], origins: Sequence[str], seeds: Sequence[StoredSeed]
 ) -> NDArray[np.intp]:
     """Return (n,), the row of each page's seed, or −1; ``host`` are rows of ``origins``.
 
@@ -120,10 +117,7 @@ def speaking(
 
 
 def importances(
-    urls: Sequence[str],
-    host: NDArray[np.intp],
-    origins: Sequence[str],
-    seeds: Sequence[StoredSeed],
+    urls: Sequence[str], host: NDArray[np.intp], origins: Sequence[str], seeds: Sequence[StoredSeed]
 ) -> NDArray[np.float64]:
     """Return (n,), the importance of each page by the site list: that of its seed."""
     values = np.array([seed.importance for seed in seeds] + [DEFAULT])
@@ -241,8 +235,9 @@ def terms(
     """
     n = len(urls)
     found = Terms(
-        area, importance.copy(), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf),
-        np.full(n, np.nan) if half_life_days is None else half_life_days.copy(),
+        area=area, importance=importance.copy(), never=np.zeros(n, np.bool_),
+        least_days=np.zeros(n), most_days=np.full(n, np.inf),
+        half_life_days=np.full(n, np.nan) if half_life_days is None else half_life_days.copy(),
     )  # fmt: skip
     # From the last to the first, so that the first rule overrides.
     for rule in reversed(rules):
@@ -385,12 +380,12 @@ class Weighing:
         share = self.shares.of(np.array([page_id]), host, [origin])
         return Importance(
             value,
-            "default" if seed < 0 else "site list",
-            None if seed < 0 else self.seeds[seed].text,
-            DEFAULT if seed < 0 else self.seeds[seed].importance,
-            None if self.by == "list" else self.by,
-            float(share[0]),
-            group,
+            origin="default" if seed < 0 else "site list",
+            source=None if seed < 0 else self.seeds[seed].text,
+            site=DEFAULT if seed < 0 else self.seeds[seed].importance,
+            divided_by=None if self.by == "list" else self.by,
+            share=float(share[0]),
+            near_duplicates=group,
         )
 
 

@@ -24,7 +24,7 @@ from freshet.crawler.reduce.sitemaps import looks_like_feed, looks_like_sitemap
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
 from freshet.crawler.robots.directives import Directives, parse_directives
 from freshet.crawler.signals.headers import Hearing, advertised
-from freshet.crawler.signals.listings import Discovery, Listing, Listings
+from freshet.crawler.signals.listings import Listings, SourceDiscovery, SourceListing
 from freshet.crawler.urls import canonical, is_http
 from freshet.storage.entries import Advertised, ClaimKind
 from freshet.storage.records import (
@@ -63,7 +63,7 @@ class Listener:
 
     listings: Listings
     hearing: Hearing
-    discovery: Discovery
+    discovery: SourceDiscovery
 
 
 #: A page that asks the browser to go on after at most this many seconds is a redirect.
@@ -311,7 +311,7 @@ def _none_at_all(due: DueUrl, result: FetchResult, now: float, detail: str | Non
     return Visit(due, replace(observation, reason=f"no_{due.role}", detail=detail), role=due.role)
 
 
-def _listing(visit: Visit, role: Role, found: Listing) -> Visit:
+def _listing(visit: Visit, role: Role, found: SourceListing) -> Visit:
     """The visit of a sitemap or feed that says this."""
     return replace(
         visit, role=role, links=found.links, offsite=found.offsite, targets=found.targets,

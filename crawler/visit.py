@@ -25,7 +25,7 @@ from freshet.crawler.reduction import TURNED_AWAY, Reduction
 from freshet.crawler.requests import Calls, Probing
 from freshet.crawler.robots.book import Bar, RobotsBook, RobotsRules
 from freshet.crawler.robots.parser import cut_at_line_end, standing
-from freshet.crawler.signals.listings import Discovery
+from freshet.crawler.signals.listings import SourceDiscovery
 from freshet.crawler.urls import canonical, is_http, resolve
 from freshet.storage.entries import Called, RobotsRecord
 from freshet.storage.records import (
@@ -63,7 +63,7 @@ class Visiting:
     book: RobotsBook
     reduction: Reduction
     admission: Admission
-    discovery: Discovery
+    discovery: SourceDiscovery
     seeding: Seeding
     lane_key: Callable[[str], Awaitable[str]]
     clock: Clock

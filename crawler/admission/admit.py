@@ -15,11 +15,11 @@ from typing import Final
 
 from freshet.crawler.admission.traps import (
     Combinations,
-    Parts,
     Proof,
     TrapKind,
     TrapLimits,
     TrapSign,
+    UrlParts,
     classify,
     pattern_of,
 )
@@ -164,7 +164,7 @@ class _Judgement:
     is_excluded: bool
     sign: TrapSign | None
     pattern: str | None
-    parts: Parts | None
+    parts: UrlParts | None
 
 
 class Admission:

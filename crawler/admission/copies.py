@@ -91,7 +91,7 @@ _HEADING: Final = 1
 _RECALLED: Final = 2_048
 
 
-class Known(Protocol):
+class KnownPage(Protocol):
     """A page as the store knows it; ``sketch`` are versioned bytes."""
 
     @property
@@ -131,7 +131,7 @@ class Copies:
     def __init__(
         self,
         pattern_of: Callable[[str], str | None],
-        recall: Callable[[int, int], Awaitable[Sequence[Known]]],
+        recall: Callable[[int, int], Awaitable[Sequence[KnownPage]]],
         proof: Callable[[str], Proof | None] = lambda _url: None,
     ) -> None:
         self._pattern_of = pattern_of

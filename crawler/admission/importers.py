@@ -43,7 +43,7 @@ from freshet.crawler.urls import canonical
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class WatchedSite:
     """A watched URL.
 
     Attributes:
@@ -70,10 +70,10 @@ class Skipped:
     reason: str
 
 
-Entry: TypeAlias = Site | Skipped
+Entry: TypeAlias = WatchedSite | Skipped
 
 
-class Unreadable(Exception):
+class UnreadableList(Exception):
     """The file is not of its format, or too large; the message is a sentence without its name."""
 
 
@@ -123,13 +123,13 @@ def read_zip(file: IO[bytes]) -> list[Entry]:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             if len(names) > _MAX_MEMBERS:
-                raise Unreadable(f"a ZIP with more than {_MAX_MEMBERS:,} members")
+                raise UnreadableList(f"a ZIP with more than {_MAX_MEMBERS:,} members")
             return list(_watches(_members(archive, names), _kept(names)))
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError) as error:
-        raise Unreadable(f"a damaged ZIP: {error}") from error
+        raise UnreadableList(f"a damaged ZIP: {error}") from error
     except (NotImplementedError, RuntimeError) as error:
         # zipfile's errors for a member that is encrypted, or packed in an unknown way.
-        raise Unreadable(f"a ZIP that cannot be unpacked: {error}") from error
+        raise UnreadableList(f"a ZIP that cannot be unpacked: {error}") from error
 
 
 def read_json(data: bytes) -> list[Entry]:
@@ -139,25 +139,25 @@ def read_json(data: bytes) -> list[Entry]:
         Unreadable: it is no such file.
     """
     if len(data) > MAX_BYTES:
-        raise Unreadable(f"larger than {MAX_BYTES // 1024**2} MiB")
+        raise UnreadableList(f"larger than {MAX_BYTES // 1024**2} MiB")
     found = _parsed(data)
     watching = found.get("watching")
     if isinstance(watching, Mapping):
         return list(_watches(watching.items(), frozenset()))
     if "url" in found:
         return list(_watches([(str(found.get("uuid", "1")), found)], frozenset()))
-    raise Unreadable('JSON without "watching": not a data store of changedetection.io')
+    raise UnreadableList('JSON without "watching": not a data store of changedetection.io')
 
 
 def read_list(data: bytes) -> list[Entry]:
     """Return the URLs of a list, one a line; further words of a line are tags."""
     if len(data) > MAX_BYTES:
-        raise Unreadable(f"larger than {MAX_BYTES // 1024**2} MiB")
+        raise UnreadableList(f"larger than {MAX_BYTES // 1024**2} MiB")
     found: list[Entry] = []
     for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
         url, *tags = line.split(maxsplit=1)[:2] if line.strip() else [""]
         if url and not url.startswith("#"):
-            found.append(Site(f"line {number}", url, lost=("tags",) if tags else ()))
+            found.append(WatchedSite(f"line {number}", url, lost=("tags",) if tags else ()))
     return found
 
 
@@ -170,20 +170,24 @@ def _members(archive: zipfile.ZipFile, names: Iterable[str]) -> Iterator[tuple[s
         found = True
         if archive.getinfo(name).compress_type not in _PACKED:
             # Other methods may demand any amount of memory.
-            raise Unreadable(f"a ZIP in which {name} is not packed with deflate")
+            raise UnreadableList(f"a ZIP in which {name} is not packed with deflate")
         with archive.open(name) as member:
             # Do not trust the sizes in the header.
             data = member.read(left + 1)
         left -= len(data)
         if left < 0:
-            raise Unreadable(f"a ZIP whose watches unpack to more than {MAX_BYTES // 1024**2} MiB")
+            raise UnreadableList(
+                f"a ZIP whose watches unpack to more than {MAX_BYTES // 1024**2} MiB"
+            )
         content = _parsed(data)
         if name == _STORE:
             yield from _mapping(content.get("watching")).items()
         else:
             yield name.partition("/")[0], content
     if not found:
-        raise Unreadable(f"a ZIP without {_STORE} or watch.json: no backup of changedetection.io")
+        raise UnreadableList(
+            f"a ZIP without {_STORE} or watch.json: no backup of changedetection.io"
+        )
 
 
 def _kept(names: Iterable[str]) -> frozenset[str]:
@@ -196,9 +200,9 @@ def _parsed(data: bytes) -> Mapping[str, object]:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Unreadable(f"not JSON: {reason}") from error
+        raise UnreadableList(f"not JSON: {reason}") from error
     if not isinstance(found, dict):
-        raise Unreadable("JSON, but no object")
+        raise UnreadableList("JSON, but no object")
     return found
 
 
@@ -225,7 +229,7 @@ def _watch(where: str, watch: _Watch, *, has_history: bool) -> Entry:
         lost.append("snapshots")
     title = watch.get("title")
     name = title if isinstance(title, str) else ""
-    return Site(where, url, name, _days(watch), tuple(lost))
+    return WatchedSite(where, url, name, _days(watch), tuple(lost))
 
 
 def _days(watch: _Watch) -> float | None:
@@ -293,7 +297,7 @@ def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Itera
         return
     try:
         sitemap = _parsed_yaml(data)
-    except Unreadable as reason:
+    except UnreadableList as reason:
         yield Skipped(where, url, str(reason))
         return
     if sitemap.kind is SitemapKind.INDEX:
@@ -305,13 +309,13 @@ def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Itera
 def _parsed_yaml(data: bytes) -> Sitemap:
     sitemap = parse_sitemap(data)
     if sitemap.kind is SitemapKind.UNKNOWN or (sitemap.problem and not sitemap.entries):
-        raise Unreadable(f"not a sitemap: {sitemap.problem or 'it has no entries'}")
+        raise UnreadableList(f"not a sitemap: {sitemap.problem or 'it has no entries'}")
     return sitemap
 
 
 def _pages(sitemap: Sitemap, prefix: str) -> Iterator[Entry]:
     for number, entry in enumerate(sitemap.entries, 1):
-        yield Site(f"{prefix}entry {number}", entry.url)
+        yield WatchedSite(f"{prefix}entry {number}", entry.url)
     yield from _trouble(sitemap, f"{prefix}the end")
 
 
@@ -347,8 +351,8 @@ class Merged:
     """
 
     data: bytes
-    sites: tuple[Site, ...]
-    added: tuple[Site, ...]
+    sites: tuple[WatchedSite, ...]
+    added: tuple[WatchedSite, ...]
     skipped: tuple[Skipped, ...]
 
 
@@ -359,13 +363,13 @@ def merged(old: bytes, name: str, entries: Iterable[Entry]) -> Merged:
         Unreadable: lines cannot be added to the old list.
     """
     had = _had(old, name)
-    sites: dict[str, Site] = {}
+    sites: dict[str, WatchedSite] = {}
     skipped: list[Skipped] = []
     for entry in entries:
         refused = entry if isinstance(entry, Skipped) else _refused(entry)
         if refused is not None:
             skipped.append(refused)
-        elif isinstance(entry, Site):
+        elif isinstance(entry, WatchedSite):
             sites.setdefault(page(entry.url), entry)
     added = tuple(site for url, site in sites.items() if url not in had)
     data = _with(old, name, added) if added else old
@@ -380,12 +384,12 @@ def page(url: str) -> str:
 def _had(old: bytes, name: str) -> set[str]:
     """Return the canonical URLs of a list; where a line has no scheme, both."""
     if old.lstrip().startswith(b"<"):
-        raise Unreadable("XML: lines can be added to a text or CSV only")
+        raise UnreadableList("XML: lines can be added to a text or CSV only")
     found = read_sites(old, name)
     for problem in found.problems:
         # Quote the beginning of a line that is no site; quote nothing of a file that is no list.
         if not problem.text or (_is_table(name) and csv_header(old) is None):
-            raise Unreadable(problem.message)
+            raise UnreadableList(problem.message)
     return {
         canonical(url)
         for seed in found.seeds
@@ -394,25 +398,25 @@ def _had(old: bytes, name: str) -> set[str]:
     }
 
 
-def _refused(site: Site) -> Skipped | None:
+def _refused(site: WatchedSite) -> Skipped | None:
     """Return the reason why a site cannot be imported, or None."""
     for problem in seeds_from_arguments([site.url]).problems:
         return Skipped(site.where, site.url, problem.message)
     return None
 
 
-def _with(old: bytes, name: str, added: Sequence[Site]) -> bytes:
+def _with(old: bytes, name: str, added: Sequence[WatchedSite]) -> bytes:
     newline = "\r\n" if b"\r\n" in old else "\n"
     text = "".join(f"{line}{newline}" for line in _lines(old, name, added))
     data = old + (newline.encode() if old and not old.endswith((b"\n", b"\r")) else b"")
     data += text.encode()
     has = {canonical(seed.url) for seed in read_sites(data, name).seeds}
     if lost := [site.url for site in added if page(site.url) not in has]:
-        raise Unreadable(f"{lost[0]} cannot be added: the last line is not a whole one")
+        raise UnreadableList(f"{lost[0]} cannot be added: the last line is not a whole one")
     return data
 
 
-def _lines(old: bytes, name: str, added: Sequence[Site]) -> Iterable[str]:
+def _lines(old: bytes, name: str, added: Sequence[WatchedSite]) -> Iterable[str]:
     header = csv_header(old)
     if header is not None:
         yield from (_row(header, site) for site in added)
@@ -430,7 +434,7 @@ def _is_table(name: str) -> bool:
     return name.lower().endswith((".csv", ".tsv"))
 
 
-def _row(header: Header, site: Site) -> str:
+def _row(header: Header, site: WatchedSite) -> str:
     cells = ["" for _ in header.columns]
     cells[header.url] = site.url
     for column in _NAME_COLUMNS:
@@ -461,16 +465,16 @@ def read_opml(data: bytes) -> list[Entry]:
         Unreadable: it is not well-formed, not OPML, too large, or declares a document type.
     """
     if len(data) > OPML_MAX_BYTES:
-        raise Unreadable(f"larger than {OPML_MAX_BYTES // 1024**2} MiB")
+        raise UnreadableList(f"larger than {OPML_MAX_BYTES // 1024**2} MiB")
     outlines = _Outlines()
     try:
         outlines.parser.Parse(data.lstrip(), True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
-        raise Unreadable(f"line {error.lineno}: not well-formed XML: {reason}") from error
+        raise UnreadableList(f"line {error.lineno}: not well-formed XML: {reason}") from error
     except (LookupError, ValueError) as error:
         # An unknown encoding, or not this document's.
-        raise Unreadable(f"not read: {error}") from error
+        raise UnreadableList(f"not read: {error}") from error
     return outlines.found
 
 
@@ -486,11 +490,11 @@ class _Outlines:
 
     def _refuse(self, *_declaration: object) -> None:
         line = self.parser.CurrentLineNumber
-        raise Unreadable(f"line {line}: a document type declaration, which is not allowed")
+        raise UnreadableList(f"line {line}: a document type declaration, which is not allowed")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if not self._is_opml and name.lower() != "opml":
-            raise Unreadable(f"XML, but not OPML: <{name[:40]}>")
+            raise UnreadableList(f"XML, but not OPML: <{name[:40]}>")
         self._is_opml = True
         if name.lower() == "outline":
             values = {key.lower(): value.strip() for key, value in attributes.items()}
@@ -502,7 +506,7 @@ class _Outlines:
         url = values.get("htmlurl") or values.get("xmlurl") or values.get("url")
         if url:
             lost = ("categories",) if values.get("category") else ()
-            self.found.append(Site(where, url, name, lost=lost))
+            self.found.append(WatchedSite(where, url, name, lost=lost))
         elif values.get("type"):
             self.found.append(Skipped(where, name, f"of type {values['type'][:40]}, without a URL"))
 
@@ -522,7 +526,7 @@ _JOB = re.compile(
 _URL = re.compile(rb"\A(?:\s|#[^\n]*\n)*+(?:source:)?https?://", re.IGNORECASE)
 
 
-class Format(StrEnum):
+class ListFormat(StrEnum):
     """The formats of lists that can be imported."""
 
     AUTO = "auto"
@@ -537,7 +541,7 @@ def is_zip(head: bytes) -> bool:
     return head.startswith(_ZIP)
 
 
-def recognised(head: bytes) -> Format:
+def recognised(head: bytes) -> ListFormat:
     """Return the format of a file that begins like this.
 
     Raises:
@@ -545,15 +549,15 @@ def recognised(head: bytes) -> Format:
     """
     start = head.removeprefix(_MARK).lstrip()
     if is_zip(head) or start.startswith(b"{") or _URL.match(start):
-        return Format.CHANGEDETECTION
+        return ListFormat.CHANGEDETECTION
     if looks_like_sitemap(head) or head.startswith(_GZIP):
-        return Format.SITEMAP
+        return ListFormat.SITEMAP
     if start.startswith(b"<") and _OPML.search(start):
-        return Format.OPML
+        return ListFormat.OPML
     if _JOB.search(start) and not start.startswith(b"<"):
-        return Format.URLWATCH
-    names = ", ".join(list(Format)[1:])
-    raise Unreadable(f"unknown format; choose one of {names} with --format")
+        return ListFormat.URLWATCH
+    names = ", ".join(list(ListFormat)[1:])
+    raise UnreadableList(f"unknown format; choose one of {names} with --format")
 
 
 # -- urlwatch ----------------------------------------------------------------
@@ -581,15 +585,15 @@ def read_urlwatch(data: bytes) -> list[Entry]:
         Unreadable: it is not YAML, too large, too deep, or has references.
     """
     if len(data) > URLWATCH_MAX_BYTES:
-        raise Unreadable(f"larger than {URLWATCH_MAX_BYTES // 1024**2} MiB")
+        raise UnreadableList(f"larger than {URLWATCH_MAX_BYTES // 1024**2} MiB")
     try:
         text = data.decode("utf-8-sig")
         _vet(text)
         documents = [each for each in yaml.load_all(text, _LOADER) if each]
     except UnicodeDecodeError as error:
-        raise Unreadable("not UTF-8") from error
+        raise UnreadableList("not UTF-8") from error
     except yaml.YAMLError as error:
-        raise Unreadable(f"not YAML: {_words(error)}") from error
+        raise UnreadableList(f"not YAML: {_words(error)}") from error
     # A single document may be a list of jobs.
     jobs = documents[0] if len(documents) == 1 and isinstance(documents[0], list) else documents
     return list(_entries(jobs))
@@ -600,11 +604,11 @@ def _vet(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, _LOADER):
         if isinstance(event, yaml.AliasEvent):
-            raise Unreadable(f"{_line(event)}a reference (*{event.anchor}) is not supported")
+            raise UnreadableList(f"{_line(event)}a reference (*{event.anchor}) is not supported")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:
-            raise Unreadable(f"{_line(event)}nested too deeply")
+            raise UnreadableList(f"{_line(event)}nested too deeply")
 
 
 def _line(event: yaml.Event) -> str:
@@ -637,7 +641,7 @@ def _entry(where: str, job: dict[object, object]) -> Entry:
     lost = [str(key)[:_SHOWN] for key in job if key not in _PLAIN]
     if "navigate" in job:
         lost.append("a browser that runs JavaScript")
-    return Site(where, url, name, lost=tuple(lost))
+    return WatchedSite(where, url, name, lost=tuple(lost))
 
 
 def _text(value: object) -> str:

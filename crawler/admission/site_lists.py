@@ -158,8 +158,9 @@ def _seed(entry: _Entry, source: str) -> Seed:
         raise ValueError("more than a URL or host (a blank in a URL is written %20)")
     url, fallback_url = _urls(text)
     return Seed(
-        entry.line, text, url, fallback_url, _importance(entry.importance), source,
-        _half_life(entry.half_life_hours),
+        line=entry.line, text=text, url=url, fallback_url=fallback_url, source=source,
+        importance=_importance(entry.importance),
+        half_life_hours=_half_life(entry.half_life_hours),
     )  # fmt: skip
 
 

@@ -300,7 +300,7 @@ _Value = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class UrlParts:
     """The parts of a URL: segments of the path and pairs of the query, in order."""
 
     segments: tuple[str, ...]
@@ -319,7 +319,7 @@ class Combinations:
         self._least = least
         self._rests: LruCache[int, int] = LruCache(_VALUES)
 
-    def note(self, url: str) -> Parts | None:
+    def note(self, url: str) -> UrlParts | None:
         """Note a canonical URL; return its parts, or None if it has too few."""
         site, slash, rest = url.partition("://")[2].partition("/")
         path, _, query = (slash + rest).partition("?")
@@ -327,7 +327,7 @@ class Combinations:
         pairs = query.split("&") if query else []
         if not self._least or (not segments and not pairs):
             return None
-        parts = Parts(segments, _in_path(site, segments), _in_query(site, path, pairs))
+        parts = UrlParts(segments, _in_path(site, segments), _in_query(site, path, pairs))
         for value, beside in (*parts.values, *parts.pairs):
             self._learn(value, beside)
         return parts if len(segments) + len(pairs) >= self._least else None
@@ -340,7 +340,7 @@ class Combinations:
     def _recurs(self, value: _Value) -> bool:
         return self._rests.get(value[0]) == _RECURS
 
-    def _run(self, parts: Parts) -> int:
+    def _run(self, parts: UrlParts) -> int:
         """Count the recurring segments at the end of the path."""
         count = 0
         for value in reversed(parts.values):
@@ -349,13 +349,13 @@ class Combinations:
             count += 1
         return count
 
-    def is_combined(self, parts: Parts | None) -> bool:
+    def is_combined(self, parts: UrlParts | None) -> bool:
         """Return whether enough values of a URL recur, and all those of its query."""
         if parts is None or not all(self._recurs(pair) for pair in parts.pairs):
             return False
         return self._run(parts) + len(parts.pairs) >= self._least
 
-    def pattern(self, parts: Parts | None) -> str | None:
+    def pattern(self, parts: UrlParts | None) -> str | None:
         """Return the pattern of a combination: the path without recurring parts; else None.
 
         None, too, where only a query of few parameters recurs: their names tell more.

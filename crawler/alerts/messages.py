@@ -14,7 +14,7 @@ import aiosqlite
 import numpy as np
 
 from freshet.config.settings import Settings
-from freshet.crawler.alerts.rules import Channel, Mode
+from freshet.crawler.alerts.rules import Channel, RuleMode
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.diff import align, in_one_line
 from freshet.crawler.importance import terms, weigh
@@ -169,7 +169,7 @@ class Composing:
         oldest = await alerts_tables.oldest_waiting(current, channel.name)
         if oldest is None:
             return
-        at_once = channel.rhythm.mode is Mode.IMMEDIATE
+        at_once = channel.rhythm.mode is RuleMode.IMMEDIATE
         period = channel.rhythm.period(oldest)
         before, limit = (inf, 1) if at_once else (period[1], _AT_MOST)
         found = await alerts_tables.waiting(current, channel.name, before, limit)
@@ -180,7 +180,7 @@ class Composing:
         key = keys[0] if at_once else key_of("digest", channel.name, period[1], keys)
         body = single(alerts[0]) if at_once else digest(channel.name, period, alerts)
         since = min(each.at for each in found)
-        message = Message(0, key, channel.name, body, since, 0, now)
+        message = Message(0, key, channel.name, body, since=since, tries=0, next_at=now)
         async with self._database.transaction() as connection:
             await alerts_tables.compose(connection, message, found)
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from freshet.config.settings import Alerts
 from freshet.crawler.alerts.messages import Composing
-from freshet.crawler.alerts.receivers import Answer, Dispatch, Outcome, Receiver
+from freshet.crawler.alerts.receivers import Delivery, DeliveryOutcome, Dispatch, Receiver
 from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import Clock
 from freshet.crawler.politeness import back_off_s
@@ -195,14 +195,14 @@ class Outbox:
             answer = await lane.receiver.deliver(dispatch, self._clock.now())
         except Exception as error:
             log.exception("sending alert %s failed with an unexpected error", message.key)
-            answer = Answer(Outcome.FAILED, repr(type(error)))
+            answer = Delivery(DeliveryOutcome.FAILED, repr(type(error)))
         await self._settle(lane, message, answer)
         self._tell(lane, message, answer)
 
-    async def _settle(self, lane: _Lane, message: Message, answer: Answer) -> None:
+    async def _settle(self, lane: _Lane, message: Message, answer: Delivery) -> None:
         """Record the result of a delivery, as soon as the store permits."""
         number, now = message.message_id, self._clock.now()
-        if answer.outcome is Outcome.TAKEN:
+        if answer.outcome is DeliveryOutcome.TAKEN:
             await self._written(lane, alerts.sent, number, now)
         elif self._is_given_up(message, answer, now):
             log.error(
@@ -215,10 +215,10 @@ class Outbox:
             asked = min(answer.retry_after_s or 0.0, self._limits.back_off_max_s)
             await self._written(lane, alerts.tried, number, now + max(pause, asked), answer.said)
 
-    def _is_given_up(self, message: Message, answer: Answer, now: float) -> bool:
+    def _is_given_up(self, message: Message, answer: Delivery, now: float) -> bool:
         is_old = now - message.since > self._limits.give_up_s
         is_tried = message.tries + 1 >= _LEAST_TRIES
-        return answer.outcome is Outcome.REFUSED or (is_old and is_tried)
+        return answer.outcome is DeliveryOutcome.REFUSED or (is_old and is_tried)
 
     async def _written(
         self, lane: _Lane, change: Callable[..., Awaitable[None]], *arguments: Any
@@ -248,19 +248,19 @@ class Outbox:
             until = self._clock.now() + _STORE_WAIT_S
             await self._clock.wait(lane.changed, until, idle=False)
 
-    def _tell(self, lane: _Lane, message: Message, answer: Answer) -> None:
+    def _tell(self, lane: _Lane, message: Message, answer: Delivery) -> None:
         """Log once when a receiver begins to fail, and once when it is back."""
-        is_failing = answer.outcome is Outcome.FAILED
+        is_failing = answer.outcome is DeliveryOutcome.FAILED
         if is_failing and not lane.failing:
             log.warning(
-                "alerts: %s: delivery to %s failed (%s); messages are kept, retried ever more rarely",
+                "alerts: %s: delivery to %s failed (%s); messages are kept and retried",
                 message.rule, _target(lane, message.rule), answer.said,
             )  # fmt: skip
-        elif lane.failing and answer.outcome is Outcome.TAKEN:
+        elif lane.failing and answer.outcome is DeliveryOutcome.TAKEN:
             log.warning(
                 "alerts: %s: delivery to %s works again", message.rule, _target(lane, message.rule)
             )
-        if answer.outcome is not Outcome.REFUSED:
+        if answer.outcome is not DeliveryOutcome.REFUSED:
             lane.failing = is_failing
 
 

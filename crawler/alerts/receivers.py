@@ -25,7 +25,7 @@ from freshet.crawler.fetch.responses import retry_after_s
 from freshet.crawler.fetch.transport import Unfetched, guarded_connector, own_failures
 
 
-class Outcome(StrEnum):
+class DeliveryOutcome(StrEnum):
     """The result of a delivery: ``REFUSED`` is about the message, ``FAILED`` may pass."""
 
     TAKEN = "taken"
@@ -34,10 +34,10 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Delivery:
     """The end of a delivery; ``retry_after_s`` is the pause that the receiver wants."""
 
-    outcome: Outcome
+    outcome: DeliveryOutcome
     said: str = ""
     retry_after_s: float | None = None
 
@@ -53,7 +53,7 @@ class Dispatch:
 class Receiver(Protocol):
     """Destination of messages, one at a time."""
 
-    async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
+    async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
         """Hand a message over within the time limit; any failure is in the answer."""
 
     async def close(self) -> None:
@@ -126,19 +126,19 @@ class Webhook:
             timeout=aiohttp.ClientTimeout(total=None),
         )
 
-    async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
+    async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
         """Post the message, see :class:`Receiver`."""
         try:
             async with asyncio.timeout(self._hook.timeout_s):
                 with own_failures():
                     return await self._post(dispatch, now)
         except TimeoutError:
-            return Answer(Outcome.FAILED, f"no answer within {self._hook.timeout_s:g} s")
+            return Delivery(DeliveryOutcome.FAILED, f"no answer within {self._hook.timeout_s:g} s")
         except (Unfetched, OSError) as error:
             said = error.detail if isinstance(error, Unfetched) else str(error) or repr(error)
-            return Answer(Outcome.FAILED, said)
+            return Delivery(DeliveryOutcome.FAILED, said)
 
-    async def _post(self, dispatch: Dispatch, now: float) -> Answer:
+    async def _post(self, dispatch: Dispatch, now: float) -> Delivery:
         body = dispatch.body.encode()
         async with self._session.post(
             self._hook.url, data=body, headers=self._headers(dispatch, body, now),
@@ -146,11 +146,11 @@ class Webhook:
         ) as response:  # fmt: skip
             status, headers = response.status, response.raw_headers
         if 200 <= status < 300:
-            return Answer(Outcome.TAKEN)
+            return Delivery(DeliveryOutcome.TAKEN)
         said = f"HTTP {status} {response.reason or ''}".rstrip()
         if status in _ABOUT_THE_MESSAGE:
-            return Answer(Outcome.REFUSED, said)
-        return Answer(Outcome.FAILED, said, retry_after_s(headers, now))
+            return Delivery(DeliveryOutcome.REFUSED, said)
+        return Delivery(DeliveryOutcome.FAILED, said, retry_after_s(headers, now))
 
     def _headers(self, dispatch: Dispatch, body: bytes, now: float) -> dict[str, str]:
         timestamp = int(now)
@@ -199,22 +199,26 @@ class Apprised:
         self._timeout_s = timeout_s
         self._thread: threading.Thread | None = None
 
-    async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
+    async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
         """Send the message, see :class:`Receiver`."""
         if self._thread is not None and self._thread.is_alive():
-            return Answer(Outcome.FAILED, "the service is still busy with the last message")
+            return Delivery(
+                DeliveryOutcome.FAILED, "the service is still busy with the last message"
+            )
         title, body = in_words(json.loads(dispatch.body))
         loop = asyncio.get_running_loop()
-        answered: asyncio.Future[Answer] = loop.create_future()
+        answered: asyncio.Future[Delivery] = loop.create_future()
 
         def work() -> None:
             try:
                 taken = self._service.notify(body=body, title=title, body_format="text")
-                answer = Answer(Outcome.TAKEN)
+                answer = Delivery(DeliveryOutcome.TAKEN)
                 if not taken:
-                    answer = Answer(Outcome.FAILED, "the service rejected the message")
+                    answer = Delivery(DeliveryOutcome.FAILED, "the service rejected the message")
             except Exception as error:  # noqa: BLE001 - of some hundred services, told as it is
-                answer = Answer(Outcome.FAILED, f"the service failed: {type(error).__name__}")
+                answer = Delivery(
+                    DeliveryOutcome.FAILED, f"the service failed: {type(error).__name__}"
+                )
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_settle, answered, answer)
 
@@ -224,7 +228,7 @@ class Apprised:
             async with asyncio.timeout(self._timeout_s):
                 return await answered
         except TimeoutError:
-            return Answer(Outcome.FAILED, f"no answer within {self._timeout_s:g} s")
+            return Delivery(DeliveryOutcome.FAILED, f"no answer within {self._timeout_s:g} s")
 
     async def close(self) -> None:
         """Do nothing: no connection is kept."""
@@ -245,7 +249,7 @@ def _service(url: str) -> Any:
         return service
 
 
-def _settle(answered: asyncio.Future[Answer], answer: Answer) -> None:
+def _settle(answered: asyncio.Future[Delivery], answer: Delivery) -> None:
     if not answered.done():
         answered.set_result(answer)
 

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from pydantic import SecretStr
 from yarl import URL
 
-from freshet.config.settings import AlertRule as RuleSettings
+from freshet.config.settings import AlertRuleSettings as RuleSettings
 from freshet.config.settings import Alerts, Settings, masked
 from freshet.crawler.alerts.receivers import (
     Apprised,
@@ -40,7 +40,7 @@ from freshet.storage.words import Kind
 _HOUR_S = 3_600.0
 
 
-class Mode(StrEnum):
+class RuleMode(StrEnum):
     """The rhythm of a rule's messages."""
 
     IMMEDIATE = "immediate"
@@ -52,7 +52,7 @@ class Mode(StrEnum):
 class Rhythm:
     """Periods of a rule's messages; a day ends at ``hour`` in ``zone``, whatever its clocks do."""
 
-    mode: Mode
+    mode: RuleMode
     hour: int = 0
     zone: str = "UTC"
 
@@ -61,9 +61,9 @@ class Rhythm:
 
         Each ends where the next begins. An immediate alert belongs to a period that is over.
         """
-        if self.mode is Mode.IMMEDIATE:
+        if self.mode is RuleMode.IMMEDIATE:
             return -inf, -inf
-        if self.mode is Mode.HOURLY:
+        if self.mode is RuleMode.HOURLY:
             begin = at // _HOUR_S * _HOUR_S
             return begin, begin + _HOUR_S
         zone = UTC if self.zone == "UTC" else ZoneInfo(self.zone)
@@ -140,7 +140,7 @@ def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) ->
 
 def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     hour = alerts.hour if rule.hour is None else rule.hour
-    rhythm = Rhythm(Mode(rule.mode or alerts.mode), hour, rule.zone or alerts.zone)
+    rhythm = Rhythm(RuleMode(rule.mode or alerts.mode), hour, rule.zone or alerts.zone)
     url = _looked_up(rule.name, "url", rule.url)
     hide_url(url)
     scheme, mark, rest = url.partition("://")

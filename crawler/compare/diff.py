@@ -102,7 +102,7 @@ _MOST_PAIRS: Final = 20_000
 _LONG: Final = 2_000
 
 
-class Change(StrEnum):
+class BlockChange(StrEnum):
     """The kind of change of a block."""
 
     KEPT = "kept"
@@ -121,7 +121,7 @@ class AlignedBlock:
     by word.
     """
 
-    change: Change
+    change: BlockChange
     before: int | None
     after: int | None
     text: str
@@ -149,10 +149,10 @@ def align(old: Sequence[str], new: Sequence[str]) -> tuple[AlignedBlock, ...]:
     return tuple(aligned)
 
 
-def counts(aligned: Sequence[AlignedBlock]) -> dict[Change, int]:
+def counts(aligned: Sequence[AlignedBlock]) -> dict[BlockChange, int]:
     """Count the blocks of each kind of change; all kinds are named."""
     found = Counter(block.change for block in aligned)
-    return {change: found[change] for change in Change}
+    return {change: found[change] for change in BlockChange}
 
 
 def _pairs(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -258,7 +258,7 @@ def _next_partners(partner: Mapping[int, int], before: int, after: int) -> list[
 
 
 def _removed(old: Sequence[str], i: int) -> AlignedBlock:
-    return AlignedBlock(Change.REMOVED, i, None, old[i])
+    return AlignedBlock(BlockChange.REMOVED, i, None, old[i])
 
 
 def _arrived(
@@ -269,18 +269,18 @@ def _arrived(
     moved: Mapping[int, int],
 ) -> AlignedBlock:
     if j in moved:
-        return AlignedBlock(Change.MOVED, moved[j], j, new[j])
+        return AlignedBlock(BlockChange.MOVED, moved[j], j, new[j])
     if j not in partner:
-        return AlignedBlock(Change.ADDED, None, j, new[j])
+        return AlignedBlock(BlockChange.ADDED, None, j, new[j])
     i = partner[j]
     if old[i] == new[j]:
-        return AlignedBlock(Change.KEPT, i, j, new[j])
-    return AlignedBlock(Change.EDITED, i, j, new[j], compare_words(old[i], new[j]))
+        return AlignedBlock(BlockChange.KEPT, i, j, new[j])
+    return AlignedBlock(BlockChange.EDITED, i, j, new[j], compare_words(old[i], new[j]))
 
 
 # -- summary -----------------------------------------------------------------
 
-_MARKS: Final = {Change.ADDED: "+", Change.REMOVED: "−"}
+_MARKS: Final = {BlockChange.ADDED: "+", BlockChange.REMOVED: "−"}
 #: Words of an edited block that are shown before and after the change.
 _AROUND: Final = 24
 _ELLIPSIS: Final = "…"
@@ -293,10 +293,10 @@ def in_one_line(aligned: Sequence[AlignedBlock], width: int = 100) -> str:
     >>> in_one_line(align(["Price: 10.99 each"], ["Price: 11.49 each"]))
     '“Price: 10.99 → 11.49 each”'
     """
-    changed = [block for block in aligned if block.change is not Change.KEPT]
+    changed = [block for block in aligned if block.change is not BlockChange.KEPT]
     if not changed:
         return "no block of text differs"
-    order = (Change.EDITED, Change.ADDED, Change.REMOVED, Change.MOVED)
+    order = (BlockChange.EDITED, BlockChange.ADDED, BlockChange.REMOVED, BlockChange.MOVED)
     first = min(changed, key=lambda block: order.index(block.change))
     more = in_numbers(aligned) if len(changed) > 1 else ""
     line = _told(first, max(width - len(more) - 3, 30))
@@ -319,7 +319,7 @@ def shortened(runs: Sequence[Run], around: int = _AROUND) -> tuple[Run, ...]:
 
 
 def _told(block: AlignedBlock, width: int) -> str:
-    if block.change is Change.EDITED:
+    if block.change is BlockChange.EDITED:
         words = "".join(_written(run) for run in shortened(block.runs))
         return f"“{_clipped(words, width)}”"
     mark = _MARKS.get(block.change, f"{block.change}:")

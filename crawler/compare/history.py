@@ -222,8 +222,8 @@ class PageMemory:
             )
         ]  # fmt: skip
         parts += [
-            _SLOT.pack(place, ordinal, h.digest, h.replacements, h.compared, h.volatile)
-            for (place, ordinal), h in self.slots.items()
+            _SLOT.pack(*slot, h.digest, h.replacements, h.compared, h.volatile)
+            for slot, h in self.slots.items()
         ]
         parts += [_BLOCK.pack(digest, p.visits) for digest, p in self.blocks.items()]
         for delta in self.deltas:

@@ -35,7 +35,7 @@ from freshet.crawler.compare.history import (
     bounded,
     is_near,
 )
-from freshet.crawler.compare.layout import Difference, Item, Layout, Slot, difference
+from freshet.crawler.compare.layout import Item, Layout, LayoutDifference, Slot, difference
 from freshet.crawler.compare.templates import HostRun, Template, frame_items
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 from freshet.storage.entries import Amendment
@@ -201,7 +201,7 @@ def judge_blocks(
 
 
 def _learnt(
-    past: PageRecord, found: Difference, layout: Layout, new: Sketch, template: Template
+    past: PageRecord, found: LayoutDifference, layout: Layout, new: Sketch, template: Template
 ) -> PageMemory:
     """Return the memory after this comparison, without its delta."""
     slots = _slots(past, found, layout, template)
@@ -210,7 +210,7 @@ def _learnt(
 
 
 def _slots(
-    past: PageRecord, found: Difference, layout: Layout, template: Template
+    past: PageRecord, found: LayoutDifference, layout: Layout, template: Template
 ) -> dict[Slot, SlotHistory]:
     fresh = SlotHistory(0).after_stillness(past.comparisons)
     replaced = {**found.replaced, **({ORDER: 0} if found.moved() else {})}
@@ -237,7 +237,7 @@ def _liveliest(slots: dict[Slot, SlotHistory]) -> dict[Slot, SlotHistory]:
 
 
 def _blocks(
-    past: PageRecord, found: Difference, layout: Layout, new: Sketch
+    past: PageRecord, found: LayoutDifference, layout: Layout, new: Sketch
 ) -> dict[int, Presence]:
     """Return the presence of single blocks, and of the text as a whole."""
     now = set(layout.digests) | {_text(new)}
@@ -282,7 +282,7 @@ class _Explained:
 
 
 def _explained(
-    found: Difference,
+    found: LayoutDifference,
     removed: tuple[Item, ...],
     added: tuple[Item, ...],
     memory: PageMemory,
@@ -308,7 +308,7 @@ def _alternates(memory: PageMemory, digests: Iterable[int]) -> bool:
 
 
 def _without_volatile(
-    found: Difference, memory: PageMemory, template: Template, size: int
+    found: LayoutDifference, memory: PageMemory, template: Template, size: int
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Return the differences beside the blocks that were replaced at volatile slots."""
     volatile = (memory.volatile | template.volatile) & found.replaced.keys()

@@ -110,7 +110,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class LayoutDifference:
     """Removed and added blocks.
 
     ``replaced`` are the slots at which one block replaced another, with the digest of the new
@@ -129,7 +129,7 @@ class Difference:
         return old != new
 
 
-def difference(old: Layout, new: Layout) -> Difference:
+def difference(old: Layout, new: Layout) -> LayoutDifference:
     """Return the difference of two layouts, in linear time.
 
     A block that only changed its place, because the markup around it is another, is
@@ -143,7 +143,7 @@ def difference(old: Layout, new: Layout) -> Difference:
     kept_new = _beside(new.digests, come, right)
     removed, added = old.items(left), new.items(right)
     replaced = _replaced(removed, added)
-    return Difference(tuple(removed), tuple(added), replaced, (kept_old, kept_new))
+    return LayoutDifference(tuple(removed), tuple(added), replaced, (kept_old, kept_new))
 
 
 def _beside(digests: Sequence[int], numbers: range, unmatched: Sequence[int]) -> list[int]:

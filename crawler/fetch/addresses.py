@@ -42,19 +42,19 @@ def _block(name: str, *networks: str, is_private: bool = False) -> _Block:
     return _Block(name, tuple(ip_network(network) for network in networks), is_private)
 
 
+_METADATA = (
+    "169.254.169.254/32",  # most clouds
+    "169.254.170.2/32",  # AWS, containers
+    "100.100.100.200/32",  # Alibaba, inside 100.64.0.0/10
+    "168.63.129.16/32",  # Azure, otherwise a public address
+    "192.0.0.192/32",  # Oracle
+    "fd00:ec2::254/128",  # AWS
+    "fd20:ce::254/128",  # Google
+)
 #: The first block that holds an address names it, so the exceptions stand first. From the
 #: IANA special-purpose address registries (RFC 6890) and the clouds' documentation.
 _BLOCKS = (
-    _block(
-        "cloud metadata",
-        "169.254.169.254/32",  # most clouds
-        "169.254.170.2/32",  # AWS, containers
-        "100.100.100.200/32",  # Alibaba, inside 100.64.0.0/10
-        "168.63.129.16/32",  # Azure, otherwise a public address
-        "192.0.0.192/32",  # Oracle
-        "fd00:ec2::254/128",  # AWS
-        "fd20:ce::254/128",  # Google
-    ),
+    _block("cloud metadata", *_METADATA),
     _block("loopback", "127.0.0.0/8", "::1/128", is_private=True),
     _block("private", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", is_private=True),
     _block("private", "fc00::/7", is_private=True),

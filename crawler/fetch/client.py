@@ -25,7 +25,7 @@ from yarl import URL
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 from freshet.crawler.fetch.responses import (
     RawHeaders,
-    Verdict,
+    StatusVerdict,
     first_header,
     is_page_type,
     judge,
@@ -50,7 +50,7 @@ from freshet.storage.words import Outcome
 _TURN_BYTES = 256 * 1024
 
 
-class Pace:
+class BodyPace:
     """Minimum speed of a body; times are monotonic seconds.
 
     Invariant: in ``window_s`` at least ``window_s × min_rate`` bytes arrive, and the next
@@ -119,7 +119,7 @@ class Intake:
         self._decoded = BytesIO()
         self._until_turn = _TURN_BYTES
 
-    async def read(self, chunks: AsyncIterable[bytes], pace: Pace) -> None:
+    async def read(self, chunks: AsyncIterable[bytes], pace: BodyPace) -> None:
         """Take all chunks, up to the limit.
 
         Raises:
@@ -297,7 +297,7 @@ class _Exchange:
 
     request: Request
     started_at: float
-    verdict: Verdict
+    verdict: StatusVerdict
     status: int | None = None
     request_headers: tuple[tuple[str, str], ...] = ()
     headers: RawHeaders = ()
@@ -306,7 +306,7 @@ class _Exchange:
     body: Body = _NO_BODY
     truncated: str | None = None
 
-    def failed(self, verdict: Verdict) -> None:
+    def failed(self, verdict: StatusVerdict) -> None:
         """Return the failure, with all that had come until then."""
         self.verdict = verdict
         if self.status is not None:
@@ -377,15 +377,15 @@ class NetworkFetcher:
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make one request; any failure is in the result."""
-        exchange = _Exchange(request, self._now(), Verdict(Outcome.FAILED))
+        exchange = _Exchange(request, self._now(), StatusVerdict(Outcome.FAILED))
         try:
             with own_failures():
                 await self._converse(exchange)
         except Unfetched as end:
-            exchange.failed(Verdict(end.outcome, end.reason, end.detail))
+            exchange.failed(StatusVerdict(end.outcome, end.reason, end.detail))
         except Exception as error:
             log.exception("fetching %s failed with an unexpected error", request.url)
-            exchange.failed(Verdict(Outcome.FAILED, "internal", repr(error)))
+            exchange.failed(StatusVerdict(Outcome.FAILED, "internal", repr(error)))
         return exchange.result(self._now())
 
     async def close(self) -> None:
@@ -442,9 +442,9 @@ class NetworkFetcher:
             raise Unfetched("cut_short", "the connection was reset before the body's end")
         return intake.result()
 
-    def _pace(self) -> Pace:
+    def _pace(self) -> BodyPace:
         limits = self._limits
-        return Pace(
+        return BodyPace(
             limits.min_rate_bytes_per_s,
             limits.rate_window_s,
             limits.body_timeout_s,

@@ -41,7 +41,7 @@ _LONGEST_DELAY_S = float(2**31)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class StatusVerdict:
     """The outcome that a status code stands for; ``FETCHED`` if its body is whole."""
 
     outcome: Outcome
@@ -50,7 +50,7 @@ class Verdict:
     location: str | None = None
 
 
-def judge(status: int, url: str, location: bytes | None, *, is_conditional: bool) -> Verdict:
+def judge(status: int, url: str, location: bytes | None, *, is_conditional: bool) -> StatusVerdict:
     """Judge the status, and the Location where it counts.
 
     206 is a failure: nobody requested a part, and a part must not pass for the whole. So is
@@ -59,25 +59,25 @@ def judge(status: int, url: str, location: bytes | None, *, is_conditional: bool
     if status in _REDIRECTS:
         return _redirect(status, url, location)
     if status == 304 and is_conditional:
-        return Verdict(Outcome.NOT_MODIFIED)
+        return StatusVerdict(Outcome.NOT_MODIFIED)
     reason = f"http_{status}"
     if status in _WITHOUT_CONTENT:
-        return Verdict(Outcome.SKIPPED, reason, "the server has no content here")
+        return StatusVerdict(Outcome.SKIPPED, reason, "the server has no content here")
     if 200 <= status < 300 and status != 206:
-        return Verdict(Outcome.FETCHED)
+        return StatusVerdict(Outcome.FETCHED)
     outcome = Outcome.GONE if status in _GONE else Outcome.FAILED
-    return Verdict(outcome, reason, f"the server answered {status}")
+    return StatusVerdict(outcome, reason, f"the server answered {status}")
 
 
-def _redirect(status: int, url: str, location: bytes | None) -> Verdict:
+def _redirect(status: int, url: str, location: bytes | None) -> StatusVerdict:
     if location is None:
-        return Verdict(Outcome.FAILED, "bad_redirect", f"{status} without a Location")
+        return StatusVerdict(Outcome.FAILED, "bad_redirect", f"{status} without a Location")
     reference = _text(location)
     target = resolve(reference, url) if reference.strip() else None
     if target is None or not is_http(target):
         detail = f"{status} to {reference[:200]!r}, which is no http or https URL"
-        return Verdict(Outcome.FAILED, "bad_redirect", detail)
-    return Verdict(Outcome.REDIRECTED, f"http_{status}", f"{status} to {target}", target)
+        return StatusVerdict(Outcome.FAILED, "bad_redirect", detail)
+    return StatusVerdict(Outcome.REDIRECTED, f"http_{status}", f"{status} to {target}", target)
 
 
 def _text(value: bytes) -> str:

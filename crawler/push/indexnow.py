@@ -149,7 +149,7 @@ _UNREACHED_S: Final = 900.0
 _ROOM: Final = 10_000
 
 
-class Standing(StrEnum):
+class KeyStatus(StrEnum):
     """The status of a key."""
 
     VALID = "valid"
@@ -182,12 +182,12 @@ class KeyBook:
         self._asking = Buckets(_ASKING, _ROOM)
         self._renewing = Buckets(_RENEWING, _ROOM)
 
-    def standing(self, place: KeyPlace, now: float) -> Standing:
+    def standing(self, place: KeyPlace, now: float) -> KeyStatus:
         """Return the status of a key."""
         entry = self._entries.get(place)
         if entry is None or now >= entry.until:
-            return Standing.UNKNOWN
-        return Standing.VALID if entry.is_valid else Standing.INVALID
+            return KeyStatus.UNKNOWN
+        return KeyStatus.VALID if entry.is_valid else KeyStatus.INVALID
 
     def may_ask(self, place: KeyPlace, now: float) -> bool:
         """Return whether the key may be requested; if so, count the request."""
@@ -263,9 +263,9 @@ class Pinging:
             raise PingRefused(422, "unknown host")
         place = KeyPlace(known[0], ping.key, ping.location)
         standing = self.book.standing(place, now)
-        if standing is Standing.INVALID:
+        if standing is KeyStatus.INVALID:
             raise PingRefused(403, "wrong key")
-        if standing is Standing.UNKNOWN:
+        if standing is KeyStatus.UNKNOWN:
             self._hold(place, ping, now)
             return 202
         self._count(place, len(ping.urls), now)

@@ -371,7 +371,7 @@ def _counting(refusals: Refusals) -> logging.Logger:
     return logger
 
 
-class Listener:
+class PushListener:
     """Server at ``host`` and ``port``; ``proxies`` may name the sender."""
 
     def __init__(
@@ -446,8 +446,9 @@ class Listener:
         headers = {name.lower(): value for name, value in request.headers.items()}
         length = request.content_length
         return Pushed(
-            request.method, request.path, request.query, headers, length,
-            self._source(request.remote or "", headers.get("x-forwarded-for", "")), read,
+            method=request.method, path=request.path, query=request.query, headers=headers,
+            length=length, read=read,
+            source=self._source(request.remote or "", headers.get("x-forwarded-for", "")),
         )  # fmt: skip
 
     def _source(self, peer: str, forwarded: str) -> str:

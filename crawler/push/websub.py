@@ -105,12 +105,18 @@ class Leases:
         rules = self._rules
         if len(self) >= rules.most or self._of_host[host_id] >= rules.of_a_host:
             return None
-        new = Subscription(
-            page_id, host_id, url, said.hub, said.topic, self._mint(), self._mint(), now
-        )
+        new = self._new(page_id, host_id, url, said, now)
         self._of_host[host_id] += 1
         self._by_page[page_id] = new.token
         return self.put(new)
+
+    def _new(
+        self, page_id: int, host_id: int, url: str, said: Advertised, now: float
+    ) -> Subscription:
+        return Subscription(
+            page_id, host_id, url, hub=said.hub, topic=said.topic, token=self._mint(),
+            secret=self._mint(), next_at=now,
+        )  # fmt: skip
 
     def _moved(self, known: Subscription, said: Advertised, now: float) -> Subscription | None:
         if known.state is SubscriptionState.LEAVING or said == Advertised(known.hub, known.topic):
@@ -120,10 +126,7 @@ class Leases:
         self._moved_at[known.page_id] = now
         # The former hub's secret must be of no use with another.
         del self._by_token[known.token]
-        anew = Subscription(
-            known.page_id, known.host_id, known.url, said.hub, said.topic, self._mint(),
-            self._mint(), now,
-        )  # fmt: skip
+        anew = self._new(known.page_id, known.host_id, known.url, said, now)
         self._by_page[known.page_id] = anew.token
         return self.put(anew)
 

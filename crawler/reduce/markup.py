@@ -229,12 +229,7 @@ NAVIGABLE_RELATIONS: Final = frozenset(
 #: Relations by which a page or a feed names its hub, and itself as the hub knows it.
 HUB_RELATIONS: Final = frozenset({"hub", "self"})
 _FEED_TYPES: Final = frozenset(
-    {
-        "application/rss+xml",
-        "application/atom+xml",
-        "application/rdf+xml",
-        "application/feed+json",
-    }
+    {"application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json"}
 )
 _PAGE_TYPES: Final = frozenset({"", "text/html", "application/xhtml+xml"})
 #: The attribute of each linking element that holds the reference.
@@ -414,7 +409,7 @@ def _inline(name: str, text: str) -> Tag:
         link = reference("a", {**_attributes(name, text), "href": target})
     else:
         link = reference_head(target), ""
-    return Tag("a", False, PASS, PASS, BlockKind.TEXT, 0, 0, False, True, link)
+    return Tag("a", tells=True, link=link)
 
 
 def _attributes(name: str, text: str) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, TypeVar, TypeVarTuple, cast
@@ -97,23 +98,22 @@ class Parser:
         return f"{TEXT_VERSION}+{blake2b(selectors, digest_size=6).hexdigest()}"
 
     async def parse(
-        self,
-        body: bytes,
-        url: str,
-        content_type: str | None,
+        self, body: bytes, url: str, content_type: str | None
     ) -> ParsedPage | Unparsable:
         """Parse as :func:`freshet.crawler.reduce.page.parse`; an unparsable page is a value.
 
         Raises:
             ParserLost: the parser's process failed, not the page: try again later.
         """
-        hints = self._hints.of(url)
-        if len(body) > self._inline_bytes or not is_calm(body):
-            return await self._worker.call(
-                read_page, body, url, content_type, self._agent_token, self._max_links, hints
-            )
+        inline = len(body) <= self._inline_bytes and is_calm(body)
+        read = partial(
+            parse if inline else read_page,
+            agent_token=self._agent_token, max_links=self._max_links, hints=self._hints.of(url),
+        )  # fmt: skip
+        if not inline:
+            return await self._worker.call(read, body, url, content_type)
         try:
-            return parse(body, url, content_type, self._agent_token, self._max_links, hints)
+            return read(body, url, content_type)
         except Exception as error:  # noqa: BLE001  # one odd page must not end the crawl
             return Unparsable(f"{type(error).__name__}: {error}"[:200])
 

@@ -55,7 +55,7 @@ def read_page(
     """
     if not is_plain(content_type) and start_tags(body) > _DEEPEST:
         _check_depth(body)
-    return parse(body, url, content_type, agent_token, max_links, hints)
+    return parse(body, url, content_type, agent_token=agent_token, max_links=max_links, hints=hints)
 
 
 def _check_depth(body: bytes) -> None:

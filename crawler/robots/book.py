@@ -15,7 +15,7 @@ from random import Random
 
 from freshet.crawler.lru import LruCache
 from freshet.crawler.politeness import PolitenessRules, back_off_s
-from freshet.crawler.robots.parser import RobotsTxt, Verdict, after_fetch, in_force
+from freshet.crawler.robots.parser import RobotsTxt, RobotsVerdict, after_fetch, in_force
 from freshet.storage.entries import Host, RobotsRecord
 from freshet.storage.words import RobotsStanding
 
@@ -126,10 +126,10 @@ class RobotsBook:
             return 0.0, None
         return max(now, entry.recheck_at), f"robots.txt unreachable: {entry.record.reason}"
 
-    def verdict(self, host_id: int, url: str) -> Verdict:
+    def verdict(self, host_id: int, url: str) -> RobotsVerdict:
         """Return the verdict of the host's robots.txt on a URL."""
         if host_id in self._barred:
-            return Verdict(allowed=False, rule=self._barred[host_id].detail)
+            return RobotsVerdict(allowed=False, rule=self._barred[host_id].detail)
         return self._parsed(host_id).verdict(self._agent, url)
 
     def crawl_delay_s(self, host_id: int) -> float:

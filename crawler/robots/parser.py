@@ -178,7 +178,7 @@ _SITEMAP = frozenset({b"sitemap", b"site-map", b"sitemaps"})
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RobotsVerdict:
     """A permission or prohibition, with the deciding rule, its line (from 1) and group.
 
     ``rule`` and ``line`` are None where no rule matched, ``agent`` where no group did.
@@ -219,20 +219,20 @@ class RobotsTxt:
         """Return whether the agent may fetch the URL."""
         return self.verdict(user_agent, url).allowed
 
-    def verdict(self, user_agent: str, url: str) -> Verdict:
+    def verdict(self, user_agent: str, url: str) -> RobotsVerdict:
         """Judge like :meth:`allows`, with the rule that decided."""
         paths = readings(url)
         if paths[0] == "/robots.txt":
-            return Verdict(allowed=True)
+            return RobotsVerdict(allowed=True)
         if self.closed:
-            return Verdict(allowed=False)
+            return RobotsVerdict(allowed=False)
         agent = self._agent(user_agent)
         if agent is None:
-            return Verdict(allowed=True)
+            return RobotsVerdict(allowed=True)
         rule = _strictest([self._rules_for(agent).deciding(path) for path in paths])
         if rule is None:
-            return Verdict(allowed=True, agent=agent)
-        return Verdict(rule.allow, rule.text, rule.line, agent)
+            return RobotsVerdict(allowed=True, agent=agent)
+        return RobotsVerdict(rule.allow, rule.text, rule.line, agent)
 
     def crawl_delay_s(self, user_agent: str) -> float | None:
         """Return the Crawl-delay for the agent in seconds, or None where the file states none."""

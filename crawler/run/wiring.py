@@ -39,7 +39,7 @@ from freshet.crawler.requests import Calls, Probing
 from freshet.crawler.robots.book import RobotsBook, RobotsRules
 from freshet.crawler.run.archive import Archiving
 from freshet.crawler.signals.headers import Hearing
-from freshet.crawler.signals.listings import Complaints, Discovery, Listings
+from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import Visiting
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
@@ -136,7 +136,7 @@ class Assembly:
             TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
         )
         signals = settings.signals
-        self._discovery = Discovery(
+        self._discovery = SourceDiscovery(
             self.admission, most=signals.max_feeds, well_known=signals.well_known and around.lasting
         )
         self._probing = Probing(self.frontier)

@@ -26,7 +26,7 @@ _TURNS_WITHIN_S: Final = 900.0
 _ASKS_WITHIN_S: Final = 600.0
 
 
-class State(StrEnum):
+class DaemonPhase(StrEnum):
     """The phase of a daemon."""
 
     STARTING = "starting"
@@ -60,13 +60,13 @@ class Vitality:
 
     def __init__(self, now: float) -> None:
         self._last = Vitals()
-        self._state = State.STARTING
+        self._state = DaemonPhase.STARTING
         self._turned_at = self._committed_at = self._asked_at = now
 
-    def look(self, state: State, vitals: Vitals, now: float) -> None:
+    def look(self, state: DaemonPhase, vitals: Vitals, now: float) -> None:
         """Note the progress since the last call."""
         last, self._last, self._state = self._last, vitals, state
-        waits = vitals.store_is_away or state is not State.FETCHING
+        waits = vitals.store_is_away or state is not DaemonPhase.FETCHING
         if waits or vitals.held or vitals.turns != last.turns:
             self._turned_at = now
         if vitals.store_is_away or not vitals.backlog or vitals.commits != last.commits:
@@ -90,7 +90,7 @@ class Vitality:
     def problems(self, now: float) -> list[str]:
         """Return the problems in sentences; none if the daemon does its work."""
         found = []
-        if self._state in {State.STARTING, State.STOPPING}:
+        if self._state in {DaemonPhase.STARTING, DaemonPhase.STOPPING}:
             found.append(f"it is {self._state}")
         if self._last.store_is_away:
             found.append("the store is unavailable, and fetching is paused until it can be written")

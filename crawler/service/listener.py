@@ -34,17 +34,14 @@ class Health:
     facts: Mapping[str, object]
 
 
-class Listener:
+class HealthListener:
     """HTTP server on an address from :meth:`open` to :meth:`close`.
 
     ``names`` are the host names that requests may be for beside localhost and addresses.
     """
 
     def __init__(
-        self,
-        registry: CollectorRegistry,
-        health: Callable[[], Health],
-        names: Collection[str] = (),
+        self, registry: CollectorRegistry, health: Callable[[], Health], names: Collection[str] = ()
     ) -> None:
         self._registry = registry
         self._health = health

@@ -22,7 +22,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from freshet.crawler.service.health import State
+from freshet.crawler.service.health import DaemonPhase
 from freshet.storage.entries import HostState, Outlook
 from freshet.storage.records import Acknowledged, Entry, RobotsVisit, SeedsSettled, Visit
 from freshet.storage.words import Role
@@ -122,9 +122,9 @@ class Metrics:
         """Export these figures from now on, too; None: export none."""
         self.registry.register(_Standing(figures))
 
-    def is_in(self, state: State, *, healthy: bool) -> None:
+    def is_in(self, state: DaemonPhase, *, healthy: bool) -> None:
         """Note the daemon's phase."""
-        for each in State:
+        for each in DaemonPhase:
             self._state.labels(each).set(each is state)
         self._healthy.set(healthy)
 

@@ -146,9 +146,9 @@ def _of_mail(text: str) -> Span | None:
     found = parsedate_tz(text)
     if found is None:
         return None
-    year, month, day, hour, minute, second, *_, offset = found
+    offset = found[-1]
     try:
-        at = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+        at = datetime(*found[:6], tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
         return None
     # The library returns 0 for a missing or unknown zone.

@@ -102,7 +102,7 @@ _SLICE: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class SourceListing:
     """The content of a sitemap or feed; ``offsite`` are the links that lead out of scope.
 
     ``is_one`` is False of a body of another kind; ``problem`` describes damage.
@@ -130,18 +130,14 @@ class Listings:
     """Reader of sitemaps and feeds, which logs once for each what is not believed."""
 
     def __init__(
-        self,
-        admission: Admission,
-        book: RobotsBook,
-        limits: SitemapLimits,
-        complaints: Complaints,
+        self, admission: Admission, book: RobotsBook, limits: SitemapLimits, complaints: Complaints
     ) -> None:
         self._admission = admission
         self._book = book
         self._limits = limits
         self._complaints = complaints
 
-    async def sitemap(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> Listing:
+    async def sitemap(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SourceListing:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
         naming = self._book.naming_origins(due.url) | self._book.naming_origins(due.fetch_url)
         work = (body, self._limits, due.url, naming, now, skew_s)
@@ -162,21 +158,21 @@ class Listings:
             offsite = await asyncio.to_thread(_outside, read.links, targets)
         else:
             offsite = _outside(read.links, targets)
-        return Listing(
+        return SourceListing(
             read.links,
             targets,
             offsite,
             read.said,
-            read.sitemap.problem,
-            read.sitemap.kind is not SitemapKind.UNKNOWN,
+            problem=read.sitemap.problem,
+            is_one=read.sitemap.kind is not SitemapKind.UNKNOWN,
         )
 
-    def feed(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> Listing:
+    def feed(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> SourceListing:
         """Read a feed; its entries are signals of pages, known or not."""
         targets, offsite = self._admission.links(feed.links, due.depth, nofollow=False)
         said = claimed(feed.dated, now, skew_s)
         self._complaints.tell(due.url, said)
-        return Listing(feed.links, targets, offsite, said)
+        return SourceListing(feed.links, targets, offsite, said)
 
 
 def _outside(links: Links, targets: Targets) -> frozenset[int]:
@@ -185,12 +181,7 @@ def _outside(links: Links, targets: Targets) -> frozenset[int]:
 
 
 def _read(
-    body: bytes,
-    limits: SitemapLimits,
-    url: str,
-    naming: Collection[str],
-    now: float,
-    skew_s: float,
+    body: bytes, limits: SitemapLimits, url: str, naming: Collection[str], now: float, skew_s: float
 ) -> _Entries:
     """Return the entries of a sitemap, each page once."""
     sitemap = parse_sitemap(body, limits)
@@ -222,7 +213,7 @@ WELL_KNOWN_SITEMAP: Final = "/sitemap.xml"
 _LINKS: Final = 32
 
 
-class Discovery:
+class SourceDiscovery:
     """Admission of feeds and sitemaps; well-known places only where a run is ``lasting``.
 
     At most ``most`` feeds of a host are taken from its links, because a page may name a feed for

@@ -251,7 +251,7 @@ def _script(text: str) -> Language | None:
     return "ru" if cyrillic * 4 > len(text) else None
 
 
-class Listener:
+class CueSearch:
     """Cue search over a page: cues possible in its text at all are tried by sentence."""
 
     def __init__(self, declared: str, whole: str) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from freshet.crawler.compare.not_content.cues import (
     ABOUT,
     ASIDE,
-    Listener,
+    CueSearch,
     folded,
     sentences,
     title_parts,
@@ -254,7 +254,7 @@ _BY_THE_WAY_TITLED: Final = 0.35
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class KindEvidence:
     """The evidence for one kind.
 
     ``score`` adds up the cues, ``own_words`` counts words of the main part that are no cue,
@@ -283,7 +283,7 @@ class _Heard:
     quoted: int
 
 
-def weigh(look: PageLook) -> list[Weighed]:
+def weigh(look: PageLook) -> list[KindEvidence]:
     """Weigh all kinds, the weightiest first; equals in the order of the enumeration."""
     heard = _hear(look)
     support = structure(look)
@@ -301,15 +301,17 @@ def _hear(look: PageLook) -> _Heard:
     quotes = sentences(q[0] for t in (*signs.texts, look.title or "") for q in _QUOTED.finditer(t))
     quotes = [quote for quote in quotes if quote not in controls]  # a text that tells what to press
     every = [*titles, *headings, *texts, *controls, *linked, *quotes]
-    listener = Listener(signs.language, " ".join(every))
+    search = CueSearch(signs.language, " ".join(every))
     return _Heard(
-        _greatest(_toned(part, listener.heard(part, label=True)) for part in titles),
-        _greatest(_toned(part, listener.heard(part, label=True)) for part in headings[:6]),
-        tuple((text, listener.heard(text, label=True)) for text in texts),
-        tuple((text, listener.heard(text, label=True)) for text in headings),
-        _greatest(listener.heard(each, label=True) for each in controls),
-        _greatest(listener.heard(each, label=True) for each in linked),
-        sum(max(listener.heard(quote, label=True).values(), default=0) > 1 for quote in quotes),
+        title=_greatest(_toned(part, search.heard(part, label=True)) for part in titles),
+        heading=_greatest(_toned(part, search.heard(part, label=True)) for part in headings[:6]),
+        texts=tuple((text, search.heard(text, label=True)) for text in texts),
+        headings=tuple((text, search.heard(text, label=True)) for text in headings),
+        controls=_greatest(search.heard(each, label=True) for each in controls),
+        linked=_greatest(search.heard(each, label=True) for each in linked),
+        quoted=sum(
+            max(search.heard(quote, label=True).values(), default=0) > 1 for quote in quotes
+        ),
     )
 
 
@@ -327,7 +329,7 @@ def _greatest(many: Iterable[dict[str, int]]) -> dict[str, int]:
     return dict(found)
 
 
-def _weighed(kind: WallKind, heard: _Heard, support: Support, look: PageLook) -> Weighed:
+def _weighed(kind: WallKind, heard: _Heard, support: Support, look: PageLook) -> KindEvidence:
     title, heading = (
         # A weak cue does not name a page.
         weight if (weight := where.get(kind, 0)) > 1 else 0
@@ -354,8 +356,10 @@ def _weighed(kind: WallKind, heard: _Heard, support: Support, look: PageLook) ->
         look.signs.linked,
         _BY_THE_WAY_TITLED if max(title, heading) >= 3 and not about else _BY_THE_WAY,
     )
-    reasons = _reasons(title, heading, spoken, controls, support, look)
-    return Weighed(
+    reasons = _reasons(
+        look, support, title=title, heading=heading, spoken=spoken, controls=controls
+    )
+    return KindEvidence(
         kind,
         title + heading + spoken + controls + support.weight,
         own,
@@ -390,7 +394,7 @@ def _own_words(
 
 
 def _reasons(
-    title: int, heading: int, spoken: int, controls: int, support: Support, look: PageLook
+    look: PageLook, support: Support, *, title: int, heading: int, spoken: int, controls: int
 ) -> str:
     found = [
         (title, f"its title “{(look.title or '')[:60]}”"),

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from zlib import crc32
 
 from freshet.crawler.compare.not_content.cues import bigrams, folded, title_parts
-from freshet.crawler.compare.not_content.evidence import Weighed, has_wayside_sign, weigh
+from freshet.crawler.compare.not_content.evidence import KindEvidence, has_wayside_sign, weigh
 from freshet.crawler.compare.not_content.page import PageLook, Wall, WallKind
 
 # -- likeness ----------------------------------------------------------------
@@ -124,7 +124,7 @@ def _split(text: str) -> list[str]:
 # about block pages of the benchmark's tuned set.
 
 
-class Standing(Enum):
+class Corroboration(Enum):
     """Thresholds for what is known besides the page.
 
     Values: the least sum of cues, the own words allowed for each of it and besides, and the
@@ -149,7 +149,7 @@ _TITLED: Final = 20
 _TITLE_SAYS: Final = 3
 
 
-def is_enough(weighed: Weighed, standing: Standing) -> bool:
+def is_enough(weighed: KindEvidence, standing: Corroboration) -> bool:
     """Return whether the page is a block page of that kind."""
     least, each, beside, most_about = standing.value
     cues = weighed.score - min(weighed.about, most_about)
@@ -433,8 +433,8 @@ def _number(url: str) -> int:
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
 
 
-def _by_itself(weighed: Iterable[Weighed], look: PageLook) -> Wall | None:
-    standing = Standing.RETURNING if look.had_content else Standing.ALONE
+def _by_itself(weighed: Iterable[KindEvidence], look: PageLook) -> Wall | None:
+    standing = Corroboration.RETURNING if look.had_content else Corroboration.ALONE
     for each in weighed:
         if is_enough(each, standing):
             before = " where there was content before" if look.had_content else ""
@@ -447,7 +447,9 @@ def _unnamed(look: PageLook) -> WallKind:
     return WallKind.CONSENT_WALL if look.signs.controls else WallKind.ERROR_PAGE
 
 
-def _by_family(best: Weighed, family: Family | None, page: Print, look: PageLook) -> Wall | None:
+def _by_family(
+    best: KindEvidence, family: Family | None, page: Print, look: PageLook
+) -> Wall | None:
     if family is None:
         return None
     url = _number(look.url)
@@ -460,7 +462,7 @@ def _by_family(best: Weighed, family: Family | None, page: Print, look: PageLook
     if alike and best.own_words <= _FEW_OWN and has_wayside_sign(look):
         kind = best.kind if best.score else _unnamed(look)
         return Wall(kind, f"{len(others)} other URLs show it, with {_WAYSIDE}")
-    standing = Standing.LIKE_MANY if len(others) + 1 >= _MANY else Standing.TWIN
+    standing = Corroboration.LIKE_MANY if len(others) + 1 >= _MANY else Corroboration.TWIN
     if others and is_enough(best, standing):
         return Wall(
             best.kind, f"{best.why} say {_SAID[best.kind]}, and {len(others)} other URLs show it"

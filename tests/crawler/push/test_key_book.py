@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.push.indexnow import KeyBook, KeyPlace, Standing, holds_key
+from freshet.crawler.push.indexnow import KeyBook, KeyPlace, KeyStatus, holds_key
 
 HOUR_S = 3_600.0
 DAY_S = 24 * HOUR_S
@@ -15,10 +15,10 @@ PLACE = KeyPlace(1, "0a1b2c3d", "https://a.example/0a1b2c3d.txt")
 
 def test_a_key_is_valid_for_a_day() -> None:
     book = KeyBook()
-    assert book.standing(PLACE, 0.0) is Standing.UNKNOWN
+    assert book.standing(PLACE, 0.0) is KeyStatus.UNKNOWN
     book.settle(PLACE, 0.0, is_valid=True)
-    assert book.standing(PLACE, DAY_S - 1) is Standing.VALID
-    assert book.standing(PLACE, DAY_S) is Standing.UNKNOWN
+    assert book.standing(PLACE, DAY_S - 1) is KeyStatus.VALID
+    assert book.standing(PLACE, DAY_S) is KeyStatus.UNKNOWN
 
 
 def test_a_wrong_key_is_asked_for_ever_more_rarely() -> None:
@@ -26,7 +26,7 @@ def test_a_wrong_key_is_asked_for_ever_more_rarely() -> None:
     for _ in range(4):
         book.settle(PLACE, now, is_valid=False)
         begun = now
-        while book.standing(PLACE, now) is Standing.INVALID:
+        while book.standing(PLACE, now) is KeyStatus.INVALID:
             now += HOUR_S
         pauses.append((now - begun) / HOUR_S)
     assert pauses == [1, 4, 16, 24]
@@ -35,8 +35,8 @@ def test_a_wrong_key_is_asked_for_ever_more_rarely() -> None:
 def test_a_host_that_cannot_be_reached_is_asked_again_soon() -> None:
     book = KeyBook()
     book.settle(PLACE, 0.0, is_valid=None)
-    assert book.standing(PLACE, 899.0) is Standing.INVALID
-    assert book.standing(PLACE, 900.0) is Standing.UNKNOWN
+    assert book.standing(PLACE, 899.0) is KeyStatus.INVALID
+    assert book.standing(PLACE, 900.0) is KeyStatus.UNKNOWN
 
 
 @given(st.lists(st.floats(0.0, 600.0), max_size=200))

@@ -15,7 +15,7 @@ from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.reduce.feeds import read_feed
 from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.robots.book import RobotsBook, RobotsRules
-from freshet.crawler.signals.listings import Complaints, Listing, Listings
+from freshet.crawler.signals.listings import Complaints, Listings, SourceListing
 from freshet.storage.entries import Claim
 from freshet.storage.records import DueUrl
 from freshet.storage.words import Role
@@ -39,7 +39,7 @@ def urlset(*entries: tuple[str, str]) -> bytes:
     return f"<urlset>{inside}</urlset>".encode()
 
 
-async def read(body: bytes) -> Listing:
+async def read(body: bytes) -> SourceListing:
     return await listings().sitemap(DUE, body, NOW, 0.0)
 
 
