@@ -19,7 +19,7 @@ from math import inf
 from random import Random
 
 from freshet.crawler.politeness import Answer, Lane, PolitenessRules
-from freshet.crawler.robots.book import RobotsBook
+from freshet.crawler.robots.cache import RobotsCache
 from freshet.storage.entries import Host, HostState
 from freshet.storage.records import Agenda, DueUrl
 
@@ -112,7 +112,7 @@ class Frontier:
     def __init__(
         self,
         agenda: Agenda,
-        book: RobotsBook,
+        book: RobotsCache,
         rules: PolitenessRules,
         rng: Random,
         *,

@@ -23,7 +23,7 @@ from freshet.crawler.frontier import (
 from freshet.crawler.politeness import answer_of
 from freshet.crawler.reduction import TURNED_AWAY, Reduction
 from freshet.crawler.requests import Calls, Probing
-from freshet.crawler.robots.book import Bar, RobotsBook, RobotsRules
+from freshet.crawler.robots.cache import Bar, RobotsCache, RobotsRules
 from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.signals.listings import SourceDiscovery
 from freshet.crawler.urls import canonical, is_http, resolve
@@ -60,7 +60,7 @@ class Visiting:
     frontier: Frontier
     probing: Probing
     calls: Calls
-    book: RobotsBook
+    book: RobotsCache
     reduction: Reduction
     admission: Admission
     discovery: SourceDiscovery

@@ -42,7 +42,7 @@ _LEAST_TRIES: Final = 3
 
 
 @dataclass(slots=True)
-class _Lane:
+class _Queue:
     """A receiver and the rules that go to it."""
 
     receiver: Receiver
@@ -74,8 +74,8 @@ class Outbox:
         self._limits = limits
         self._clock = clock
         self._rng = rng
-        self._lanes: dict[tuple[str, bytes | None], _Lane] = {}
-        self._left: list[_Lane] = []
+        self._queues: dict[tuple[str, bytes | None], _Queue] = {}
+        self._left: list[_Queue] = []
         self._stop = asyncio.Event()
         self._is_running = self._is_finishing = False
 
@@ -91,34 +91,34 @@ class Outbox:
         made = {
             target: self._receiver_of(theirs[0])
             for target, theirs in by_target.items()
-            if target not in self._lanes
+            if target not in self._queues
         }
         self._limits = limits
-        self._left += [lane for target, lane in self._lanes.items() if target not in by_target]
-        self._lanes = {
-            target: self._lanes[target] if target in self._lanes else _Lane(made[target], [])
+        self._left += [queue for target, queue in self._queues.items() if target not in by_target]
+        self._queues = {
+            target: self._queues[target] if target in self._queues else _Queue(made[target], [])
             for target in by_target
         }
-        for target, lane in self._lanes.items():
-            lane.channels = by_target[target]
-        for lane in self._left:
-            lane.channels = []
+        for target, queue in self._queues.items():
+            queue.channels = by_target[target]
+        for queue in self._left:
+            queue.channels = []
         if self._is_running:
             self.start()
 
     def start(self) -> None:
         """Begin to send."""
         self._is_running = True
-        for lane in self._lanes.values():
-            if lane.task is None:
-                name = f"alerts to {lane.channels[0].target}"
-                lane.task = asyncio.create_task(self._serve(lane), name=name)
+        for queue in self._queues.values():
+            if queue.task is None:
+                name = f"alerts to {queue.channels[0].target}"
+                queue.task = asyncio.create_task(self._serve(queue), name=name)
         self.committed()
 
     def committed(self, _batch: object = None) -> None:
         """Wake the sender after a commit, which may have brought alerts."""
-        for lane in (*self._lanes.values(), *self._left):
-            lane.changed.set()
+        for queue in (*self._queues.values(), *self._left):
+            queue.changed.set()
 
     async def send_due(self) -> None:
         """Send all messages that are due now, to each receiver until it fails.
@@ -127,14 +127,14 @@ class Outbox:
             StoreError: the store cannot be read or written.
         """
         async with asyncio.TaskGroup() as tasks:
-            for lane in self._lanes.values():
-                tasks.create_task(self._send(lane))
+            for queue in self._queues.values():
+                tasks.create_task(self._send(queue))
 
     async def finish(self, told_to_stop: asyncio.Event) -> None:
         """Send all messages that are due now, for half a minute or until told to stop."""
         self._is_finishing = True
         self.start()
-        tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
+        tasks = [queue.task for queue in self._queues.values() if queue.task is not None]
         if tasks:
             ended = asyncio.create_task(asyncio.wait(tasks))
             stopped = asyncio.create_task(told_to_stop.wait())
@@ -147,22 +147,22 @@ class Outbox:
         """Let deliveries under way end, within the time limit, and begin no other."""
         self._stop.set()
         self.committed()
-        lanes = [*self._lanes.values(), *self._left]
-        await asyncio.gather(*(lane.task for lane in lanes if lane.task is not None))
-        for lane in lanes:
-            await lane.receiver.close()
+        queues = [*self._queues.values(), *self._left]
+        await asyncio.gather(*(queue.task for queue in queues if queue.task is not None))
+        for queue in queues:
+            await queue.receiver.close()
 
-    async def _serve(self, lane: _Lane) -> None:
-        while lane.channels and not self._stop.is_set():
-            lane.changed.clear()
+    async def _serve(self, queue: _Queue) -> None:
+        while queue.channels and not self._stop.is_set():
+            queue.changed.clear()
             try:
-                until = await self._send(lane)
+                until = await self._send(queue)
             except StoreUnavailable:
                 # The writer reports the failure, and waits; so does the sender.
-                await self._wait_for_store(lane)
+                await self._wait_for_store(queue)
                 continue
             except StoreError as error:
-                _tell_of_the_end(error)
+                _log_end(error)
                 return
             except Exception:
                 log.exception("sending of alerts stopped by an internal error")
@@ -170,50 +170,50 @@ class Outbox:
             if self._is_finishing:
                 return
             until = min(until, self._clock.now() + _LOOKS_EVERY_S)
-            await self._clock.wait(lane.changed, until, idle=False)
+            await self._clock.wait(queue.changed, until, idle=False)
 
-    async def _send(self, lane: _Lane) -> float:
+    async def _send(self, queue: _Queue) -> float:
         """Send all due messages to a receiver; return the time of the next message."""
-        while lane.channels and not self._stop.is_set():
-            names = [channel.name for channel in lane.channels]
+        while queue.channels and not self._stop.is_set():
+            names = [channel.name for channel in queue.channels]
             message = await alerts.head(self._database.writer, names)
             if message is None:
-                due = [(await self._composing.due_at(c), n) for n, c in enumerate(lane.channels)]
+                due = [(await self._composing.due_at(c), n) for n, c in enumerate(queue.channels)]
                 at, number = min(due)
                 if at > self._clock.now():
                     return at
-                await self._composing.compose(lane.channels[number])
+                await self._composing.compose(queue.channels[number])
             elif message.next_at > self._clock.now():
                 return message.next_at
             else:
-                await self._try(lane, message)
+                await self._try(queue, message)
         return inf
 
-    async def _try(self, lane: _Lane, message: Message) -> None:
+    async def _try(self, queue: _Queue, message: Message) -> None:
         dispatch = Dispatch(message.key, message.body)
         try:
-            answer = await lane.receiver.deliver(dispatch, self._clock.now())
+            answer = await queue.receiver.deliver(dispatch, self._clock.now())
         except Exception as error:
             log.exception("sending alert %s failed with an unexpected error", message.key)
             answer = Delivery(DeliveryOutcome.FAILED, repr(type(error)))
-        await self._settle(lane, message, answer)
-        self._tell(lane, message, answer)
+        await self._settle(queue, message, answer)
+        self._tell(queue, message, answer)
 
-    async def _settle(self, lane: _Lane, message: Message, answer: Delivery) -> None:
+    async def _settle(self, queue: _Queue, message: Message, answer: Delivery) -> None:
         """Record the result of a delivery, as soon as the store permits."""
         number, now = message.message_id, self._clock.now()
         if answer.outcome is DeliveryOutcome.TAKEN:
-            await self._written(lane, alerts.sent, number, now)
+            await self._written(queue, alerts.sent, number, now)
         elif self._is_given_up(message, answer, now):
             log.error(
                 "alerts: %s: gave up a message (%s); `freshet alerts --retry` sends it again",
                 message.rule, answer.said,
             )  # fmt: skip
-            await self._written(lane, alerts.failed, number, now, answer.said)
+            await self._written(queue, alerts.failed, number, now, answer.said)
         else:
             pause = back_off_s(self._limits, message.tries + 1, self._rng)
             asked = min(answer.retry_after_s or 0.0, self._limits.back_off_max_s)
-            await self._written(lane, alerts.tried, number, now + max(pause, asked), answer.said)
+            await self._written(queue, alerts.tried, number, now + max(pause, asked), answer.said)
 
     def _is_given_up(self, message: Message, answer: Delivery, now: float) -> bool:
         is_old = now - message.since > self._limits.give_up_s
@@ -221,7 +221,7 @@ class Outbox:
         return answer.outcome is DeliveryOutcome.REFUSED or (is_old and is_tried)
 
     async def _written(
-        self, lane: _Lane, change: Callable[..., Awaitable[None]], *arguments: Any
+        self, queue: _Queue, change: Callable[..., Awaitable[None]], *arguments: Any
     ) -> None:
         """Commit a change, before all else and however long the store is away.
 
@@ -237,37 +237,37 @@ class Outbox:
             except StoreUnavailable:
                 if self._stop.is_set():
                     raise
-                await self._wait_for_store(lane)
+                await self._wait_for_store(queue)
             else:
                 return
 
-    async def _wait_for_store(self, lane: _Lane) -> None:
+    async def _wait_for_store(self, queue: _Queue) -> None:
         """Wait until something was committed, which shows that it is back, or for a while."""
-        lane.changed.clear()
+        queue.changed.clear()
         if not self._stop.is_set():
             until = self._clock.now() + _STORE_WAIT_S
-            await self._clock.wait(lane.changed, until, idle=False)
+            await self._clock.wait(queue.changed, until, idle=False)
 
-    def _tell(self, lane: _Lane, message: Message, answer: Delivery) -> None:
+    def _tell(self, queue: _Queue, message: Message, answer: Delivery) -> None:
         """Log once when a receiver begins to fail, and once when it is back."""
         is_failing = answer.outcome is DeliveryOutcome.FAILED
-        if is_failing and not lane.failing:
+        if is_failing and not queue.failing:
             log.warning(
                 "alerts: %s: delivery to %s failed (%s); messages are kept and retried",
-                message.rule, _target(lane, message.rule), answer.said,
+                message.rule, _target(queue, message.rule), answer.said,
             )  # fmt: skip
-        elif lane.failing and answer.outcome is DeliveryOutcome.TAKEN:
+        elif queue.failing and answer.outcome is DeliveryOutcome.TAKEN:
             log.warning(
-                "alerts: %s: delivery to %s works again", message.rule, _target(lane, message.rule)
+                "alerts: %s: delivery to %s works again", message.rule, _target(queue, message.rule)
             )
         if answer.outcome is not DeliveryOutcome.REFUSED:
-            lane.failing = is_failing
+            queue.failing = is_failing
 
 
-def _tell_of_the_end(error: StoreError) -> None:
-    log.error("sending of alerts stopped; unsent messages stay in the store: %s", error)
-
-
-def _target(lane: _Lane, rule: str) -> str:
-    by_name: Mapping[str, Channel] = {channel.name: channel for channel in lane.channels}
+def _target(queue: _Queue, rule: str) -> str:
+    by_name: Mapping[str, Channel] = {channel.name: channel for channel in queue.channels}
     return by_name[rule].target if rule in by_name else "the receiver"
+
+
+def _log_end(error: StoreError) -> None:
+    log.error("sending of alerts stopped; unsent messages stay in the store: %s", error)

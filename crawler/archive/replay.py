@@ -15,7 +15,7 @@ from freshet.crawler.admission.admit import Admission
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Accept
 from freshet.crawler.frontier import Frontier, Refusal, RobotsErrand
-from freshet.crawler.robots.book import RobotsBook
+from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.urls import canonical, origin
 from freshet.crawler.visit import Visiting
 from freshet.storage.entries import Host
@@ -120,7 +120,7 @@ class Stage:
 
     visiting: Visiting
     frontier: Frontier
-    book: RobotsBook
+    book: RobotsCache
     admission: Admission
     known: Known
     clock: VirtualClock

@@ -292,7 +292,7 @@ _UNREAD = "unspecified"
 
 
 @dataclass(slots=True)
-class _Exchange:
+class _Transfer:
     """The request and response under way, as far as known."""
 
     request: Request
@@ -377,52 +377,52 @@ class NetworkFetcher:
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make one request; any failure is in the result."""
-        exchange = _Exchange(request, self._now(), StatusVerdict(Outcome.FAILED))
+        transfer = _Transfer(request, self._now(), StatusVerdict(Outcome.FAILED))
         try:
             with own_failures():
-                await self._converse(exchange)
+                await self._converse(transfer)
         except Unfetched as end:
-            exchange.failed(StatusVerdict(end.outcome, end.reason, end.detail))
+            transfer.failed(StatusVerdict(end.outcome, end.reason, end.detail))
         except Exception as error:
             log.exception("fetching %s failed with an unexpected error", request.url)
-            exchange.failed(StatusVerdict(Outcome.FAILED, "internal", repr(error)))
-        return exchange.result(self._now())
+            transfer.failed(StatusVerdict(Outcome.FAILED, "internal", repr(error)))
+        return transfer.result(self._now())
 
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
 
-    async def _converse(self, exchange: _Exchange) -> None:
-        request = exchange.request
+    async def _converse(self, transfer: _Transfer) -> None:
+        request = transfer.request
         async with self._session.request(
             "GET" if request.form is None else "POST",
             _wire_url(request.url),
             headers=request_headers(request),
             data=None if request.form is None else request.form.encode(),
             allow_redirects=False,
-            trace_request_ctx=exchange,
+            trace_request_ctx=transfer,
         ) as response:
             assert isinstance(response, Response)  # noqa: S101 - narrows the type
-            exchange.status = response.status
-            exchange.status_line = response.status_line
-            exchange.headers = response.raw_headers
-            exchange.peer = response.peer
-            self._check_headers(exchange.headers)
+            transfer.status = response.status
+            transfer.status_line = response.status_line
+            transfer.headers = response.raw_headers
+            transfer.peer = response.peer
+            self._check_headers(transfer.headers)
             verdict = judge(
                 response.status,
                 request.url,
-                first_header(exchange.headers, b"location"),
+                first_header(transfer.headers, b"location"),
                 is_conditional=request.validators not in (None, Validators()),
             )
             if verdict.outcome is Outcome.FETCHED:
-                exchange.body = await self._read_body(request, response)
-                exchange.truncated = "length" if exchange.body.is_cut else None
+                transfer.body = await self._read_body(request, response)
+                transfer.truncated = "length" if transfer.body.is_cut else None
             # Do not wait for the body of an error or a redirect.
             elif (come := response.come) is not None:
-                exchange.body = Body(come, b"")
+                transfer.body = Body(come, b"")
             else:
-                exchange.truncated = _UNREAD
-            exchange.verdict = verdict
+                transfer.truncated = _UNREAD
+            transfer.verdict = verdict
 
     def _check_headers(self, headers: RawHeaders) -> None:
         size = sum(len(name) + len(value) for name, value in headers)

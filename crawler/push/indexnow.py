@@ -131,7 +131,7 @@ def _origin(url: str, why: str) -> str:
         raise PingRefused(422, why) from error
 
 
-# -- key book ----------------------------------------------------------------
+# -- key cache ---------------------------------------------------------------
 # *Invariant.* At most ``_ASKING`` keys of one host are requested. Consequence: pings with made-up
 # keys cost their host a few requests an hour; its own first ping may then have to wait.
 
@@ -174,7 +174,7 @@ class _Entry:
     ever_valid: bool = False
 
 
-class KeyBook:
+class KeyCache:
     """Cache of key checks by place; the ones settled last are kept."""
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class KeyBook:
             return KeyStatus.UNKNOWN
         return KeyStatus.VALID if entry.is_valid else KeyStatus.INVALID
 
-    def may_ask(self, place: KeyPlace, now: float) -> bool:
+    def may_request(self, place: KeyPlace, now: float) -> bool:
         """Return whether the key may be requested; if so, count the request."""
         entry = self._entries.get(place)
         if entry is not None and entry.ever_valid:
@@ -236,18 +236,18 @@ class _Held:
     origin: str
     since: float
     urls: dict[str, None] = field(default_factory=dict)
-    is_asked: bool = False
+    is_requested: bool = False
 
 
 class Pinging:
-    """Shell over :class:`KeyBook`."""
+    """Shell over :class:`KeyCache`."""
 
     def __init__(self, frontier: Frontier, calls: Calls, hints: Hints, inbox: Inbox) -> None:
         self._frontier = frontier
         self._calls = calls
         self._hints = hints
         self._inbox = inbox
-        self.book = KeyBook()
+        self.book = KeyCache()
         self._held: dict[KeyPlace, _Held] = {}
         self._verified: deque[tuple[int, str, Sequence[str]]] = deque()
         self._urls = Buckets(_URLS, 10_000)
@@ -282,7 +282,7 @@ class Pinging:
         if len(ping.urls) > room:
             raise PingRefused(429, "too many unverified")
         if held is None:
-            if not self.book.may_ask(place, now):
+            if not self.book.may_request(place, now):
                 raise PingRefused(429, "too many keys of a host")
             held = self._held[place] = _Held(ping.origin, now)
         if len(held.urls) + len(ping.urls) > MAX_URLS:
@@ -296,12 +296,12 @@ class Pinging:
     def ask(self, now: float) -> list[Entry]:
         """Request the keys that may be requested; announce the hints of the proven ones."""
         for place, held in list(self._held.items()):
-            if held.is_asked:
+            if held.is_requested:
                 continue
             allowed = self._frontier.permits(place.host_id, place.location, now)
             lane = self._frontier.host_of(held.origin)
             if allowed and lane is not None:
-                held.is_asked = True
+                held.is_requested = True
                 self._calls.place(lane[1], place.location, partial(self._answered, place))
             elif allowed is False or now > held.since + _ASKED_WITHIN_S:
                 self._settle(place, now, is_valid=None)

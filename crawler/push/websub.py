@@ -147,7 +147,7 @@ class Leases:
         found = [each for each in self._by_token.values() if each.next_at <= now]
         return sorted(found, key=lambda each: (each.next_at, each.page_id))
 
-    def asked(self, token: str, now: float) -> Subscription:
+    def requested(self, token: str, now: float) -> Subscription:
         """Record a request to the hub: from now on it may verify, also before it has answered.
 
         Whatever it answers, the next request waits for a pause that grows until it verifies.
@@ -319,11 +319,11 @@ class Subscriber:
                 self.leases.forget(each.token)
                 noted.append(SubscriptionNoted(each, now, ended=True))
             elif len(self._calls) < _CALLS:
-                asked = self.leases.asked(each.token, now)
+                requested = self.leases.requested(each.token, now)
                 lane = await self._lane_key(each.hub)
-                form = urlencode(self.leases.request(asked, self._callback_base + each.token))
+                form = urlencode(self.leases.request(requested, self._callback_base + each.token))
                 self._calls.place(lane, each.hub, partial(self._answered, each.token), form=form)
-                noted.append(SubscriptionNoted(asked, now))
+                noted.append(SubscriptionNoted(requested, now))
         return noted
 
     def _answered(self, token: str, result: FetchResult, now: float) -> list[Entry]:

@@ -36,7 +36,7 @@ from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.reduction import Judges, Listener, Reduction, ReductionRules
 from freshet.crawler.requests import Calls, Probing
-from freshet.crawler.robots.book import RobotsBook, RobotsRules
+from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.run.archive import Archiving
 from freshet.crawler.signals.headers import Hearing
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
@@ -125,7 +125,7 @@ class Assembly:
         self._rules = politeness_rules(settings)
         self._robots_rules = RobotsRules(**settings.robots.model_dump())
         token = settings.crawl.product.lower()
-        self.book = RobotsBook(token, self._robots_rules, self._rules, around.rng)
+        self.book = RobotsCache(token, self._robots_rules, self._rules, around.rng)
         self.frontier = Frontier(
             agenda, self.book, self._rules, around.rng,
             robots_url_of=lambda o: robots_url(origin(o)),

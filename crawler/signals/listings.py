@@ -25,7 +25,7 @@ from freshet.crawler.reduce.sitemaps import (
     entry_allowed,
     parse_sitemap,
 )
-from freshet.crawler.robots.book import RobotsBook
+from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.signals.dates import Span, Unbelievable, believed, span_of
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
 from freshet.storage.entries import Claim
@@ -130,16 +130,20 @@ class Listings:
     """Reader of sitemaps and feeds, which logs once for each what is not believed."""
 
     def __init__(
-        self, admission: Admission, book: RobotsBook, limits: SitemapLimits, complaints: Complaints
+        self,
+        admission: Admission,
+        robots: RobotsCache,
+        limits: SitemapLimits,
+        complaints: Complaints,
     ) -> None:
         self._admission = admission
-        self._book = book
+        self._robots = robots
         self._limits = limits
         self._complaints = complaints
 
     async def sitemap(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SourceListing:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
-        naming = self._book.naming_origins(due.url) | self._book.naming_origins(due.fetch_url)
+        naming = self._robots.naming_origins(due.url) | self._robots.naming_origins(due.fetch_url)
         work = (body, self._limits, due.url, naming, now, skew_s)
         if len(body) <= _IN_A_THREAD_BYTES:
             read = _read(*work)

@@ -264,7 +264,7 @@ class CueSearch:
             if all(condition.may_hold(whole, keys) for condition in cue.conditions)
         ]
 
-    def heard(self, sentence: str, *, label: bool = False) -> dict[str, int]:
+    def weights(self, sentence: str, *, label: bool = False) -> dict[str, int]:
         """Return the greatest weight of each kind in a folded sentence.
 
         ``label``: the sentence stands where a few words name the page.

@@ -271,7 +271,7 @@ class KindEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
+class _CueWeights:
     """The cues of each part of a page: the greatest weights by kind, one mapping a sentence."""
 
     title: dict[str, int]
@@ -285,13 +285,13 @@ class _Heard:
 
 def weigh(look: PageLook) -> list[KindEvidence]:
     """Weigh all kinds, the weightiest first; equals in the order of the enumeration."""
-    heard = _hear(look)
+    weights = _cue_weights(look)
     support = structure(look)
-    every = [_weighed(kind, heard, support[kind], look) for kind in WallKind]
+    every = [_weighed(kind, weights, support[kind], look) for kind in WallKind]
     return sorted(every, key=lambda weighed: -weighed.score)
 
 
-def _hear(look: PageLook) -> _Heard:
+def _cue_weights(look: PageLook) -> _CueWeights:
     signs = look.signs
     said = [_QUOTED.sub(" ", text) for text in signs.texts]
     titles = title_parts(_QUOTED.sub(" ", look.title or ""))
@@ -302,49 +302,51 @@ def _hear(look: PageLook) -> _Heard:
     quotes = [quote for quote in quotes if quote not in controls]  # a text that tells what to press
     every = [*titles, *headings, *texts, *controls, *linked, *quotes]
     search = CueSearch(signs.language, " ".join(every))
-    return _Heard(
-        title=_greatest(_toned(part, search.heard(part, label=True)) for part in titles),
-        heading=_greatest(_toned(part, search.heard(part, label=True)) for part in headings[:6]),
-        texts=tuple((text, search.heard(text, label=True)) for text in texts),
-        headings=tuple((text, search.heard(text, label=True)) for text in headings),
-        controls=_greatest(search.heard(each, label=True) for each in controls),
-        linked=_greatest(search.heard(each, label=True) for each in linked),
+    return _CueWeights(
+        title=_greatest(_toned(part, search.weights(part, label=True)) for part in titles),
+        heading=_greatest(_toned(part, search.weights(part, label=True)) for part in headings[:6]),
+        texts=tuple((text, search.weights(text, label=True)) for text in texts),
+        headings=tuple((text, search.weights(text, label=True)) for text in headings),
+        controls=_greatest(search.weights(each, label=True) for each in controls),
+        linked=_greatest(search.weights(each, label=True) for each in linked),
         quoted=sum(
-            max(search.heard(quote, label=True).values(), default=0) > 1 for quote in quotes
+            max(search.weights(quote, label=True).values(), default=0) > 1 for quote in quotes
         ),
     )
 
 
-def _toned(part: str, heard: dict[str, int]) -> dict[str, int]:
+def _toned(part: str, weights: dict[str, int]) -> dict[str, int]:
     """Lower the weight of a headline that names a thing among many words."""
     if word_count(part) <= _HEADLINE_WORDS:
-        return heard
-    return {kind: weight - (kind != ABOUT) for kind, weight in heard.items()}
+        return weights
+    return {kind: weight - (kind != ABOUT) for kind, weight in weights.items()}
 
 
 def _greatest(many: Iterable[dict[str, int]]) -> dict[str, int]:
     found: Counter[str] = Counter()
-    for heard in many:
-        found |= Counter(heard)
+    for weights in many:
+        found |= Counter(weights)
     return dict(found)
 
 
-def _weighed(kind: WallKind, heard: _Heard, support: Support, look: PageLook) -> KindEvidence:
+def _weighed(
+    kind: WallKind, weights: _CueWeights, support: Support, look: PageLook
+) -> KindEvidence:
     title, heading = (
         # A weak cue does not name a page.
         weight if (weight := where.get(kind, 0)) > 1 else 0
-        for where in (heard.title, heard.heading)
+        for where in (weights.title, weights.heading)
     )
-    body = sorted((said.get(kind, 0) for _, said in heard.texts), reverse=True)
+    body = sorted((said.get(kind, 0) for _, said in weights.texts), reverse=True)
     spoken = sum(body[:2])
-    controls = min(2, heard.controls.get(kind, 0))
+    controls = min(2, weights.controls.get(kind, 0))
     # A link leads elsewhere: it only supports the page's own words.
     if title or heading or spoken or controls or support.weight:
-        controls += min(1, heard.linked.get(kind, 0))
-    about = 2 * heard.title.get(ABOUT, 0) + heard.heading.get(ABOUT, 0) + sum(
-        said.get(ABOUT, 0) for _, said in heard.texts
-    ) + 2 * heard.quoted  # fmt: skip
-    divided = sum(not said.get(kind, 0) and len(text) > 4 for text, said in heard.headings)
+        controls += min(1, weights.linked.get(kind, 0))
+    about = 2 * weights.title.get(ABOUT, 0) + weights.heading.get(ABOUT, 0) + sum(
+        said.get(ABOUT, 0) for _, said in weights.texts
+    ) + 2 * weights.quoted  # fmt: skip
+    divided = sum(not said.get(kind, 0) and len(text) > 4 for text, said in weights.headings)
     signs = look.signs
     traced = kind is WallKind.ERROR_PAGE and support.weight >= 3
     about += (
@@ -352,7 +354,7 @@ def _weighed(kind: WallKind, heard: _Heard, support: Support, look: PageLook) ->
     )
     own = _own_words(
         kind,
-        (*heard.texts, *heard.headings),
+        (*weights.texts, *weights.headings),
         look.signs.linked,
         _BY_THE_WAY_TITLED if max(title, heading) >= 3 and not about else _BY_THE_WAY,
     )
@@ -371,7 +373,7 @@ def _weighed(kind: WallKind, heard: _Heard, support: Support, look: PageLook) ->
 
 def _own_words(
     kind: WallKind,
-    heard: Sequence[tuple[str, dict[str, int]]],
+    weights: Sequence[tuple[str, dict[str, int]]],
     linked: Sequence[str],
     said_by_the_way: float,
 ) -> int:
@@ -380,7 +382,7 @@ def _own_words(
     Of a sentence with a weak cue, or one that all pages say by the way, a share counts.
     """
     own, labels = 0.0, []
-    for text, said in heard:
+    for text, said in weights:
         words = word_count(text)
         if said.get(kind, 0) >= 2:
             continue

@@ -50,7 +50,7 @@ _PARSED_AT_ONCE = 2_048
 _NOTHING_FORBIDDEN = RobotsTxt()
 
 
-class RobotsBook:
+class RobotsCache:
     """Records by host id; the parsed form of the files used last is kept."""
 
     def __init__(
