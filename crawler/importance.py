@@ -367,7 +367,7 @@ class Weighing:
         return importances(urls, host, origins, self.seeds)
 
     def told(self, page_id: int, url: str, origin: str, value: float, daemon: Daemon) -> Importance:
-        """Return the origin of a page's importance, which is this value."""
+        """Return a page's importance, ``value``, with its origin."""
         rule = ruling(url, daemon.rules, "importance")
         if rule is not None:
             return Importance(value, "rule", rule.match)

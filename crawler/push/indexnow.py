@@ -299,10 +299,10 @@ class Pinging:
             if held.is_requested:
                 continue
             allowed = self._frontier.permits(place.host_id, place.location, now)
-            lane = self._frontier.host_of(held.origin)
-            if allowed and lane is not None:
+            known = self._frontier.host_of(held.origin)
+            if allowed and known is not None:
                 held.is_requested = True
-                self._calls.place(lane[1], place.location, partial(self._answered, place))
+                self._calls.place(known[1], place.location, partial(self._answered, place))
             elif allowed is False or now > held.since + _ASKED_WITHIN_S:
                 self._settle(place, now, is_valid=None)
         return self._released(now)

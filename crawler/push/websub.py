@@ -320,9 +320,9 @@ class Subscriber:
                 noted.append(SubscriptionNoted(each, now, ended=True))
             elif len(self._calls) < _CALLS:
                 requested = self.leases.requested(each.token, now)
-                lane = await self._lane_key(each.hub)
+                to = await self._lane_key(each.hub)
                 form = urlencode(self.leases.request(requested, self._callback_base + each.token))
-                self._calls.place(lane, each.hub, partial(self._answered, each.token), form=form)
+                self._calls.place(to, each.hub, partial(self._answered, each.token), form=form)
                 noted.append(SubscriptionNoted(requested, now))
         return noted
 
