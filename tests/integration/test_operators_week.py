@@ -238,7 +238,7 @@ def assert_logged_once(records: list[logging.LogRecord]) -> None:
         "the store can be written again after ",
         " requests of the budget could not be used",
         "reloaded: 480 requests a day by greedy_index",
-        "not reloaded: alerts.rules: now: url: the environment has no FRESHET_NOT_THERE",
+        "not reloaded: alerts.rules: now: url: environment variable FRESHET_NOT_THERE is not set",
     ]
     assert len(told) == len(wanted), told
     assert all(words in line for words, line in zip(wanted, told, strict=True)), told
