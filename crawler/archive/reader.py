@@ -47,7 +47,13 @@ from freshet.crawler.archive.scan import (
     warc_records,
 )
 from freshet.crawler.fetch.client import Accept, Body, Request, intake_of
-from freshet.crawler.fetch.responses import RawHeaders, Verdict, first_header, judge, retry_after_s
+from freshet.crawler.fetch.responses import (
+    RawHeaders,
+    StatusVerdict,
+    first_header,
+    judge,
+    retry_after_s,
+)
 from freshet.crawler.fetch.transport import Unfetched, own_failures
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome
@@ -358,7 +364,7 @@ def fetch_result(
 
 def _judged(
     exchange: ArchivedExchange, max_body_bytes: int, accept: Accept
-) -> tuple[Verdict, Body]:
+) -> tuple[StatusVerdict, Body]:
     """How it ended, and its body if that counts."""
     known = _known(exchange)
     if known is not None and known.outcome is not Outcome.FETCHED:
@@ -370,7 +376,7 @@ def _judged(
         with own_failures():
             return verdict, _body(exchange, max_body_bytes, accept, is_known=known is not None)
     except Unfetched as end:
-        return Verdict(end.outcome, end.reason, end.detail), _NO_BODY
+        return StatusVerdict(end.outcome, end.reason, end.detail), _NO_BODY
 
 
 def _known_outcome(exchange: ArchivedExchange) -> Outcome | None:
@@ -378,19 +384,19 @@ def _known_outcome(exchange: ArchivedExchange) -> Outcome | None:
     return None if said is None else _OUTCOMES.get(said)
 
 
-def _known(exchange: ArchivedExchange) -> Verdict | None:
+def _known(exchange: ArchivedExchange) -> StatusVerdict | None:
     """What the archive says of the outcome."""
     outcome, facts = _known_outcome(exchange), exchange.facts
     if outcome is None:
         return None
-    return Verdict(outcome, facts.reason, facts.detail, facts.location)
+    return StatusVerdict(outcome, facts.reason, facts.detail, facts.location)
 
 
-def _by_status(exchange: ArchivedExchange) -> Verdict:
+def _by_status(exchange: ArchivedExchange) -> StatusVerdict:
     if exchange.kind is CaptureKind.NOT_MODIFIED:
-        return Verdict(Outcome.NOT_MODIFIED)
+        return StatusVerdict(Outcome.NOT_MODIFIED)
     if exchange.status is None:
-        return Verdict(Outcome.FAILED, "protocol", "the archive holds no HTTP status")
+        return StatusVerdict(Outcome.FAILED, "protocol", "the archive holds no HTTP status")
     requested = exchange.request_headers
     # Who wrote no requests down may have asked on a condition.
     is_conditional = not requested or any(first_header(requested, c) for c in _CONDITIONS)

@@ -17,7 +17,7 @@ from freshet.crawler.fetch.client import Accept
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.requester import Requester
 from freshet.crawler.requests import Refusal, RobotsRequest
-from freshet.crawler.robots.book import RobotsBook
+from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.urls import canonical, origin
 from freshet.crawler.visit import unasked
 from freshet.storage.entries import Host
@@ -122,7 +122,7 @@ class Stage:
 
     requester: Requester
     frontier: Frontier
-    book: RobotsBook
+    book: RobotsCache
     admission: Admission
     known: Known
     clock: VirtualClock

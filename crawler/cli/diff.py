@@ -22,7 +22,7 @@ from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.compare.diff import (
     AlignedBlock,
-    Change,
+    BlockChange,
     Run,
     align,
     counts,
@@ -80,13 +80,13 @@ class Difference:
     @property
     def is_empty(self) -> bool:
         """Whether no block of main text differs."""
-        return all(block.change is Change.KEPT for block in self.blocks)
+        return all(block.change is BlockChange.KEPT for block in self.blocks)
 
     def around_changes(self, context: int) -> Iterator[AlignedBlock | Gap]:
         """All that changed, with so many unchanged blocks before and after, and gaps between."""
         near: set[int] = set()
         for place, block in enumerate(self.blocks):
-            if block.change is not Change.KEPT:
+            if block.change is not BlockChange.KEPT:
                 near.update(range(place - context, place + context + 1))
         left_out = 0
         for place, block in enumerate(self.blocks):
@@ -110,7 +110,7 @@ class Difference:
             "blocks": [
                 asdict(b) | {"volatile": self.is_volatile(b)}
                 for b in self.blocks
-                if b.change is not Change.KEPT
+                if b.change is not BlockChange.KEPT
             ],
         }
 
@@ -129,11 +129,11 @@ def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
 # A difference on a screen: coloured on a terminal, marked like wdiff's output elsewhere.
 
 _STYLES: Final = {
-    Change.KEPT: (" ", "dim"),
-    Change.EDITED: ("~", ""),
-    Change.MOVED: (">", "cyan"),
-    Change.ADDED: ("+", "green"),
-    Change.REMOVED: ("-", "red"),
+    BlockChange.KEPT: (" ", "dim"),
+    BlockChange.EDITED: ("~", ""),
+    BlockChange.MOVED: (">", "cyan"),
+    BlockChange.ADDED: ("+", "green"),
+    BlockChange.REMOVED: ("-", "red"),
 }
 #: Characters of an edited block that are shown on each side of what changed.
 _AROUND: Final = 60
@@ -168,19 +168,19 @@ def _gap(gap: Gap) -> Text:
 def _block(block: AlignedBlock, *, is_volatile: bool) -> Text:
     mark, style = _STYLES[block.change]
     line = Text(f"{mark} ", style=style)
-    if is_volatile and block.change is not Change.KEPT:
+    if is_volatile and block.change is not BlockChange.KEPT:
         line.append(f"{plain(block.text)}  (differs at every visit)")
         line.stylize("dim")
         return line
-    if block.change is Change.EDITED:
+    if block.change is BlockChange.EDITED:
         for run in shortened(block.runs, _AROUND):
             _append_run(line, run)
         return line
     text = plain(block.text)
-    if block.change is Change.KEPT and len(text) > _UNCHANGED_WIDTH:
+    if block.change is BlockChange.KEPT and len(text) > _UNCHANGED_WIDTH:
         text = text[: _UNCHANGED_WIDTH - 1] + "…"
     line.append(text, style)
-    if block.change is Change.MOVED and block.before is not None and block.after is not None:
+    if block.change is BlockChange.MOVED and block.before is not None and block.after is not None:
         line.append(f"  (moved {_distance(block.after - block.before)})", "dim")
     return line
 
@@ -292,8 +292,10 @@ def _html_gap(gap: Gap) -> str:
 
 
 def _html_block(block: AlignedBlock, *, is_volatile: bool) -> str:
-    words = "".join(map(_run, block.runs)) if block.change is Change.EDITED else escape(block.text)
-    label = "" if block.change is Change.KEPT else f'<span class="word">{block.change}</span>'
+    words = (
+        "".join(map(_run, block.runs)) if block.change is BlockChange.EDITED else escape(block.text)
+    )
+    label = "" if block.change is BlockChange.KEPT else f'<span class="word">{block.change}</span>'
     kind = f"{block.change} volatile" if is_volatile else str(block.change)
     note = ' <span class="word">differs at every visit</span>' if is_volatile else ""
     return f'<p class="block {kind}">{label}{words}{note}</p>'

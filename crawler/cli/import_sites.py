@@ -14,9 +14,9 @@ from freshet.crawler.admission import importers
 from freshet.crawler.admission.importers import (
     SNIFFED_BYTES,
     Entry,
-    Format,
+    ListFormat,
     Merged,
-    Unreadable,
+    UnreadableList,
     is_zip,
     merged,
     page,
@@ -55,8 +55,8 @@ def import_command(
         typer.Option("--into", metavar="LIST", help="The site list: text, or .csv with a header."),
     ],
     kind: Annotated[
-        Format, typer.Option("--format", help="Where the files do not show it.")
-    ] = Format.AUTO,
+        ListFormat, typer.Option("--format", help="Where the files do not show it.")
+    ] = ListFormat.AUTO,
     rules: Annotated[
         bool,
         typer.Option("--rules", help="Print the intervals that they ask for as `daemon.rules`."),
@@ -88,11 +88,11 @@ def import_command(
         _print(found, into, dry_run=dry_run)
 
 
-def _read(file: Path, kind: Format) -> list[Entry]:
+def _read(file: Path, kind: ListFormat) -> list[Entry]:
     """What a file says, its entries named with it."""
     try:
         return [_named(file, entry) for entry in _entries(file, kind)]
-    except Unreadable as reason:
+    except UnreadableList as reason:
         raise CrawlError(f"{file}: {reason}") from reason
     except OSError as error:
         raise CrawlError(f"{file}: {error.strerror or error}") from error
@@ -102,20 +102,20 @@ def _named(file: Path, entry: Entry) -> Entry:
     return replace(entry, where=f"{file.name}, {entry.where}")
 
 
-def _entries(file: Path, kind: Format) -> list[Entry]:
+def _entries(file: Path, kind: ListFormat) -> list[Entry]:
     with file.open("rb") as opened:
         head = opened.read(SNIFFED_BYTES)
-        found = recognised(head) if kind is Format.AUTO else kind
+        found = recognised(head) if kind is ListFormat.AUTO else kind
         opened.seek(0)
-        if found is Format.CHANGEDETECTION and is_zip(head):
+        if found is ListFormat.CHANGEDETECTION and is_zip(head):
             return importers.read_zip(opened)
         # One byte more, by which each format sees that it is too many.
         data = opened.read(_MAX_BYTES + 1)
-    if found is Format.URLWATCH:
+    if found is ListFormat.URLWATCH:
         return importers.read_urlwatch(data)
-    if found is Format.OPML:
+    if found is ListFormat.OPML:
         return importers.read_opml(data)
-    if found is Format.SITEMAP:
+    if found is ListFormat.SITEMAP:
         return importers.read_manifest(data, lambda name: _beside(file, name))
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return importers.read_json(data)
@@ -142,7 +142,7 @@ def _list_at(into: Path) -> bytes:
 def _merged(old: bytes, into: Path, entries: list[Entry]) -> Merged:
     try:
         return merged(old, into.name, entries)
-    except Unreadable as reason:
+    except UnreadableList as reason:
         raise CrawlError(f"{into}: {reason}") from reason
 
 

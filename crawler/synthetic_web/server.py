@@ -22,7 +22,13 @@ from multidict import CIMultiDict
 
 from freshet.crawler.clock import Clock
 from freshet.crawler.fetch.client import Accept, Request, request_headers
-from freshet.crawler.fetch.responses import Verdict, is_page_type, judge, media_type, retry_after_s
+from freshet.crawler.fetch.responses import (
+    StatusVerdict,
+    is_page_type,
+    judge,
+    media_type,
+    retry_after_s,
+)
 from freshet.crawler.synthetic_web.answers import Answer, Ask, Conditions, Responder, plight
 from freshet.crawler.synthetic_web.content import Place
 from freshet.crawler.synthetic_web.site import Addresses, authority
@@ -276,18 +282,20 @@ def _truncated(request: Request, answer: Answer, body: bytes) -> str | None:
     return "length" if body and request.accept is Accept.ROBOTS else "unspecified"
 
 
-def _limited(request: Request, answer: Answer, verdict: Verdict) -> tuple[Verdict, bytes]:
+def _limited(
+    request: Request, answer: Answer, verdict: StatusVerdict
+) -> tuple[StatusVerdict, bytes]:
     """The verdict and body that are left after the request's own limits."""
     if verdict.outcome is not Outcome.FETCHED:
         return verdict, b""
     label = media_type(answer.header("Content-Type") or "")
     is_typed = request.accept in {Accept.PAGE, Accept.PROBE}
     if is_typed and label is not None and not is_page_type(label):
-        return Verdict(Outcome.SKIPPED, "content_type", f"the server sent {label}"), b""
+        return StatusVerdict(Outcome.SKIPPED, "content_type", f"the server sent {label}"), b""
     limit = request.max_body_bytes
     if limit is None or len(answer.body) <= limit:
         return verdict, answer.body
     if request.accept is Accept.ROBOTS:
         return verdict, answer.body[:limit]
     detail = f"{len(answer.body)} bytes are announced"
-    return Verdict(Outcome.FAILED, "too_large", detail), b""
+    return StatusVerdict(Outcome.FAILED, "too_large", detail), b""

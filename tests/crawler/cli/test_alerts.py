@@ -166,11 +166,11 @@ def test_a_test_message_arrives_or_says_why_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "secret", "why"),
     [
-        ("env:NOT_THERE", SECRET, "url: the environment has no NOT_THERE"),
+        ("env:NOT_THERE", SECRET, "url: environment variable NOT_THERE is not set"),
         ("https://a.example/", "file:/not/there", "secret: /not/there cannot be read"),
         ("https://a.example/", "too-short-a-secret", "secret: it has 18 bytes"),
-        ("no-url-at-all", SECRET, "url is no URL"),
-        ("https://", SECRET, "url is no URL"),
+        ("no-url-at-all", SECRET, "url is not a URL"),
+        ("https://", SECRET, "url is not a URL"),
         ("nonsense://some-token", SECRET, "nonsense://…: apprise does not know"),
     ],
 )

@@ -35,7 +35,7 @@ def test_json_has_the_steps(tmp_path: Path) -> None:
     [
         (["http://"], 2, "http://"),
         (["https://example.org/"], 1, "set a contact URL"),
-        ([CLOSED, "--include", "a["], 1, "127.0.0.1: 'a[' is not a CSS selector"),
+        ([CLOSED, "--include", "a["], 1, "127.0.0.1: 'a[' is not a valid CSS selector"),
         ([CLOSED, "--ignore", ">"], 1, "parse.include, parse.ignore: 127.0.0.1: '>'"),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_backup_is_told_by_its_content(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"Dear Sir or Madam", "in none of the formats"),
+        (b"Dear Sir or Madam", "unknown format"),
         (b"{", "not JSON"),
         (b"PK\x03\x04", "ZIP"),
         (b"url: &a [*a]", "a reference"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from freshet.crawler.robots.parser import (
     DAY_S,
     LIMIT_BYTES,
-    Verdict,
+    RobotsVerdict,
     after_fetch,
     allowed,
     cut_at_line_end,
@@ -190,12 +190,12 @@ def test_a_verdict_names_the_rule_its_line_and_the_group() -> None:
     robots = parse(
         b"# none\r\nUser-agent: *\r\nDisallow: /caf\xc3\xa9 # closed\r\nallow: /caf$\r\n"
     )
-    assert robots.verdict("freshet", f"{HOST}/caf%C3%A9/x") == Verdict(
+    assert robots.verdict("freshet", f"{HOST}/caf%C3%A9/x") == RobotsVerdict(
         False, "Disallow: /café", 3, "*"
     )
-    assert robots.verdict("freshet", f"{HOST}/caf") == Verdict(True, "Allow: /caf$", 4, "*")
-    assert robots.verdict("freshet", f"{HOST}/x") == Verdict(True, None, None, "*")
-    assert parse(b"").verdict("freshet", f"{HOST}/x") == Verdict(True)
+    assert robots.verdict("freshet", f"{HOST}/caf") == RobotsVerdict(True, "Allow: /caf$", 4, "*")
+    assert robots.verdict("freshet", f"{HOST}/x") == RobotsVerdict(True, None, None, "*")
+    assert parse(b"").verdict("freshet", f"{HOST}/x") == RobotsVerdict(True)
 
 
 def test_a_long_file_is_cut_at_a_line_end_and_what_was_read_counts() -> None:
@@ -325,7 +325,7 @@ def test_without_a_copy_an_unreachable_file_is_just_that(previous: RobotsRecord 
 
 def test_an_unreachable_file_closes_the_host_but_for_the_file_itself() -> None:
     robots = in_force(FAILED)
-    assert robots.verdict("freshet", f"{HOST}/") == Verdict(False)
+    assert robots.verdict("freshet", f"{HOST}/") == RobotsVerdict(False)
     assert robots.allows("freshet", f"{HOST}/robots.txt")
 
 
