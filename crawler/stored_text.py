@@ -11,16 +11,16 @@ from freshet.storage.queries.page import StoredVersion
 
 
 class NoText(Exception):
-    """A version has no text that could be compared; the message says why."""
+    """A version without a comparable text; the message says why."""
 
 
 async def read_text(
     connection: aiosqlite.Connection, parser: Parser, url: str, version: StoredVersion
 ) -> Blocks:
-    """The blocks of main text of a version.
+    """Return the blocks of main text of a version.
 
     Raises:
-        NoText: if its bytes are not kept, or cannot be parsed.
+        NoText: its bytes are not kept, or cannot be parsed.
     """
     body = await page.body(connection, version.version_id)
     if body is None:

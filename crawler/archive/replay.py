@@ -1,7 +1,7 @@
-"""Archived exchanges, taken in by the parts of a crawl in the order in which they ended.
+"""Feeds archived exchanges to the parts of a crawl, in the order in which they ended.
 
-Nothing is chosen and nothing is waited for: what was asked when is what the archive says. From
-there on it is a crawl's way: robots.txt, reading, detection, admission, the store.
+The archive decides what is visited when; robots.txt, reduction, comparison, admission and the store
+work as in a crawl.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _UNCOMMITTED = 64
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One exchange as the fetcher gave it.
+    """One exchange as the fetcher returned it.
 
-    ``is_ours``: Freshet wrote it down, and had looked at robots.txt before; ``is_unasked``: it
-    sent nothing, as that forbade it or the host was given up.
+    ``is_ours``: Freshet archived it, after it had consulted robots.txt. ``is_unasked``: no request
+    was sent, since robots.txt forbade it or the host was given up.
     """
 
     result: FetchResult
@@ -50,7 +50,7 @@ class Played:
 
 
 class Uncommitted:
-    """Counts what was submitted and has not committed, and waits for it."""
+    """A counter of submitted entries that have not committed."""
 
     def __init__(self, submit: Callable[[Entry], Awaitable[None]]) -> None:
         self._submit = submit
@@ -62,7 +62,7 @@ class Uncommitted:
         return self._count
 
     def has(self, page_id: int) -> bool:
-        """Whether a visit of this page is on its way."""
+        """Return whether a visit of this page has not committed yet."""
         return page_id in self._pages
 
     async def submit(self, entry: Entry) -> None:
@@ -75,14 +75,14 @@ class Uncommitted:
             await self.settled()
 
     def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
-        """The writer has committed these."""
+        """Count down the entries that the writer has committed."""
         self._count -= len(batch)
         if not self._count:
             self._pages.clear()
             self._done.set()
 
     async def settled(self) -> None:
-        """Wait until all is committed."""
+        """Wait until all entries have committed."""
         while self._count:
             self._done.clear()
             await self._done.wait()
@@ -90,7 +90,7 @@ class Uncommitted:
 
 @dataclass(slots=True)
 class Counts:
-    """What became of exchanges that are no visits."""
+    """Counts of exchanges that are not visits."""
 
     probes: int = 0
     calls: int = 0
@@ -103,9 +103,9 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the store is asked: what has committed of a page by its URL, and of hosts.
+    """Queries that a replay needs from the store: pages by URL, and hosts.
 
-    ``count_at`` says how many observations there are of a page of that time.
+    ``count_at`` returns the number of observations of a page at that time.
     """
 
     page: Callable[[str], Awaitable[DueUrl | None]]
@@ -116,7 +116,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The parts of a crawl that take answers in."""
+    """The parts of a crawl that take answers."""
 
     visiting: Visiting
     frontier: Frontier
@@ -127,12 +127,12 @@ class Stage:
 
 
 class Player:
-    """Takes exchanges in, one after the other.
+    """Feeds exchanges to a crawl, one after the other.
 
-    *Invariant.* An exchange is taken in when all that an earlier one found out of its page, and
-    that it exists at all, has committed. Consequence: a replay gives what the crawl gave.
+    *Invariant.* An exchange is processed when everything that earlier ones found about its page,
+    and that the page exists at all, has committed. Consequence: a replay gives what the crawl gave.
 
-    ``done_at`` is of when the last observation is that a replay before this one made.
+    ``done_at`` is the time of the last observation of an earlier replay.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Player:
         self.counts = counts
 
     async def take(self, played: Played) -> None:
-        """Take one exchange in; the clock goes on to its end."""
+        """Process one exchange and set the clock to its end."""
         result = played.result
         self._stage.clock.go_on_from(result.ended_at)
         try:
@@ -166,7 +166,7 @@ class Player:
                 await self._page(played, url)
 
     async def finish(self) -> None:
-        """Wait until everything is committed."""
+        """Wait until everything has committed."""
         self.counts.stray_robots += sum(map(len, self._early_robots.values()))
         await self._uncommitted.settled()
 
@@ -194,7 +194,7 @@ class Player:
             await self._uncommitted.submit(await self._stage.visiting.page_answered(due, result))
 
     async def _is_taken(self, due: DueUrl, result: FetchResult) -> bool:
-        """Whether it was before: a replay that was killed goes on a little before where it was."""
+        """Return whether an earlier replay, which was killed, has already processed it."""
         if result.ended_at > self._done_at:
             return False
         # An archive may hold several captures of one second, of which some were taken in.
@@ -212,7 +212,7 @@ class Player:
         return self._stage.visiting.refusal(Refusal(due, rule))
 
     def _forbidden(self, due: DueUrl) -> str | None:
-        """The rule of the archived robots.txt that forbids a URL."""
+        """Return the rule of the archived robots.txt that forbids a URL."""
         verdict = self._stage.book.verdict(due.host_id, due.fetch_url)
         return None if verdict.allowed else verdict.rule
 
@@ -224,7 +224,7 @@ class Player:
         return due
 
     async def _admitted(self, url: str, played: Played) -> DueUrl:
-        """A page to which nothing that was replayed leads: it was named to whoever crawled."""
+        """Admit a page that no replayed page links to: the crawl's user named it."""
         result, targets = played.result, Targets()
         role = Role.SITEMAP if played.accept is Accept.SITEMAP else Role.PAGE
         if not self._stage.admission.scope.contains(url):
@@ -260,7 +260,7 @@ class Player:
             await self._uncommitted.submit(entry)
 
     async def _asked(self, result: FetchResult) -> RobotsErrand | None:
-        """The errand of a robots.txt; None where its host is not known yet."""
+        """Return the request of a robots.txt; None if its host is not known yet."""
         at_origin = str(origin(result.url))
         known = self._stage.frontier.host_of(at_origin)
         if known is None:
