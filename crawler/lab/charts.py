@@ -51,7 +51,7 @@ _BOUND: Final[dict[str, Any]] = {"color": "black", "linestyle": ":", "linewidth"
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """One of the two costs: its name, and where a verdict has it; ``scale`` turns it into units."""
+    """One of the two costs and its place in a verdict; ``scale`` turns it into units."""
 
     name: str
     scale: float

@@ -1,4 +1,4 @@
-"""Which policy, and which budget, would have kept the pages of a store fresher?"""
+"""Counterfactuals: policies and budgets compared on the history of a store."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ from freshet.storage.queries import columns, page
 from freshet.storage.tables import hosts
 
 # -- side by side ------------------------------------------------------------
-#
-# Policies before one archive in several processes at once: the same verdicts in less time.
+# Several processes judge the trials; the verdicts are the same as of one process.
 
 #: Asks in all from which on further processes earn back the seconds that it takes to start them.
 _WORTHWHILE_ASKS: Final = 200_000
@@ -52,7 +51,7 @@ _Pipe: TypeAlias = "Connection[Any, Any]"
 
 
 def judging(asks: float) -> Judging:
-    """How policies are judged that ask so often in all: by processes if they earn their start."""
+    """Yield a function that judges trials, in several processes if they are worth their start."""
     processes = min(os.cpu_count() or 1, _MOST)
     return (
         partial(side_by_side, processes) if processes > 1 and asks > _WORTHWHILE_ASKS else in_turn
@@ -62,7 +61,7 @@ def judging(asks: float) -> Judging:
 def side_by_side(
     processes: int, bench: Bench, trials: Sequence[Trial], progress: Progress | None
 ) -> list[Verdict]:
-    """Verdicts on these trials, in their order.
+    """Return the verdicts on these trials, in their order.
 
     Raises:
         PolicyError: a policy is not known, or it fails.
@@ -88,7 +87,7 @@ def side_by_side(
 def _verdicts(
     workers: Sequence[_Pipe], trials: Sequence[Trial], progress: Progress | None
 ) -> list[Verdict]:
-    """Give each worker a trial whenever it has done one."""
+    """Give each worker a new trial whenever it has finished one."""
     found: dict[int, Verdict] = {}
     busy = dict(zip(workers, range(len(workers)), strict=True))
     for worker, number in busy.items():
@@ -119,7 +118,7 @@ def _received(worker: _Pipe) -> object:
 
 
 def _work(bench: Bench, pipe: _Pipe) -> None:
-    """Do trials until nobody gives any more."""
+    """Do trials until the pipe ends."""
     # Ctrl-C reaches all processes of a terminal; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     judge = Judge(bench)
@@ -135,7 +134,7 @@ def _work(bench: Bench, pipe: _Pipe) -> None:
 
 
 class _Telling:
-    """Says through a pipe how far a trial has come, when that is news."""
+    """Reports through a pipe how far a trial has come, when that has changed."""
 
     def __init__(self, pipe: _Pipe) -> None:
         self._pipe = pipe
@@ -148,8 +147,6 @@ class _Telling:
 
 
 # -- past --------------------------------------------------------------------
-#
-# What a store has seen of its pages, as captures that policies are asked about.
 
 _DAY_S: Final = 86_400.0
 
@@ -158,8 +155,8 @@ _DAY_S: Final = 86_400.0
 class Past:
     """The captures of a store; days are Unix days.
 
-    ``url`` are those of the pages, in the order of the rows; ``origin`` those of the hosts, in the
-    order of their codes.
+    ``url`` has the pages in the order of the rows, ``origin`` the hosts in the order of their
+    codes.
     """
 
     captures: Captures
@@ -168,10 +165,10 @@ class Past:
 
 
 async def read_past(db: Path, daemon: Daemon) -> Past:
-    """All that a store saw; pages weigh what they would weigh to a ``daemon`` of these settings.
+    """Return the whole history of a store, weighted as a ``daemon`` of these settings would.
 
     Raises:
-        StoreError: there is no such file, or it is not a store of this schema.
+        StoreError: the file does not exist, or is not a store of this schema.
     """
     async with page.snapshot(db) as connection:
         pages, visits = await columns.read(connection)
@@ -207,10 +204,10 @@ DEFAULT_POLICIES: Final = ("greedy_index", "lambda_crawl", "uniform")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Policies and budgets (fetches a day) that are to be compared on a store.
+    """Policies and budgets (fetches a day) to compare on a store.
 
-    Where there are no budgets it is what the archive itself spent on these pages. ``shown`` is the
-    share of the archive's time that all policies have seen before they are judged.
+    Without budgets the archive's own spending on these pages is used. ``shown`` is the share of the
+    archive's time that all policies see before they are judged.
     """
 
     db: Path
@@ -222,7 +219,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of it, with the pages and hosts to which its rows and codes belong."""
+    """The comparison, with the pages and hosts to which its rows and codes belong."""
 
     question: Question
     past: Past
@@ -230,20 +227,20 @@ class Answer:
 
 
 def require_policies(names: Sequence[str]) -> None:
-    """Read the names of policies, before any work begins.
+    """Check the names of policies before any work begins.
 
     Raises:
-        PolicyError: one is not known, or an option of it.
+        PolicyError: a name or an option of it is not known.
     """
     for name in names:
         counterfactual.asker_of(name)
 
 
 def ask(question: Question) -> Answer:
-    """Let the policies ask.
+    """Run the policies on the store's history.
 
     Raises:
-        CrawlError: the store has seen too little to judge by.
+        CrawlError: the store has too little history to judge by.
         StoreError: it cannot be read.
         PolicyError: a policy fails.
     """
@@ -274,6 +271,6 @@ def _span(question: Question, past: Past) -> tuple[float, float]:
 
 
 def _spent(past: Past, start: float, end: float) -> float:
-    """Fetches a day of the archive itself, in the time that is judged."""
+    """Return the archive's own fetches a day, in the time that is judged."""
     at = past.captures.at
     return float(((at > start) & (at <= end)).sum()) / (end - start)

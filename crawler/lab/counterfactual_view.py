@@ -1,4 +1,4 @@
-"""What came of policies before an archive, as tables and as JSON."""
+"""A comparison of policies on an archive, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADER: Final = (
 
 
 def print_answer(answer: Answer) -> None:
-    """A table for each budget."""
+    """Print a table for each budget."""
     comparison = answer.comparison
     show_line(
         f"{answer.question.db}: {counted(comparison.pages, 'page')}, "
@@ -57,7 +57,7 @@ def print_answer(answer: Answer) -> None:
 
 
 def as_json(answer: Answer) -> dict[str, object]:
-    """All that is known of it but what belongs to single pages; times in Unix seconds."""
+    """Return all figures except those of single pages; times in Unix seconds."""
     comparison = answer.comparison
     return {
         "store": str(answer.question.db),
@@ -73,7 +73,7 @@ def as_json(answer: Answer) -> dict[str, object]:
 
 
 def row_of(verdict: Verdict) -> tuple[Cell, ...]:
-    """What stands under :data:`HEADER`; None where there is nothing to tell."""
+    """Return the row under :data:`HEADER`; None if nothing is known."""
     new = verdict.discovery
     return (
         verdict.policy,
@@ -137,10 +137,10 @@ def _column(values: Floats | Ints) -> list[float | None]:
 
 
 def _number(value: float) -> float | None:
-    """JSON knows no NaN."""
+    """Return a number, or None for NaN, which JSON does not have."""
     return round(value, 6) if isfinite(value) else None
 
 
 def date_of(day: float) -> str:
-    """A day (Unix) on the local calendar."""
+    """Format a day (Unix) on the local calendar."""
     return f"{datetime.fromtimestamp(day * _DAY_S, UTC).astimezone():%Y-%m-%d}"

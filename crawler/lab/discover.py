@@ -1,4 +1,4 @@
-"""A cover of a site's new pages: what is chosen, why, and what it would have found before."""
+"""Covers of a site's new pages: the chosen hub pages, why, and their yield in the past."""
 
 from __future__ import annotations
 
@@ -30,20 +30,18 @@ from freshet.storage.tables import hosts, url_patterns
 from freshet.storage.tables.url_patterns import Reach, Throttle, Yield
 
 # -- other sites -------------------------------------------------------------
-#
-# The other sites to which the pages of a site led, and since when.
 
 _DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class OtherSites:
-    """Links of a site to others; times in Unix days.
+    """Links of a site to other sites; times in Unix days.
 
     Attributes:
         sites: those that the store does not crawl itself.
-        first_at: when any page of the store first led to each.
-        source, target, seen_at: a row for each page and site that it led to, and since when.
+        first_at: the first link of any page of the store to each.
+        source, target, seen_at: a row for each page and site that it links to, and since when.
     """
 
     sites: Sequence[str]
@@ -53,12 +51,12 @@ class OtherSites:
     seen_at: Floats
 
     def windows(self, pages: Sightings, times: Floats) -> list[Reveals]:
-        """What each step between two times brought."""
+        """Return what each step between two times revealed."""
         links = SiteSightings(pages, self.first_at, self.source, self.target, self.seen_at)
         return [links.between(start, end) for start, end in pairwise(times.tolist())]
 
     def since(self, times: Floats) -> dict[str, float]:
-        """The sites that were first seen in these steps, the first one first."""
+        """Return the sites that were first seen in these steps, oldest first."""
         if not times.size:
             return {}
         is_new = (times[0] < self.first_at) & (self.first_at <= times[-1])
@@ -69,7 +67,7 @@ class OtherSites:
 async def other_sites(
     connection: aiosqlite.Connection, host_ids: Sequence[int], pages: SitePages
 ) -> OtherSites:
-    """What is known of the sites to which pages of some hosts led out of scope."""
+    """Return the known out-of-scope links of some hosts' pages to other sites."""
     crawled = {_site(origin) for origin in (await hosts.origins(connection)).values()}
     first: dict[str, float] = {}
     for origin, at in (await link_columns.first_seen(connection)).items():
@@ -93,7 +91,7 @@ async def other_sites(
 
 
 def _site(origin: str) -> str:
-    """The site of an origin; none of what is no web address."""
+    """Return the site of an origin; an empty text if it is not a web address."""
     try:
         return site_key(f"{origin}/")
     except ValueError:
@@ -101,8 +99,6 @@ def _site(origin: str) -> str:
 
 
 # -- site history ------------------------------------------------------------
-#
-# What a store has seen of one site, as the history from which covers are chosen.
 
 #: A step where nothing else is said, in days, from so many weeks on; before there are ten.
 _WEEK, _WEEKS, _STEPS = 7.0, 4, 10
@@ -116,9 +112,9 @@ _SHORTEST: Final = 1 / 24
 class SiteHistory:
     """The pages of a site, and its history in steps; times in Unix days.
 
-    ``recrawls`` are what each step between two ``times`` brought: one less than there are times.
-    ``new_sites`` are the other sites that were new in these steps, where those are looked for in
-    the place of pages, with the day on which each was first seen.
+    ``recrawls`` has one entry for each step between two ``times``. ``new_sites`` are the other
+    sites that were new in these steps, with the day on which each was first seen, if sites are
+    looked for instead of pages.
     """
 
     site: str
@@ -129,19 +125,19 @@ class SiteHistory:
     new_sites: dict[str, float] | None = None
 
     def alive(self, step: int) -> Bools:
-        """Which of the pages found by then were there when a step began."""
+        """Return which of the pages found by then were alive at the start of a step."""
         begin = float(self.times[step])
         known = int(np.searchsorted(self.sightings.found_at, begin, "right"))
         return self.pages.gone_at[:known] > begin * _DAY_S
 
     @property
     def alive_now(self) -> Bools:
-        """Which of the pages were there when last looked at."""
+        """The pages that were alive at their last visit."""
         return np.asarray(self.pages.gone_at == STAYS, np.bool_)
 
     @property
     def new_per_day(self) -> float:
-        """What was new since the first step began, for each day."""
+        """The new pages (or sites) per day since the first step began."""
         span = float(self.times[-1] - self.times[0]) if self.times.size else 0.0
         return sum(each.new for each in self.recrawls) / span if span else 0.0
 
@@ -149,13 +145,13 @@ class SiteHistory:
 async def read_site(
     db: Path, site: str, step: float | None, *, is_of_sites: bool = False
 ) -> SiteHistory:
-    """What a store knows of a site (a host or URL); a ``step`` in days, or what suits it.
+    """Read the history of a site (a host or URL), in steps of ``step`` days (None: a suitable length).
 
-    ``is_of_sites``: what its steps brought are sites that no page had led to, not pages.
+    ``is_of_sites``: a step reveals sites that no page had linked to, instead of pages.
 
     Raises:
-        CrawlError: the store knows no such site, or its past has too many steps of this length.
-        StoreError: there is no such file, or it is not a store of this schema.
+        CrawlError: the store does not know the site, or its past has too many steps of this length.
+        StoreError: the file does not exist, or is not a store of this schema.
     """
     async with page_queries.snapshot(db) as connection:
         await require_readable(connection, db)
@@ -179,10 +175,10 @@ async def read_site(
 
 
 async def hosts_of(connection: aiosqlite.Connection, db: Path, site: str) -> list[int]:
-    """The ids of the hosts of a site (a host or URL).
+    """Return the ids of the hosts of a site (a host or URL).
 
     Raises:
-        CrawlError: the store knows no such site.
+        CrawlError: the store does not know the site.
     """
     keys = {site_key(url) for url in spellings(site)}
     known = await hosts.origins(connection)
@@ -193,7 +189,7 @@ async def hosts_of(connection: aiosqlite.Connection, db: Path, site: str) -> lis
 
 
 def _times(history: Sightings, step: float | None) -> Floats:
-    """When the steps begin and end; the last ends with the last look."""
+    """Return the bounds of the steps; the last step ends with the last visit."""
     if not history.look_at.size:
         return np.zeros(0)
     begin, end = float(history.look_at[0]), float(history.look_at[-1])
@@ -218,9 +214,9 @@ EVER: Final = "all that ever did"
 class Chosen:
     """A page of a cover.
 
-    ``share`` is that of the site's new pages that it reveals (p_x), ``expected`` how many it would
-    reveal now, ``revealed`` how many it has, ``cluster`` a number that pages share which revealed
-    nearly the same in the last step, None where it revealed nothing then.
+    ``share`` is the share of the site's new pages that it reveals (p_x), ``expected`` the number
+    that it would reveal now, ``revealed`` the number so far. Pages of one ``cluster`` revealed
+    nearly the same in the last step; None if the page revealed nothing then.
     """
 
     url: str
@@ -235,7 +231,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """A cover, and what all algorithms would have been worth; ``past`` is empty without a past."""
+    """A cover, and the yield of all algorithms; ``past`` is empty without a history."""
 
     history: SiteHistory
     algorithm: str
@@ -245,12 +241,12 @@ class Cover:
 
     @property
     def orphans(self) -> int:
-        """New pages to which no link led: found by whoever knew them otherwise."""
+        """New pages to which no link led, which were found by other means."""
         return sum(each.orphans for each in self.history.recrawls)
 
     @property
     def new(self) -> int:
-        """Pages that were found since the first crawl."""
+        """Pages that were found after the first crawl."""
         return sum(each.new for each in self.history.recrawls)
 
 
@@ -303,7 +299,7 @@ def _chosen(history: SiteHistory, cover: Ints, share: Floats) -> list[Chosen]:
 
 
 def _revealed(history: SiteHistory) -> Ints:
-    """How many new things each page led to, in all steps."""
+    """Count the new things that each page led to, in all steps."""
     found = np.zeros(history.sightings.found_at.size, np.int64)
     for each in history.recrawls:
         found[: each.old] += each.degrees
@@ -311,7 +307,7 @@ def _revealed(history: SiteHistory) -> Ints:
 
 
 def _clusters(history: SiteHistory, cover: Ints) -> list[int | None]:
-    """The cluster of each page in the last step that brought anything new."""
+    """Return the cluster of each page in the last step that found anything new."""
     last = next((each for each in reversed(history.recrawls) if each.members.size), None)
     if last is None:
         return [None] * cover.size
@@ -321,8 +317,6 @@ def _clusters(history: SiteHistory, cover: Ints) -> list[int | None]:
 
 
 # -- throttled ---------------------------------------------------------------
-#
-# Which URLs of a site are not crawled, and why: what ``discover --explain`` tells.
 
 #: URLs of one reason that are looked at for an example of each shape.
 _LOOKED_AT: Final = 5_000
@@ -341,9 +335,9 @@ _WITHOUT_SHAPE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """What keeps URLs of a site from being crawled; ``origins`` are by host id.
+    """URLs of a site that are held back; ``origins`` are by host id.
 
-    ``yields`` are what its patterns gave, also those that are not throttled.
+    ``yields`` are the results of the site's patterns, throttled or not.
     """
 
     site: str
@@ -354,11 +348,11 @@ class Throttled:
 
 
 async def throttled(db: Path, site: str) -> Throttled:
-    """What a store knows of a site (a host or URL).
+    """Read which URLs of a site (a host or URL) are held back.
 
     Raises:
-        CrawlError: the store knows no such site.
-        StoreError: there is no such file, or it is not a store of this schema.
+        CrawlError: the store does not know the site.
+        StoreError: the file does not exist, or is not a store of this schema.
     """
     async with page_queries.snapshot(db) as connection:
         await require_readable(connection, db)
@@ -374,7 +368,7 @@ async def throttled(db: Path, site: str) -> Throttled:
 
 
 def why(throttle: Throttle) -> str:
-    """Why URLs are held back, in some words."""
+    """Say in a few words why URLs are held back."""
     if throttle.shape is None:
         return _WITHOUT_SHAPE.get(throttle.kind, throttle.kind)
     if throttle.closed_at is not None:
@@ -387,7 +381,7 @@ def why(throttle: Throttle) -> str:
 
 
 def still(throttle: Throttle) -> str | None:
-    """Which of those held back are asked for all the same, None for none."""
+    """Say which of the held-back URLs are requested all the same, or None."""
     if throttle.closed_at is None:
         return None
     share = url_patterns.sampling(throttle.held)
@@ -397,7 +391,7 @@ def still(throttle: Throttle) -> str | None:
 async def _with_examples(
     connection: aiosqlite.Connection, found: Sequence[Throttle]
 ) -> list[Throttle]:
-    """The same, each with one of the URLs that it holds back, where one is among the first."""
+    """Add to each one of the URLs that it holds back, if the first ones include any."""
     wanted = {(each.host_id, each.kind) for each in found if each.example is None and each.held}
     examples: dict[tuple[int, str, str | None], str] = {}
     for host_id, kind in sorted(wanted):

@@ -1,4 +1,4 @@
-"""What ``freshet plan`` found out, as values: for people, for JSON and for a file."""
+"""The report of ``freshet plan`` as values: for people, for JSON and for a file."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.sources import Rows, SourceTable
 
 # -- plan ephemeral ----------------------------------------------------------
-#
-# The part of a plan that goes to ephemeral sources, at the price of all else.
 
 _DAY_S: Final = 86_400.0
 #: Whose prices count where the policy of a plan has none.
@@ -35,12 +33,11 @@ _PRICED: Final = "lambda_crawl"
 class PlannedEphemeral:
     """An ephemeral source and its part of the plan.
 
-    ``arrival_rate`` are new items a day, ``shown_elsewhere`` the share of them that counts for
-    other sources which show them, too; ``index`` is what a crawl is worth now. A crawl comes every
-    ``interval_days``, the next one at ``next_crawl_at`` (Unix seconds), and is expected to reap
-    ``expected_reward``, that is ``reward_per_day`` in the long run, where 1 is an item at the
-    moment when it appears. Those four are None where no crawl is worth the price: then it is
-    planned as any other page.
+    ``arrival_rate`` are new items a day, ``shown_elsewhere`` is the share of them that counts for
+    other sources; ``index`` is the value of a crawl now. Crawls come every ``interval_days``, the
+    next one at ``next_crawl_at`` (Unix seconds) with ``expected_reward``; ``reward_per_day`` is the
+    average, where a new item is worth 1. These four are None if no crawl is worth the price: the
+    source is then planned as any other page.
     """
 
     url: str
@@ -59,7 +56,7 @@ class PlannedEphemeral:
 
 @dataclass(frozen=True, slots=True)
 class EphemeralPlan:
-    """The whole plan, the price of a crawl, if it has one, and the sources, the worthiest first."""
+    """The plan, the price of a crawl, if it has one, and the sources by descending value."""
 
     plan: CrawlPlan
     price: float | None
@@ -68,12 +65,12 @@ class EphemeralPlan:
 
 @dataclass(frozen=True, slots=True)
 class Competing:
-    """Ephemeral sources that compete with all else.
+    """Ephemeral sources that compete with all other pages.
 
     Attributes:
         pages: the sources; their rows are those of the plan.
-        exchange: on which terms.
-        cost: (H,), what a look at each host costs.
+        exchange: the terms of the competition.
+        cost: (H,), the cost of a visit at each host.
         day: Unix days, now.
     """
 
@@ -86,7 +83,7 @@ class Competing:
 def plan_with_ephemeral(
     policy: str, table: SourceTable, budget: float, sources: Sources, it: Competing
 ) -> EphemeralPlan:
-    """Divide a budget among pages that are kept fresh and ephemeral sources.
+    """Divide a budget among ordinary pages and ephemeral sources.
 
     Raises:
         PolicyError: as :func:`~freshet.scheduler.planning.rate_plan`.
@@ -130,7 +127,7 @@ def _told(
 def _next(
     interval: float, last: float, reward: float, day: float
 ) -> tuple[float | None, float | None, float | None, float | None]:
-    """Interval, next crawl and rewards; None where no crawl is worth its price."""
+    """Return interval, next crawl and rewards; None if no crawl is worth its price."""
     if not isfinite(interval):
         return None, None, None, None
     return interval, max(last + interval, day) * _DAY_S, reward, reward / interval
@@ -149,8 +146,8 @@ NO_HISTORY = "no history yet"
 class PlannedSource:
     """A source and its part of the plan.
 
-    ``interval_days`` is None for a source that is never crawled; with ``on_signals`` the
-    crawls answer to notified changes, a share ``crawl_probability`` of them.
+    ``interval_days`` is None for a source that is never crawled; with ``on_signals``, crawls follow
+    signalled changes, a share ``crawl_probability`` of them.
     """
 
     url: str
@@ -166,7 +163,7 @@ class PlannedSource:
 
 @dataclass(frozen=True, slots=True)
 class PlannedHost:
-    """A host and its part of the plan; ``capacity`` is None where there is no limit."""
+    """A host and its part of the plan; ``capacity`` is None without a limit."""
 
     host: str
     sources: int
@@ -177,10 +174,10 @@ class PlannedHost:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCost:
-    """What a policy would cost, and how much of what LambdaCrawl costs that is.
+    """The expected cost of a policy, and its ratio to LambdaCrawl's.
 
-    None stands for a cost without end, and for a ratio that has no meaning. ``fresh`` is the
-    share of the importance that is up to date at a random moment.
+    None stands for an infinite cost or an undefined ratio. ``fresh`` is the share of the importance
+    that is up to date at a random moment.
     """
 
     harmonic_cost: float | None
@@ -193,7 +190,7 @@ class PolicyCost:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Days between crawls: what a tenth, a half, nine tenths of the crawled sources stay below."""
+    """Deciles 1, 5 and 9 of the crawled sources' days between crawls."""
 
     tenth: float
     median: float
@@ -206,20 +203,19 @@ class PlanReport:
 
     Attributes:
         read_from: the file of the sources, or the store.
-        sources: how many there are.
-        hosts: on how many hosts they stand.
-        policy: what divided the budget.
-        crawling: how its rates are carried out: ``poisson`` or ``periodic``.
-        price: what one more crawl per day would save; None for a policy without prices.
+        sources, hosts: their numbers.
+        policy: the policy that divided the budget.
+        crawling: ``poisson`` or ``periodic``: the way in which its rates are carried out.
+        price: the saving of one more crawl per day; None for a policy without prices.
         left_over: the part of the budget that no source can use.
         incomplete_observations, complete_observations, by_host: the split of the budget;
             ``by_host`` has the hosts with the most crawls.
         capped_hosts: those that would get more if politeness allowed it.
         policies: expected costs by policy.
-        top: the most crawled sources; ``starved`` the most neglected ones.
+        top, starved: the most crawled and the most neglected sources.
         never_crawled, hardly_crawled, nothing_to_gain: see :class:`Starvation`.
-        learning: None where the change rates were given.
-        ephemeral: sources at which new items count, those that are worth most now first.
+        learning: None if the change rates were given.
+        ephemeral: sources whose new items count, by descending value.
     """
 
     read_from: str
@@ -250,7 +246,7 @@ class PlanReport:
         return self.learning is not None and not self.learning.intervals
 
     def as_json(self) -> dict[str, object]:
-        """The report as JSON values."""
+        """Return the report as JSON values."""
         values = asdict(self)
         return {
             "counts": {name: values.pop(name) for name in _COUNTS},
@@ -270,10 +266,10 @@ def make_report(
     limit: int,
     learning: Learning | None = None,
 ) -> PlanReport:
-    """Gather the report of a plan; its lists have at most ``limit`` entries.
+    """Make the report of a plan; its lists have at most ``limit`` entries.
 
     Raises:
-        PolicyError: if a policy that it is compared with cannot be loaded, or refuses.
+        PolicyError: a policy that it is compared with cannot be loaded, or refuses.
     """
     plan = found.plan
     incomplete, complete = planning.class_shares(table, plan)
@@ -305,7 +301,7 @@ def make_report(
 
 
 def plan_columns(sources: Sources, table: SourceTable, plan: CrawlPlan) -> dict[str, NDArray[Any]]:
-    """A plan source by source, as the columns of a file.
+    """Return a plan source by source, as the columns of a file.
 
     ``interval_days`` and ``harmonic_cost`` are inf for a source that is never crawled.
     """
@@ -325,7 +321,7 @@ def plan_columns(sources: Sources, table: SourceTable, plan: CrawlPlan) -> dict[
 
 
 def _policies(table: SourceTable, plan: CrawlPlan, policy: str) -> dict[str, PolicyCost]:
-    """What each policy costs, that of the plan first."""
+    """Return the cost of each policy, the plan's first."""
     own = planning.expectation(policy, plan, plan_costs(table, plan))
     others = [name for name in planning.COMPARED if name != policy]
     found = [own, *planning.compare(table, plan.bandwidth, others)]

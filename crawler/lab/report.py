@@ -1,9 +1,9 @@
-"""Files that a comparison of policies is written to: figures, and Parquet tables.
+"""Writes the figures and Parquet tables of a comparison of policies.
 
 One folder holds the five tables. Their rows are a verdict (a policy with a budget); a verdict and a
-day; a verdict and a bin of foretold probabilities; a page; a verdict and a page. Verdicts are
+day; a verdict and a bin of predicted probabilities; a page; a verdict and a page. Verdicts are
 joined by ``policy`` and ``budget_per_day``, pages by ``url``. Times are Unix seconds, rates are
-changes a day, and what is not known is NaN.
+changes a day, and unknown values are NaN.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BOUNDS: Final = ("optimistic", "early", "pessimistic")
 
 @dataclass(frozen=True, slots=True)
 class ReportFolders:
-    """Folders for the figures and for the tables, where they are wanted."""
+    """Folders for the figures and for the tables, or None."""
 
     plots: Path | None
     parquet: Path | None
@@ -42,10 +42,10 @@ class ReportFolders:
         return self.plots is not None or self.parquet is not None
 
     def check(self) -> None:
-        """Find out before the work whether they can be written; nothing is written.
+        """Check before the work that the folders can be written; write nothing.
 
         Raises:
-            UnusableFile: one is a file, its parent is no folder, or an extra is missing.
+            UnusableFile: one is a file, its parent is not a folder, or an extra is missing.
         """
         if self.plots is not None:
             if find_spec("matplotlib") is None:
@@ -59,7 +59,7 @@ class ReportFolders:
             _check_folder(self.parquet)
 
     def write(self, answer: Answer) -> None:
-        """Write them, each folder's files whole or not at all, and say so.
+        """Write the folders, each folder's files whole or not at all, and say so.
 
         Raises:
             UnusableFile: they cannot be written.
@@ -84,7 +84,7 @@ def _check_folder(folder: Path) -> None:
 
 @contextmanager
 def _replacing_files(folder: Path) -> Iterator[Path]:
-    """Give a new folder whose files replace those in ``folder``, which is made, at the end."""
+    """Yield a new folder whose files replace those in ``folder`` at the end."""
     try:
         folder.mkdir(exist_ok=True)
         with TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
@@ -176,7 +176,7 @@ TABLES: Final[Mapping[str, Callable[[Answer], Columns]]] = {
 
 
 def _named(verdicts: Sequence[Verdict], times: NDArray[np.intp]) -> Columns:
-    """Policy and budget, each as many times as its verdict has rows."""
+    """Repeat policy and budget for each row of a verdict."""
     return {
         "policy": np.repeat(_texts([each.policy for each in verdicts]), times),
         "budget_per_day": np.repeat([each.budget for each in verdicts], times),
@@ -189,7 +189,7 @@ def _bounded(name: str, costs: Sequence[Bounded]) -> Columns:
 
 
 def _texts(words: Sequence[str]) -> NDArray[Any]:
-    """Words as objects: an array of strings is as wide as the longest."""
+    """Return texts as objects: an array of strings is as wide as the longest."""
     column = np.empty(len(words), object)
     column[:] = words
     return column
