@@ -39,8 +39,8 @@ class SteadyClock:
     """The wall clock, without its jumps.
 
     *Invariant.* Time never goes back, and intervals are true to a hundredth. Consequence: a delay
-    holds although the machine's clock is set meanwhile, the machine's sleep counts, and after months
-    the time is still the machine's.
+    holds although the machine's clock is set meanwhile, the machine's sleep counts, and after
+    months the time is still the machine's.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Serve a synthetic web: ``python -m freshet.crawler.synthetic_web --hosts 5 --pages 40``.
 
-Prints one JSON line with the roots of the sites, then serves until SIGINT, SIGTERM or the
-end of ``--duration``. The same arguments make the same web in any other process.
+Prints one JSON line with the roots of the sites, then serves until SIGINT, SIGTERM or the end of
+``--duration``. The same arguments always make the same web.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _web(args: argparse.Namespace) -> SyntheticWeb:
 
 @contextmanager
 def _written_to(path: Path | None) -> Iterator[Callable[[Exchange], None] | None]:
-    """What writes exchanges to a file, line by line."""
+    """Return a function that writes exchanges to a file, line by line."""
     if path is None:
         yield None
         return
@@ -117,7 +117,7 @@ async def _run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run until told to stop; wrong usage exits with 2, an address that is taken with 1."""
+    """Run until stopped; wrong usage exits with 2, an address in use with 1."""
     args = _parser().parse_args(argv)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -37,15 +37,13 @@ from freshet.crawler.synthetic_web.traps import trap_content
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 
 # -- conditional -------------------------------------------------------------
-#
-# Conditional requests: whether what the client has is still current.
 
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The values of If-None-Match and If-Modified-Since, None where absent."""
+    """The values of If-None-Match and If-Modified-Since, None if absent."""
 
     none_match: str | None = None
     modified_since: str | None = None
@@ -55,10 +53,10 @@ UNCONDITIONAL = Conditions()
 
 
 def is_current(conditions: Conditions, etag: str | None, last_modified_at: float | None) -> bool:
-    """Whether the answer is 304 (RFC 9110, section 13.2.2).
+    """Return whether the answer is 304 (RFC 9110, section 13.2.2).
 
-    If-None-Match goes first and is compared weakly (section 13.1.2); If-Modified-Since
-    counts only in its absence, and a date that cannot be read does not count (13.1.3).
+    If-None-Match goes first and is compared weakly (section 13.1.2); If-Modified-Since counts only
+    in its absence, and a date that cannot be read does not count (13.1.3).
     """
     if conditions.none_match is not None:
         if conditions.none_match.strip() == "*":
@@ -91,26 +89,26 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response; Content-Length is left to who carries it."""
+    """A response; the carrier adds Content-Length."""
 
     status: int
     headers: tuple[Header, ...] = ()
     body: bytes = b""
 
     def header(self, name: str) -> str | None:
-        """The value of a header; none stands here twice."""
+        """Return the value of a header."""
         return next((value for key, value in self.headers if key == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What tells the versions of one representation apart (RFC 9110, section 8.8)."""
+    """The validators of one version of a representation (RFC 9110, section 8.8)."""
 
     etag: str | None = None
     last_modified_at: float | None = None
 
     def headers(self) -> list[Header]:
-        """As response headers."""
+        """Return the response headers."""
         headers = [("ETag", self.etag)] if self.etag is not None else []
         if self.last_modified_at is not None:
             headers.append(("Last-Modified", http_date(self.last_modified_at)))
@@ -118,17 +116,17 @@ class Validators:
 
 
 def http_date(at: float) -> str:
-    """IMF-fixdate (RFC 9110, section 5.6.7) of a time in Unix seconds."""
+    """Write Unix seconds as IMF-fixdate (RFC 9110, section 5.6.7)."""
     return formatdate(at, usegmt=True)
 
 
 def strong_etag(body: bytes) -> str:
-    """An ETag that differs where the bytes do."""
+    """Return an ETag that differs whenever the bytes do."""
     return f'"{blake2b(body, digest_size=8).hexdigest()}"'
 
 
 def success(ask: Ask, at: float, body: bytes, validators: Validators, *headers: Header) -> Answer:
-    """200 with the body, or 304 where the client has it already."""
+    """Return 200 with the body, or 304 if the client already has it."""
     common = (("Date", http_date(at)), *validators.headers())
     if is_current(ask.conditions, validators.etag, validators.last_modified_at):
         return Answer(HTTPStatus.NOT_MODIFIED, common)
@@ -136,13 +134,13 @@ def success(ask: Ask, at: float, body: bytes, validators: Validators, *headers: 
 
 
 def content_type(encoding: Encoding) -> Header:
-    """The Content-Type of an HTML page."""
+    """Return the Content-Type of an HTML page."""
     charset = f"; charset={encoding.label}" if encoding.in_header else ""
     return "Content-Type", f"text/html{charset}"
 
 
 def plight(status: int, at: float, *headers: Header) -> Answer:
-    """A short page for a status that is not a success."""
+    """Return a short page for a status that is not a success."""
     phrase = HTTPStatus(status).phrase
     body = f"<!doctype html><title>{status}</title><h1>{status} {phrase}</h1>\n".encode()
     common = (("Date", http_date(at)), ("Content-Type", "text/html; charset=utf-8"))
@@ -150,7 +148,7 @@ def plight(status: int, at: float, *headers: Header) -> Answer:
 
 
 def failure(fault: Fault, at: float) -> Answer:
-    """The answer of a fault that strikes."""
+    """Return the answer of a fault that strikes."""
     if fault.retry_after_s is None:
         return plight(fault.status, at)
     date = http_date(at // 1 + fault.retry_after_s)
@@ -160,11 +158,8 @@ def failure(fault: Fault, at: float) -> Answer:
 
 
 # -- noise -------------------------------------------------------------------
-#
-# What differs between two answers although nobody edited anything.
-#
-# A :class:`Template` is a page with slots; filling it costs a few string joins, so that a
-# page is rendered once for each version and served thousands of times a second.
+# Noise differs between two answers although nobody edited anything. A :class:`Template` is a
+# page with slots for it: each version is rendered once and filled thousands of times a second.
 
 
 class Slot(Enum):
@@ -187,9 +182,9 @@ def noise(
     adverts: tuple[str, ...],
     variants: tuple[str, ...] = (),
 ) -> dict[Slot, str]:
-    """The noise of the answer to a request that had so many before it at that place.
+    """Return the noise of an answer; ``seq`` earlier requests went to that place.
 
-    ``variants`` are those of an A/B test, of which each answer draws one.
+    ``variants`` are those of an A/B test; each answer draws one.
     """
     key = f"{seed}/{place.host}{place.target}/{serial}".encode()
     digest = blake2b(key, digest_size=32)
@@ -215,7 +210,7 @@ class Template:
 
     @classmethod
     def of(cls, parts: Iterable[str | Slot], encoding: Encoding) -> Template:
-        """Join and encode what lies between the slots; what cannot be is a reference."""
+        """Join and encode the text between the slots; unencodable characters become references."""
         pieces, slots = [encoding.mark], []
         for is_slot, run in groupby(parts, key=lambda part: isinstance(part, Slot)):
             if not is_slot:
@@ -227,7 +222,7 @@ class Template:
         return cls(tuple(pieces), tuple(slots), encoding.codec)
 
     def fill(self, values: Mapping[Slot, str]) -> bytes:
-        """The page with this noise."""
+        """Fill the slots with this noise."""
         filled = [self.pieces[0]]
         for slot, piece in zip(self.slots, self.pieces[1:], strict=True):
             filled += (values[slot].encode(self.codec, "xmlcharrefreplace"), piece)
@@ -235,17 +230,14 @@ class Template:
 
 
 # -- pages -------------------------------------------------------------------
-#
-# HTML: a version of a page inside a version of its site's frame.
-#
-# Noise stands in the frame and in attributes only; main content is what the history says.
+# Noise stands in the frame and in attributes only; the history gives the main content.
 
 Parts = Iterator[str | Slot]
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A version of a site's frame: how often its parts were changed so far."""
+    """The number of changes of each part of a site's frame so far."""
 
     footer: int
     navigation: int
@@ -255,7 +247,7 @@ class Look:
 
 
 def look_at(site: Site, version: int) -> Look:
-    """The frame of a site after so many revisions."""
+    """Return the frame of a site after that many revisions."""
     past = [revision.form for revision in site.frame.revisions[:version]]
     return Look(
         footer=past.count(Form.FOOTER),
@@ -267,26 +259,26 @@ def look_at(site: Site, version: int) -> Look:
 
 
 def adverts(site: Site, look: Look) -> tuple[str, ...]:
-    """The advertisements of a campaign, of which each answer shows one."""
+    """Return the advertisements of a campaign; each answer shows one."""
     rng = generator(site.name, "advert", look.advert)
     return tuple(site.language.sentence(rng) for _ in range(5))
 
 
 def variants(site: Site) -> tuple[str, ...]:
-    """The two versions of a sentence that the site tries on its visitors."""
+    """Return the two versions of a sentence that the site tests on its visitors."""
     rng = generator(site.name, "variants")
     return tuple(site.language.sentence(rng) for _ in range(2))
 
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """Renders the pages of one site under the addresses of its web."""
+    """A renderer of one site's pages under the addresses of its web."""
 
     site: Site
     addresses: Addresses
 
     def page(self, head: Head, encoding: Encoding, content: Content, look: Look) -> Template:
-        """A whole page, with slots for noise."""
+        """Render a whole page, with slots for noise."""
         skins = {
             Skin.SEMANTIC: self._semantic,
             Skin.SOUP: self._soup,
@@ -343,7 +335,7 @@ class Renderer:
         yield from ('<div class="footer">', *self._form(), *self._stamps(look), "</div>\n")
 
     def _cluttered(self, content: Content, look: Look) -> Parts:
-        """Frame and noise amid the content; a rebuild gives the wrappers other names."""
+        """Mix frame and noise into the content; a rebuild renames the wrappers."""
         rng = generator(self.site.name, "rebuild", look.rebuild)
         name, slogan = self.site.language.word(rng), self.site.language.sentence(rng)
         clutter = self.site.clutter
@@ -402,11 +394,7 @@ class Renderer:
 
 
 # -- responder ---------------------------------------------------------------
-#
-# What the servers of a web answer: a request and a time in, a response out.
-#
 # Deterministic: the same requests in the same order at the same times get the same answers.
-# The server and the in-process fetcher only carry them.
 
 #: Rendered versions that are kept, those used last.
 _TEMPLATES = 4096
@@ -416,7 +404,7 @@ _Key = tuple[Place, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Face:
-    """A version of a site's frame, since when it holds, its adverts and variants."""
+    """A version of a site's frame, its start, its adverts and variants."""
 
     version: int
     since: float
@@ -428,8 +416,8 @@ class _Face:
 class Responder:
     """Answers for all sites of a web.
 
-    Its state is how often each place was asked for (the noise and the faults depend on
-    it), and pages that are rendered already.
+    Its state is the number of requests for each place (noise and faults depend on it), and a cache
+    of rendered pages.
     """
 
     def __init__(self, web: SyntheticWeb, addresses: Addresses) -> None:
@@ -441,7 +429,7 @@ class Responder:
         self._renderers = {name: Renderer(site, addresses) for name, site in web.sites.items()}
 
     def answer(self, ask: Ask, at: float) -> Answer:
-        """The response at a virtual time in Unix seconds; 421 for a site that is none."""
+        """Return the response at a virtual time in Unix seconds; 421 for an unknown site."""
         site = self._web.sites.get(ask.host)
         if site is None:
             return plight(421, at)
@@ -548,7 +536,7 @@ class Responder:
         return template
 
     def _validators(self, site: Site, key: _Key, changed_at: float, body: bytes) -> Validators:
-        """What the site says of a version of a document."""
+        """Return the validators that the site sends with a version of a document."""
         if site.validation is Validation.NONE:
             return Validators()
         if site.validation is Validation.BYTES:

@@ -111,8 +111,8 @@ _BEHIND: Final = "/behind-the-wall"
 def guarded(plot: Plot) -> Site:
     """Build a site whose robots.txt has rules of every kind, with text like Chinese or Japanese.
 
-    A directory with an exception, wildcards, a Crawl-delay of 0.2 s. What is behind a forbidden
-    page is not in the sitemap.
+    A directory with an exception, wildcards, a Crawl-delay of 0.2 s. Pages behind a forbidden page
+    are not in the sitemap.
     """
     targets = [*_ALLOWED, *_FORBIDDEN]
     targets += [f"/hall/{n}" for n in range(1, plot.pages - len(_ALLOWED))]
@@ -294,7 +294,7 @@ _FRAME_FORMS: Final = (Form.FOOTER, Form.ADVERT, Form.BANNER, Form.REBUILD)
 
 
 def board(plot: Plot, clutter: Collection[Clutter]) -> Site:
-    """Build notices with frame and noise amid the content, which nothing names.
+    """Build notices with frame and noise amid the content, without telling names.
 
     A third of them states a price, a third a date.
     """
@@ -323,7 +323,7 @@ _RENEWED_DAYS: Final = 60.0
 
 
 def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> Site:
-    """Build a shop with wares that come, listed in ways that never end.
+    """Build a shop with wares that come, in endless listings.
 
     The start page shows the newest wares and leads into the traps; older pages follow.
     """

@@ -1,9 +1,8 @@
-"""The synthetic web behind real sockets on loopback.
+"""The synthetic web behind real sockets on loopback, and as a fetcher without sockets.
 
-One process serves all sites: by name on one port, on a port each, or on an address each.
-Its log says when each exchange began and ended at the server, which is what politeness is
-judged by: a request is never logged earlier than it was sent, and an end never later than
-the client sees it.
+One process serves all sites: by name on one port, on a port each, or on an address each. Its log
+has the start and end of each exchange at the server, by which politeness is judged: a request is
+never logged earlier than it was sent, and an end never later than the client sees it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _BACKLOG = 1024
 
 
 class Placement(StrEnum):
-    """How sites are told apart.
+    """The way in which sites are told apart.
 
     ``NAMES``: 127.0.0.1, one port, ``NAME.localhost``. ``PORTS``: 127.0.0.1, a port each.
     ``ADDRESSES``: 127.0.0.2 and up, a port each; Linux has these addresses, macOS does not.
@@ -50,9 +49,9 @@ class Placement(StrEnum):
 class Exchange:
     """A line of the log.
 
-    ``host`` is the site's name, or what was asked for where there is no such site.
-    ``started_at`` and ``ended_at`` are seconds of the server's clock (monotonic unless
-    another was given), ``at`` is the time of the web.
+    ``host`` is the site's name, or the requested one if the web has no such site. ``started_at``
+    and ``ended_at`` are seconds of the server's clock (monotonic unless another is given), ``at``
+    is the time of the web.
     """
 
     host: str
@@ -65,7 +64,7 @@ class Exchange:
 
 
 class WebServer:
-    """A web that is being served. ``log`` holds the exchanges, the oldest give way."""
+    """A web that is being served. ``log`` holds the newest exchanges."""
 
     def __init__(
         self,
@@ -85,10 +84,10 @@ class WebServer:
         self._on_exchange = on_exchange
 
     def url(self, name: str, target: str = "/") -> str:
-        """The URL of a target of a site.
+        """Return the URL of a target of a site.
 
         Raises:
-            KeyError: if there is no such site.
+            KeyError: the web has no such site.
         """
         return self.addresses.url(Place(name, target))
 
@@ -150,12 +149,12 @@ async def serve(
 ) -> AsyncIterator[WebServer]:
     """Serve a web on loopback while the context lasts.
 
-    The clock stands at the web's start unless one is given. With the port 0 the system
-    chooses; of several ports ``port`` is the first. ``latency_s`` delays the answers of
-    sites by name; ``on_exchange`` is told of every exchange.
+    The clock stands at the web's start unless one is given. With port 0 the system chooses; of
+    several ports ``port`` is the first. ``latency_s`` delays the answers of sites by name;
+    ``on_exchange`` receives every exchange.
 
     Raises:
-        OSError: if an address is not there to be bound.
+        OSError: an address cannot be bound.
     """
     addresses, sockets = _listen(synthetic.sites, placement, port)
     server = WebServer(
@@ -179,7 +178,7 @@ async def serve(
 def _listen(
     names: Iterable[str], placement: Placement, port: int
 ) -> tuple[Addresses, list[socket]]:
-    """Bind what the placement needs."""
+    """Bind the sockets of the placement."""
     if placement is Placement.NAMES:
         sock = create_server(("127.0.0.1", port), backlog=_BACKLOG)
         return Addresses.named(names, sock.getsockname()[1]), [sock]
@@ -203,12 +202,10 @@ def _endpoint(placement: Placement, n: int, port: int) -> tuple[str, int]:
 
 
 # -- fetcher -----------------------------------------------------------------
-#
-# The synthetic web as a fetcher: the server's answers without a socket.
 
 
 class SyntheticFetcher:
-    """A :class:`crawler.fetch.client.Fetcher` at the web's own time; an exchange takes none of it.
+    """A :class:`crawler.fetch.client.Fetcher` at the web's own time; an exchange takes none.
 
     ``addresses`` are ``NAME.localhost`` on port 80 unless others are given.
     """
@@ -221,7 +218,7 @@ class SyntheticFetcher:
         self._responder = Responder(web, self.addresses)
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Answer as the server would; other hosts than those of this web do not exist."""
+        """Answer as the server would; hosts outside this web do not exist."""
         at = self._clock.now()
         place = self.addresses.place(request.url)
         if place is None:
@@ -235,7 +232,7 @@ class SyntheticFetcher:
         return _result(request, self._responder.answer(Ask(*place, conditions), at), at)
 
     async def close(self) -> None:
-        """Do nothing: nothing is open."""
+        """Close nothing."""
 
 
 def _result(request: Request, answer: Answer, at: float) -> FetchResult:
@@ -270,14 +267,14 @@ def _result(request: Request, answer: Answer, at: float) -> FetchResult:
 
 
 def _truncated(request: Request, answer: Answer, body: bytes) -> str | None:
-    """Why this is not all of the body, None if it is."""
+    """Say why this is not the whole body, or return None."""
     if len(body) == len(answer.body):
         return None
     return "length" if body and request.accept is Accept.ROBOTS else "unspecified"
 
 
 def _limited(request: Request, answer: Answer, verdict: Verdict) -> tuple[Verdict, bytes]:
-    """The verdict and body that are left after the request's own limits."""
+    """Return the verdict and body within the request's own limits."""
     if verdict.outcome is not Outcome.FETCHED:
         return verdict, b""
     label = media_type(answer.header("Content-Type") or "")

@@ -1,4 +1,4 @@
-"""Builders of ordinary sites: documentation, wiki, shop, news; each makes one from a plot."""
+"""Builders of ordinary sites from a plot: documentation, wiki, shop, news; their manifests."""
 
 from __future__ import annotations
 
@@ -45,10 +45,8 @@ from freshet.crawler.synthetic_web.site import (
 )
 
 # -- manifests ---------------------------------------------------------------
-#
-# robots.txt, sitemaps and feeds: what a site says about itself to machines.
-#
-# Sitemaps as in https://www.sitemaps.org/protocol.html, Atom as in RFC 4287, RSS 2.0.
+# robots.txt, sitemaps (https://www.sitemaps.org/protocol.html) and feeds (Atom: RFC 4287; RSS
+# 2.0).
 
 CONTENT_TYPES: Mapping[Manifest, str] = {
     Manifest.ROBOTS: "text/plain; charset=utf-8",
@@ -70,7 +68,7 @@ _FEED_ENTRIES = 15
 
 
 def manifest_bytes(site: Site, manifest: Manifest, at: float, addresses: Addresses) -> bytes:
-    """The body of a manifest as of a time."""
+    """Return the body of a manifest at a time."""
     match manifest:
         case Manifest.ROBOTS:
             return (site.robots or "").replace("{origin}", addresses.origin(site.name)).encode()
@@ -87,7 +85,7 @@ def manifest_bytes(site: Site, manifest: Manifest, at: float, addresses: Address
 
 
 def listed(site: Site, at: float) -> list[tuple[str, Document]]:
-    """What the sitemaps of a site list."""
+    """Return the targets that the sitemaps of a site list."""
     return [
         (target, page)
         for target, page in site.documents()
@@ -217,7 +215,7 @@ class Plot:
         self, key: str, per_day: float = 0.0, *, born_at: float | None = None,
         in_sitemap: bool = True, **prose: Unpack[Prose],
     ) -> Document:  # fmt: skip
-        """Make a page of prose that is edited so often; by itself it is there from the start."""
+        """Make a page of prose with that many edits; by default it lives from the start."""
         figure, dated = prose.get("figure", False), prose.get("dated", False)
         edits = self.edits(key, per_day, since=born_at, figure=figure, dated=dated)
         born_at = self.earlier(key) if born_at is None else born_at
@@ -498,9 +496,9 @@ class _Item(NamedTuple):
 def newsroom(plot: Plot, per_day: float) -> Site:
     """Build a front page, sections and a feed that list the newest items; nothing lists others.
 
-    An item stands in its section, and it may on the front page. It answers for ever, but from
-    when others have pushed it from the lists no link leads there. ``plot.pages`` does not count:
-    the pages are as many as the items of ``per_day`` and the days make them.
+    An item stands in its section, and perhaps on the front page. It always answers, but no link
+    leads to it once newer items have pushed it from the lists. ``plot.pages`` does not count:
+    ``per_day`` and the days give the number of items.
     """
     items = sorted(_items(plot, per_day), key=lambda item: item.page.born_at, reverse=True)
     lists = {"/": ("Front page", [item.entry for item in items if item.leads], _ON_FRONT)}

@@ -1,4 +1,4 @@
-"""Endless sets of pages: every one leads to another that nobody has seen."""
+"""Endless sets of pages: every page leads to another that nobody has seen."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ from freshet.crawler.synthetic_web.content import Content, Link, Place, compose,
 from freshet.crawler.synthetic_web.site import Document, Site, Trap
 
 # -- wares -------------------------------------------------------------------
-#
-# Lists of a shop's wares by filters, in the query and in the path, which never end.
-#
-# Every list shows wares that others show, too; each filter can be added to every list, and to what
-# a query filters there is always a next page.
+# Every list shows wares that others show, too; each filter can be added to every list, and a
+# filter in the query always has a next page.
 
 #: Where wares stand that are pages of their own.
 WARE: Final = "/ware/"
@@ -34,7 +31,7 @@ _SHARE: Final = 60
 
 
 def filtered(site: Site, target: str, at: float) -> Content | None:
-    """The list at a target such as ``/wares?colour=red&page=2``, None where no filter is known."""
+    """Return the list at a target such as ``/wares?colour=red&page=2``, None without a known filter."""
     chosen = dict(parse_qsl(target.partition("?")[2]))
     page = chosen.pop("page", "1")
     if not page.isdecimal() or any(v not in _FILTERS.get(k, ()) for k, v in chosen.items()):
@@ -56,7 +53,7 @@ def filtered(site: Site, target: str, at: float) -> Content | None:
 
 
 def shelved(site: Site, target: str, at: float) -> Content | None:
-    """The list at a target such as ``/shelves/red/large``, None where no filter is known."""
+    """Return the list at a target such as ``/shelves/red/large``, None without a known filter."""
     chosen = [each for each in target.removeprefix(Trap.FACETS).split("/") if each]
     if not set(chosen) <= set(_SHELVES):
         return None
@@ -79,7 +76,7 @@ def _query(site: Site, chosen: Mapping[str, str]) -> Place:
 
 
 def _wares(site: Site, wanted: Sequence[str], at: float) -> list[Link]:
-    """The wares that are there and have all wanted properties, the same ones on every list."""
+    """Return the wares with all wanted properties, in the same order on every list."""
     return [
         Link(ware.history.content(0).title, Place(site.name, target), note="in stock, sent at once")
         for target, ware in site.resources.items()
@@ -106,7 +103,7 @@ _DEEPER: Final = ("further", "onward", "beyond", "below", "within", "yonder")
 
 
 def trap_content(site: Site, trap: Trap, target: str, session: str, at: float) -> Content | None:
-    """The page at a target of an endless set, None where there is none.
+    """Return the page at a target of an endless set, None if it belongs to none.
 
     ``session`` is fresh in every answer.
     """
@@ -135,7 +132,7 @@ def _query_month(year: int, month: int) -> str:
 
 
 def _month(site: Site, year: int, month: int, target_of: Callable[[int, int], str]) -> Content:
-    """A month without events, with links to its neighbours: years go on for ever."""
+    """Make a month without events, with links to its neighbours: years go on for ever."""
     number = year * 12 + month - 1
     neighbours = (("Previous month", number - 1), ("Next month", number + 1))
     links = tuple(
@@ -147,7 +144,7 @@ def _month(site: Site, year: int, month: int, target_of: Callable[[int, int], st
 
 
 def _room(site: Site, room: str, session: str) -> Content:
-    """One of a few pages; each link to one carries a session that no link had before."""
+    """Make one of a few pages; each link to one carries a new session."""
     blocks = compose(generator(site.name, "room", room), site.language, 3, figure=False)
     links = tuple(
         Link(f"Room {n}", Place(site.name, f"{Trap.SESSION}{n}?sid={session}{n}"))
@@ -157,7 +154,7 @@ def _room(site: Site, room: str, session: str) -> Content:
 
 
 def _deeper(site: Site, target: str, _at: float) -> Content | None:
-    """The same page in every directory, with relative links to directories in it."""
+    """Make the page of every directory, with relative links to directories in it."""
     if not target.endswith("/") or set(target.split("/")[2:-1]) - set(_DEEPER):
         return None
     blocks = compose(generator(site.name, "deeper"), site.language, 3, figure=False)
