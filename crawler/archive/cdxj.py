@@ -127,7 +127,7 @@ class CdxEntry:
 
     @property
     def is_revisit(self) -> bool:
-        """Whether another record holds the payload."""
+        """True if another record holds the payload."""
         return self.mime == _REVISIT
 
     def line(self) -> str:

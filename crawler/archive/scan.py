@@ -137,7 +137,7 @@ class _Decoder(Protocol):
 
     @property
     def eof(self) -> bool:
-        """Whether the member has ended."""
+        """True if the member has ended."""
 
     @property
     def unused_data(self) -> bytes:

@@ -1,4 +1,4 @@
-"""``freshet alerts``: who is told of what, how that stands, and another try."""
+"""``freshet alerts``: the alert rules, their messages, test messages and retries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from freshet.storage.tables.alerts import RuleCounts, key_of
 
 @dataclass(frozen=True, slots=True)
 class RuleStatus:
-    """A rule and how its messages stand; without a ``mode`` it is in the settings no longer."""
+    """A rule and the state of its messages; ``mode`` is None if the rule has left the settings."""
 
     name: str
     kinds: tuple[str, ...]
@@ -40,7 +40,7 @@ class RuleStatus:
     counts: RuleCounts
 
     def as_json(self) -> dict[str, object]:
-        """The rule as JSON values."""
+        """Return the rule as JSON values."""
         told = asdict(self.counts)
         return {
             "rule": self.name, "kinds": self.kinds, "mode": self.mode, "target": self.target,
@@ -69,9 +69,9 @@ def alerts_command(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Show who is told of what: alerts that wait, and messages pending, sent and given up.
+    """Show the alert rules: alerts that wait, and messages pending, sent and given up.
 
-    Rules stand in the settings (`alerts.rules`); a crawl and a daemon send by them.
+    Rules stand in the settings (`alerts.rules`); a crawl and a daemon send their messages.
     """
     settings, _ = read_settings(config, {})
     if test is not None:
@@ -96,7 +96,7 @@ async def _test(settings: Settings, name: str) -> None:
     """Send a test message.
 
     Raises:
-        CrawlError: there is no such rule, or the message was not taken.
+        CrawlError: the rule does not exist, or the receiver refused the message.
     """
     channel = next((each for each in channels(settings.alerts) if each.name == name), None)
     if channel is None:
@@ -114,10 +114,10 @@ async def _test(settings: Settings, name: str) -> None:
 
 
 async def _drop(db: Path, settings: Settings, name: str) -> None:
-    """Forget a rule, and say what it was not told.
+    """Forget a rule, and say which messages are discarded.
 
     Raises:
-        CrawlError: there is no such rule, or it is in the settings.
+        CrawlError: the rule does not exist, or is still in the settings.
     """
     if any(rule.name == name for rule in settings.alerts.rules):
         raise CrawlError(

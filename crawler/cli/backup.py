@@ -1,4 +1,4 @@
-"""``freshet backup``: a copy of the store, whether or not something is writing it."""
+"""``freshet backup`` and ``freshet restore``: copies of the store, also while it is written."""
 
 from __future__ import annotations
 
@@ -28,13 +28,11 @@ from freshet.storage import maintenance
 from freshet.storage.maintenance import Copied, Progress, back_up
 
 # -- copying -----------------------------------------------------------------
-#
-# How the copying of a store is shown, which takes a while where the store is large.
 
 
 @contextmanager
 def copying() -> Iterator[Progress]:
-    """Shows what is being done on a terminal, and nothing elsewhere."""
+    """Show the progress of a copy on a terminal."""
     with err.status("copying") as status:
 
         def told(what: str, share: float) -> None:
@@ -44,7 +42,7 @@ def copying() -> Iterator[Progress]:
 
 
 def copied_words(copied: Copied, now: float) -> str:
-    """What is in a copy: ``12.3 MB, 400 pages, 2,000 observations until 2026-…, sound``."""
+    """Describe a copy: ``12.3 MB, 400 pages, 2,000 observations until 2026-…, sound``."""
     until = "" if copied.newest_at is None else f" until {moment(copied.newest_at, now)}"
     return (
         f"{size(copied.size_bytes)}, {counted(copied.pages, 'page')}, "
@@ -69,8 +67,8 @@ def backup_command(
 ) -> None:
     """Copy the store while a crawl or a daemon writes it, and check the copy.
 
-    It has all that was committed when it began. It appears when it is whole, checked and on the
-    disk; a backup that is broken off leaves what was there before. `freshet restore` puts it back.
+    The copy has everything committed before it began. It appears when it is whole, checked and on
+    the disk; an interrupted backup leaves the old one in place. `freshet restore` restores it.
     """
     folder = target if target.is_dir() else None
     if keep and folder is None:
@@ -94,7 +92,7 @@ def _name(db: Path, now: float) -> str:
 
 
 def _rotated(folder: Path, db: Path, keep: int) -> list[Path]:
-    """Delete all backups of this store in a folder but the newest; which those were."""
+    """Delete all but the newest backups of this store in a folder, and return the deleted ones."""
     name = re.compile(rf"{re.escape(db.stem)}-\d{{8}}T\d{{6}}Z{re.escape(db.suffix)}")
     backups = sorted(each for each in folder.iterdir() if name.fullmatch(each.name))
     old = backups[: max(0, len(backups) - keep)]
@@ -107,8 +105,6 @@ def _rotated(folder: Path, db: Path, keep: int) -> list[Path]:
 
 
 # -- restore -----------------------------------------------------------------
-#
-# ``freshet restore``: a backup becomes a store, here or on another machine.
 
 
 def restore_command(
@@ -117,10 +113,10 @@ def restore_command(
     force: Annotated[bool, typer.Option("--force", help="Replace a store that is there.")] = False,
     json: Json = False,
 ) -> None:
-    """Make a backup the store at --db: checked first, and never where something is writing.
+    """Restore a backup to the store at --db, after checking it; never over a store in use.
 
-    A store does not depend on its path or machine. A crawl or a daemon goes on from it as from a
-    store that it was killed on; one of an older Freshet is migrated then.
+    A store does not depend on its path or machine. A crawl or a daemon resumes from it as after a
+    kill; a store of an older Freshet is migrated then.
     """
     with told_in_one_line(), copying() as progress:
         copied = maintenance.restore(backup, db, replace=force, progress=progress)

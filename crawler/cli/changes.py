@@ -1,4 +1,4 @@
-"""``freshet changes --since``: what changed, newest first, each with a line that says what."""
+"""``freshet changes --since``: the changes, newest first, each with a one-line summary."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SUMMARY_WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class ToldChange:
-    """A change and what it comes to."""
+    """A change and its summary."""
 
     change: PageChange
     summary: str
 
     def as_json(self) -> dict[str, object]:
-        """The change as JSON values."""
+        """Return the change as JSON values."""
         return asdict(self.change) | {"summary": self.summary}
 
 
@@ -85,7 +85,7 @@ async def _read(
 
 
 async def _summary(connection: aiosqlite.Connection, parser: Parser, change: PageChange) -> str:
-    """What changed; of pages that appeared or went their title."""
+    """Summarise a change; for pages that appeared or vanished, return the title."""
     if change.kind != "changed":
         return change.title or ""
     both = Versions(

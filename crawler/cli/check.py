@@ -1,4 +1,4 @@
-"""``freshet check URL``: fetch a page now, and show what every step makes of it."""
+"""``freshet check URL``: fetch a page now, and show the result of every step."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ from freshet.storage.tables import hosts, observations
 from freshet.storage.words import REBASED, Kind, Outcome, RobotsStanding, Rung
 
 # -- checking ----------------------------------------------------------------
-#
-# What a look at one page finds: each step's answer, and why. Stores nothing.
 
 _REDIRECTS = 5
 _RUNGS = {
@@ -54,7 +52,7 @@ _RUNGS = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: its name, its answer in a word, and why."""
+    """A step: its name, its answer in a word, and the reason."""
 
     name: str
     answer: str
@@ -63,7 +61,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ShownBlock:
-    """A block of main text, and what the markup says that it is."""
+    """A block of main text and its kind in the markup."""
 
     kind: str
     text: str
@@ -71,7 +69,7 @@ class ShownBlock:
 
 @dataclass(slots=True)
 class Check:
-    """All steps in order, what a crawl would conclude, and the main text."""
+    """All steps in order, the conclusion that a crawl would draw, and the main text."""
 
     url: str
     steps: list[Step] = field(default_factory=list)
@@ -80,7 +78,7 @@ class Check:
 
 
 async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Check:
-    """Look at the first of these URLs that answers.
+    """Fetch and judge the first of these URLs that answers; store nothing.
 
     Raises:
         CrawlError: a selector of the settings is not valid, or a contact is missing.
@@ -106,7 +104,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
 
 
 async def _asked(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:
-    """The page, or None: robots.txt forbids it."""
+    """Return the page, or None if robots.txt forbids it."""
     if not await _robots(fetcher, settings, found.url, found):
         found.conclusion = "refused: nothing but robots.txt was asked for"
         return None
@@ -117,7 +115,7 @@ async def _asked(fetcher: Fetcher, settings: Settings, found: Check) -> FetchRes
 
 
 async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) -> bool:
-    """Whether the site's robots.txt allows the URL (RFC 9309)."""
+    """Return whether the site's robots.txt allows the URL (RFC 9309)."""
     asked = robots_url(origin(url))
     result = await fetcher.fetch(Request(asked, Accept.ROBOTS))
     for _ in range(_REDIRECTS):
@@ -180,7 +178,7 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
 
 
 async def _wall(db: Path, result: FetchResult, parsed: ParsedPage, now: float) -> Wall | None:
-    """Whether the page is a wall, by itself and by what its host has shown before."""
+    """Judge whether the page is a block page, by itself and by what its host has shown before."""
     if is_plain(result.header("Content-Type")) or not is_short(parsed.blocks.texts):
         return None
     stored = None
@@ -204,7 +202,7 @@ def _read(parsed: ParsedPage) -> Step:
 
 
 async def _compared(db: Path, found: Check, seen: Digests, blocks: Blocks, now: float) -> str:
-    """The conclusion; the rungs of the ladder become steps."""
+    """Return the conclusion; the rungs of the ladder become steps."""
     if not db.exists():
         return f"new: there is no {db} to compare it with"
     async with reading(db) as connection:
@@ -289,10 +287,10 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Fetch a page now and show what each step makes of it, and why. Nothing is stored.
+    """Fetch a page now and show the result of each step, and why. Nothing is stored.
 
-    Asks the site's robots.txt first. Where the store knows the page, the text is compared
-    with its last version, rung by rung.
+    The site's robots.txt is fetched first. If the store knows the page, the text is compared with
+    its last version, rung by rung.
     """
     urls = terminal.spellings(url)
     host = origin(urls[0]).host

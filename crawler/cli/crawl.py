@@ -1,4 +1,4 @@
-"""``freshet crawl``: crawl a site list into a store, or crawl again what it knows."""
+"""``freshet crawl``: crawl a site list into a store, or crawl its pages again."""
 
 from __future__ import annotations
 
@@ -43,8 +43,6 @@ from freshet.crawler.terminal import (
 from freshet.storage.words import REBASED, Kind
 
 # -- summary -----------------------------------------------------------------
-#
-# The summary that ``freshet crawl`` ends with: a table by outcome, and what to know.
 
 _SHOWN = 20
 _REASONS_SHOWN = 4
@@ -62,7 +60,7 @@ def print_summary(report: CrawlReport, db: Path) -> None:
 
 
 def print_outcomes(report: CrawlReport) -> None:
-    """Print how many URLs came to what."""
+    """Print the number of URLs by outcome."""
     counts = {
         "new": report.new, "changed": report.changed, "unchanged": report.unchanged,
         "gone": report.gone, "redirected": report.redirected, "refused": report.refused,
@@ -118,7 +116,7 @@ def _print_urls(title: str, urls: Sequence[str]) -> None:
 
 
 def print_seeds(report: CrawlReport) -> None:
-    """Print which sites moved, and which gave nothing."""
+    """Print the sites that moved, and those without a page."""
     show_list(
         "Sites that moved (http, https and www count as one site)",
         ("site", "crawled at"),
@@ -210,9 +208,9 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 ) -> None:
     """Crawl sites politely and completely, and record what changed.
 
-    The same command after an unfinished run finishes it; after a finished one it crawls
-    every known page again and says what changed, appeared and vanished. Without any SITE
-    the sites of the store are crawled.
+    The same command finishes an unfinished run; after a finished one it crawls every known page
+    again and reports changed, new and vanished pages. Without SITE it crawls the sites of the
+    store.
     """
     if resume and new:
         fail("--resume and --new exclude each other", 2)

@@ -1,4 +1,4 @@
-"""``freshet daemon``: keep the pages of a site list fresh under a budget, until it is stopped."""
+"""``freshet daemon``: keep the pages of a site list fresh under a budget; ``freshet reload``."""
 
 from __future__ import annotations
 
@@ -49,14 +49,12 @@ from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import owner_of
 
 # -- daemon summary ----------------------------------------------------------
-#
-# The summary that ``freshet daemon`` ends with.
 
 
 def print_daemon_summary(
     report: CrawlReport, standing: Standing | None, db: Path, now: float
 ) -> None:
-    """Print what an invocation of a daemon did, and how it stands, for people."""
+    """Print the work of a daemon's invocation, and its status, for people."""
     print_outcomes(report)
     if standing is not None:
         print_standing(standing, now)
@@ -112,12 +110,12 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Keep pages fresh: fetch what is worth most, learn how often each page changes, and go on.
+    """Keep pages fresh: fetch the most valuable page next, and learn how often each one changes.
 
-    New pages are found as in a crawl and compete with known ones for the budget, which is
-    spent evenly over the day. Ctrl-C ends it after the exchanges under way; `freshet reload`
-    lets it read the settings and the site list again. `freshet status` shows how it stands,
-    `freshet explain URL` what it thinks of a page.
+    New pages are found as in a crawl and compete with known ones for the budget, which is spent
+    evenly over the day. Ctrl-C ends it after the requests under way; `freshet reload` lets it read
+    the settings and the site list again. `freshet status` shows its status, `freshet explain URL`
+    its plans for a page.
     """
     given = {
         "daemon.budget": budget,
@@ -165,10 +163,10 @@ def order_again(
     sites: list[str],
     sites_file: str | None,
 ) -> DaemonOrder:
-    """The order by the settings and the site list as they are now.
+    """Return the order by the current settings and site list.
 
     Raises:
-        CrawlError: something in them is wrong.
+        CrawlError: a setting or a line is wrong.
     """
     try:
         settings, _ = load(config, {k: v for k, v in given.items() if v is not None})
@@ -183,15 +181,13 @@ def order_again(
 
 
 # -- reload ------------------------------------------------------------------
-#
-# ``freshet reload``: tell the daemon of a store to read its settings and site list again.
 
 
 def reload_command(db: Db = DEFAULT_DB) -> None:
     """Let a running daemon take over another budget, policy, site list or importances.
 
-    It follows them if all of them can be followed, or else says why not, and goes on as before.
-    What was given on its command line stays.
+    It follows all of the changes, or says why it cannot and goes on as before. Options of its
+    command line stay.
     """
     owner = owner_of(db)
     if owner is None or owner[0] != "daemon":

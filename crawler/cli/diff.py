@@ -52,8 +52,6 @@ from freshet.storage.records import PageHistory
 from freshet.storage.tables import observations
 
 # -- difference --------------------------------------------------------------
-#
-# What ``freshet diff`` found out, as a value.
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +72,16 @@ class Difference:
     volatile: frozenset[int] = frozenset()
 
     def is_volatile(self, block: AlignedBlock) -> bool:
-        """Whether the block stands where the page differs at every visit."""
+        """Return whether the block stands at a slot that differs at every visit."""
         return block.after in self.volatile
 
     @property
     def is_empty(self) -> bool:
-        """Whether no block of main text differs."""
+        """True if no block of main text differs."""
         return all(block.change is Change.KEPT for block in self.blocks)
 
     def around_changes(self, context: int) -> Iterator[AlignedBlock | Gap]:
-        """All that changed, with so many unchanged blocks before and after, and gaps between."""
+        """Return all changes with some unchanged blocks before and after, and gaps between."""
         near: set[int] = set()
         for place, block in enumerate(self.blocks):
             if block.change is not Change.KEPT:
@@ -101,7 +99,7 @@ class Difference:
             yield Gap(left_out)
 
     def as_json(self) -> dict[str, object]:
-        """The difference as JSON values; unchanged blocks are counted only."""
+        """Return the difference as JSON values; unchanged blocks are only counted."""
         return {
             "url": self.url,
             "before": asdict(self.before),
@@ -116,7 +114,7 @@ class Difference:
 
 
 def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
-    """The positions of the blocks at slots where the page differs at every visit."""
+    """Return the positions of the blocks at slots that differ at every visit."""
     if history.memory is None:
         return frozenset()
     volatile = PageMemory.from_bytes(history.memory).volatile
@@ -125,8 +123,6 @@ def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
 
 
 # -- diff view ---------------------------------------------------------------
-#
-# A difference on a screen: coloured on a terminal, marked like wdiff's output elsewhere.
 
 _STYLES: Final = {
     Change.KEPT: (" ", "dim"),
@@ -141,7 +137,7 @@ _UNCHANGED_WIDTH: Final = 100
 
 
 def print_difference(difference: Difference, context: int, now: float) -> None:
-    """Print it for people."""
+    """Print the difference for people."""
     show_facts(
         difference.url,
         {
@@ -186,7 +182,7 @@ def _block(block: AlignedBlock, *, is_volatile: bool) -> Text:
 
 
 def _distance(blocks: int) -> str:
-    """Which way, for those who read: other blocks that came or went count, too."""
+    """Describe the move as a reader sees it: added and removed blocks count, too."""
     return "down" if blocks > 0 else "up"
 
 
@@ -203,15 +199,14 @@ def _append_run(line: Text, run: Run) -> None:
 
 
 def _spaced(words: str) -> str:
-    """One printable line whose blanks at the ends stay."""
+    """Return one printable line that keeps the blanks at its ends."""
     start = " " if words[:1].isspace() else ""
     end = " " if words[-1:].isspace() and len(words) > 1 else ""
     return f"{start}{plain(words)}{end}"
 
 
 # -- diff page ---------------------------------------------------------------
-#
-# A difference as one HTML page that needs nothing else: no script, no font, no network.
+# One self-contained page: no script, no font, no network.
 
 _PAGE: Final = Template("""<!doctype html>
 <html lang="en">
@@ -263,7 +258,7 @@ $blocks
 
 
 def page_of(difference: Difference, context: int) -> str:
-    """The page, with so many unchanged blocks around each change."""
+    """Return the page, with some unchanged blocks around each change."""
     rows = [
         _html_gap(each)
         if isinstance(each, Gap)
@@ -309,7 +304,7 @@ def _run(run: Run) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DiffOrder:
-    """Which versions of which page; ``before`` and ``after`` as they were typed."""
+    """The two versions of a page; ``before`` and ``after`` as they were typed."""
 
     db: Path
     url: str
@@ -345,9 +340,9 @@ def diff_command(
 ) -> None:
     """Show what changed between two stored versions of a page, block by block.
 
-    Blocks of main text are edited, moved, added or removed; edited ones are shown word by
-    word. Without numbers the last change is shown.
-    """  # fmt: skip
+    Blocks of main text are edited, moved, added or removed; edited ones are shown word by word.
+    Without numbers the last change is shown.
+    """
     if html is not None and json:
         fail("--html and --json exclude each other", 2)
     settings, _ = read_settings(config, {})
@@ -397,7 +392,7 @@ async def _compare(
 def _chosen(
     url: str, stored: list[StoredVersion], order: DiffOrder
 ) -> tuple[StoredVersion, StoredVersion]:
-    """The two versions; ends the program where there are none such."""
+    """Return the two versions; exit if they do not exist."""
     if len(stored) < 2:
         had = "one version" if stored else "no version"
         fail(f"{url}: has {had} in the store; a diff takes two")
@@ -408,7 +403,7 @@ def _chosen(
 
 
 def _last_change(stored: list[StoredVersion]) -> StoredVersion:
-    """The last version whose text may differ from that of the last one."""
+    """Return the last version whose text may differ from that of the newest one."""
     place = len(stored) - 1
     while place > 1 and stored[place].same_text:
         place -= 1
@@ -416,7 +411,7 @@ def _last_change(stored: list[StoredVersion]) -> StoredVersion:
 
 
 def _version_of(stored: list[StoredVersion], text: str) -> StoredVersion:
-    """By number, from the end if negative, or by date: the version that stood then."""
+    """Return a version by number, from the end if negative, or the one of a date."""
     numbers = f"1 to {len(stored)}, or from the end -1 to -{len(stored)}"
     if text.removeprefix("-").isdecimal():
         number = int(text)

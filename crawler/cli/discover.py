@@ -1,4 +1,4 @@
-"""``freshet discover``: which pages to look at again to find a site's new ones."""
+"""``freshet discover``: the hub pages to visit for finding a site's new pages."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ from freshet.scheduler.discovery.thesis import ALGORITHMS, BEST
 from freshet.storage.tables.url_patterns import Throttle
 
 # -- discover view -----------------------------------------------------------
-#
-# A cover as its user sees it: tables, and JSON.
 
 _DAY_S: Final = 86_400.0
 #: New sites that are shown; JSON has all.
@@ -47,7 +45,7 @@ _PAST = ("algorithm", "coverage", "overhead", "depth")
 
 
 def print_cover(cover: Cover) -> None:
-    """The cover, and how algorithms did in the past."""
+    """Print the cover, and the results of the algorithms in the past."""
     history = cover.history
     if not history.recrawls or not cover.new:
         show_line(_no_history(cover))
@@ -91,7 +89,7 @@ def _headline(cover: Cover) -> str:
 
 
 def _show_sites(sites: dict[str, float]) -> None:
-    """The sites that were new, the last one first."""
+    """Print the sites that were new, newest first."""
     rows = [(site, _date(at * _DAY_S)) for site, at in reversed(sites.items())]
     more = f", the last {_SITES} of {len(rows):,}" if len(rows) > _SITES else ""
     show_list(f"Sites that were new{more}", ("site", "first seen"), rows[:_SITES])
@@ -112,12 +110,12 @@ def _show_pages(cover: Cover) -> None:
 
 
 def _date(at: float) -> str:
-    """A time that means the same in a store that was not written just now."""
+    """Format a time independently of the store's age."""
     return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M}"
 
 
 def as_json(cover: Cover) -> dict[str, object]:
-    """The same as JSON values; times in Unix seconds."""
+    """Return the cover as JSON values."""
     history = cover.history
     return {
         "site": history.site,
@@ -157,7 +155,7 @@ def _no_history(cover: Cover) -> str:
 
 
 def _no_cover(cover: Cover) -> str:
-    """Why nothing is chosen of a site that had new pages."""
+    """Say why no page of a site with new pages is chosen."""
     recrawls = cover.history.recrawls
     if cover.orphans == cover.new:
         return "No page that was known before led to any of them: there is none to look at for more"
@@ -183,8 +181,6 @@ def _figures(record: Record) -> dict[str, float | None]:
 
 
 # -- throttled view ----------------------------------------------------------
-#
-# What keeps URLs of a site from being crawled as its user sees it: a table, and JSON.
 
 _THROTTLED_HEADER: Final = ("held back", "what", "why", "still", "for example")
 #: Rows of the table; JSON has all.
@@ -192,7 +188,7 @@ _SHOWN: Final = 40
 
 
 def print_throttled(found: Throttled) -> None:
-    """How far the site was crawled, and what was held back and why."""
+    """Print how far the site was crawled, and which URLs are held back and why."""
     reach = found.reach
     known = f"{found.site}: {counted(reach.known, 'URL')} known, {reach.asked:,} crawled"
     waiting = f", {reach.waiting:,} waiting" if reach.waiting else ""
@@ -214,7 +210,7 @@ def print_throttled(found: Throttled) -> None:
 
 
 def throttled_as_json(found: Throttled) -> dict[str, object]:
-    """The same as JSON values; times in Unix seconds."""
+    """Return the held-back URLs as JSON values."""
     return {
         "site": found.site,
         **asdict(found.reach),
@@ -269,8 +265,8 @@ def discover_command(
 ) -> None:
     """Show which pages of a site reveal its new ones, and what they would have found before.
 
-    A page reveals what it links to, and what new pages behind that link to. The past is cut into
-    steps; before each the algorithm chooses by the steps before, and is judged by what came.
+    A page reveals its link targets, and the targets of new pages behind them. The past is cut into
+    steps; before each the algorithm chooses by the earlier steps, and is judged by the new pages.
     """
     if algorithm not in ALGORITHMS:
         fail(f"--algorithm {algorithm}: there are {', '.join(ALGORITHMS)}", 2)

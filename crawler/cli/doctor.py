@@ -1,4 +1,4 @@
-"""``freshet doctor``: whether this machine, its settings and the store are fit for a crawl."""
+"""``freshet doctor``: check the machine, the settings and the store before a crawl."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ from freshet.storage.database import StoreError, reading
 from freshet.storage.tables import runs
 
 # -- checks ------------------------------------------------------------------
-#
-# The checks of ``freshet doctor``: each looks at one thing and says what it found.
 
 #: Less free space than this, or than a tenth of the store, is worth a word.
 _LITTLE_SPACE: Final = 1_000_000_000
@@ -49,7 +47,7 @@ _PAGE: Final = b"<title>A page</title><p>One paragraph.</p>"
 
 
 class Standing(StrEnum):
-    """How things stand."""
+    """The result of a check."""
 
     FINE = "fine"
     WARNING = "warning"
@@ -58,7 +56,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found; ``advice`` says what to do about it."""
+    """One result; ``advice`` says what to do about it."""
 
     check: str
     standing: Standing
@@ -69,7 +67,7 @@ class Finding:
 async def examine(
     settings: Settings, db: Path, now: float, *, thorough: bool = False
 ) -> list[Finding]:
-    """All checks, in the order in which one would look."""
+    """Run all checks in a sensible order."""
     names, newest_at, findings = await _store(db, thorough=thorough)
     return [
         _versions(),
@@ -89,7 +87,7 @@ def _versions() -> Finding:
 
 
 async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, list[Finding]]:
-    """Some host names of the site list, the time of the newest observation, and the findings."""
+    """Return some host names of the site list, the time of the newest observation, and findings."""
     if not db.exists():
         none = Finding("store", Standing.WARNING, f"there is no {db} yet", "a first crawl makes it")
         return [], None, [none]
@@ -104,7 +102,7 @@ async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, 
 
 
 def soundness(found: maintenance.StoreHealth) -> Finding:
-    """Whether SQLite and the tables have complaints."""
+    """Check the integrity of SQLite and the tables."""
     if found.problems:
         return Finding(
             "store",
@@ -119,7 +117,7 @@ def soundness(found: maintenance.StoreHealth) -> Finding:
 
 
 def log(found: maintenance.StoreHealth) -> Finding:
-    """Whether the write-ahead log is taken in from time to time."""
+    """Check that the write-ahead log is checkpointed."""
     words = f"{size(found.wal_bytes)} wait to be taken into the store"
     if found.wal_bytes < _LARGE_WAL:
         return Finding("log", Standing.FINE, words)
@@ -129,7 +127,7 @@ def log(found: maintenance.StoreHealth) -> Finding:
 
 
 def disk(db: Path) -> Finding:
-    """Whether the store can grow."""
+    """Check that the disk has room for the store."""
     folder = db.absolute().parent
     while not folder.exists():
         folder = folder.parent
@@ -144,7 +142,7 @@ def disk(db: Path) -> Finding:
 
 
 def clock(now: float, newest_at: float | None) -> Finding:
-    """Whether the clock can be right: change rates are learned from times."""
+    """Check that the clock can be right: change rates are learned from times."""
     if now < _EPOCH:
         return Finding("clock", Standing.PROBLEM, "it is before 2026", "set the clock")
     if newest_at is None:
@@ -158,7 +156,7 @@ def clock(now: float, newest_at: float | None) -> Finding:
 
 
 def contact(product: str, address: str) -> Finding:
-    """Whether webmasters can learn who calls."""
+    """Check that webmasters can find a contact."""
     if not address:
         return Finding(
             "contact",
@@ -170,7 +168,7 @@ def contact(product: str, address: str) -> Finding:
 
 
 async def _dns(settings: Settings, hosts: Iterable[str]) -> list[Finding]:
-    """Whether some names of the site list are found."""
+    """Check that some names of the site list resolve."""
     names = [host for host in hosts if not _is_local(host)][:_NAMES]
     if not names:
         return [Finding("DNS", Standing.FINE, "no name of the site list needs it")]
@@ -204,7 +202,7 @@ def _is_local(host: str) -> bool:
 
 
 def files(exchanges: int, limit: int) -> Finding:
-    """Whether so many exchanges at once can have a connection each."""
+    """Check that every concurrent request can have a connection."""
     words = f"{limit:,} files may be open; {exchanges:,} exchanges at once"
     if limit != resource.RLIM_INFINITY and limit < exchanges + _OTHER_FILES:
         return Finding(
@@ -217,7 +215,7 @@ def files(exchanges: int, limit: int) -> Finding:
 
 
 async def _parser() -> Finding:
-    """Whether the process that parses large pages can be started."""
+    """Check that the process that parses large pages starts."""
     parser = Parser(inline_bytes=0)
     try:
         parsed = await parser.parse(_PAGE, "http://localhost/", "text/html")
@@ -243,7 +241,7 @@ def doctor_command(
 ) -> None:
     """Check the store, the disk, the clock, DNS, the contact and the limits of this machine.
 
-    Exit code 1 if there is a problem: something that a crawl would fail of, or lose data by.
+    Exit code 1 if there is a problem that would make a crawl fail or lose data.
     """
     settings, _ = read_settings(config, {})
     findings = terminal.run(examine(settings, db, time.time(), thorough=thorough))

@@ -1,4 +1,4 @@
-"""``freshet duplicates``: pages that are one page under several URLs."""
+"""``freshet duplicates``: pages with several URLs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A duplicate's URL, its kind, and how it resembles its group (0 to 1)."""
+    """A duplicate's URL, its kind, and its similarity to its group (0 to 1)."""
 
     url: str
     kind: Variant
@@ -87,10 +87,10 @@ def duplicates_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show pages that are one page: mirrors, printer versions, parameter variants.
+    """Show duplicate pages: mirrors, printer versions, parameter variants.
 
-    They are found by their main texts, and count as one page. It stands under the URL that
-    they name as canonical, or the shortest.
+    Pages with the same main text count as one page, under the URL that they name as canonical, or
+    the shortest.
     """
     if threshold is not None and not update:
         fail("--threshold is for --update: it compares all pages anew", 2)

@@ -22,8 +22,6 @@ from freshet.storage.queries import exports, page
 from freshet.storage.queries.exports import EXPORTS, Export
 
 # -- parquet -----------------------------------------------------------------
-#
-# Tables as Parquet, by DuckDB (the extra ``parquet``).
 
 _TYPES: Final = {"TEXT": "VARCHAR", "INTEGER": "BIGINT", "REAL": "DOUBLE"}
 
@@ -31,7 +29,7 @@ _TYPES: Final = {"TEXT": "VARCHAR", "INTEGER": "BIGINT", "REAL": "DOUBLE"}
 async def write_parquet(
     path: Path, columns: Mapping[str, str], batches: AsyncIterator[list[tuple[object, ...]]]
 ) -> int:
-    """Write rows with named columns of SQLite types; how many. Ends the program without DuckDB."""
+    """Write rows with named columns of SQLite types; return their number. Exit without DuckDB."""
     if find_spec("duckdb") is None:
         fail("Parquet needs DuckDB: `pip install 'freshet[parquet]'` brings it")
     import duckdb  # noqa: PLC0415 - an extra
@@ -52,7 +50,7 @@ Batches: TypeAlias = AsyncIterator[list[tuple[object, ...]]]
 
 
 class Table(StrEnum):
-    """What can be exported."""
+    """The tables that can be exported."""
 
     PAGES = "pages"
     OBSERVATIONS = "observations"
@@ -60,7 +58,7 @@ class Table(StrEnum):
 
 
 class Format(StrEnum):
-    """How it is written."""
+    """The format of an export."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -83,8 +81,8 @@ def export_command(
 ) -> None:
     """Write pages, observations or links as one table, for other programs.
 
-    Times are Unix seconds (UTC). A file appears when it is whole: an export that is broken
-    off leaves what was there before.
+    Times are Unix seconds (UTC). A file appears when it is whole: an interrupted export leaves the
+    old one in place.
     """
     chosen = kind or _by_name(output)
     if chosen is Format.PARQUET and str(output) == "-":
@@ -95,7 +93,7 @@ def export_command(
 
 
 def _by_name(output: Path) -> Format:
-    """The format that a file's name asks for; CSV on stdout."""
+    """Return the format by a file's name; CSV on stdout."""
     if str(output) == "-":
         return Format.CSV
     ending = output.suffix.removeprefix(".").lower()

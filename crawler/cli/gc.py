@@ -1,4 +1,4 @@
-"""``freshet gc``: throw away what is not to be kept, and give the space back."""
+"""``freshet gc``: delete data beyond the limits of [store], and shrink the file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORTH: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What was thrown away, and the file before and after; None: it was only looked at."""
+    """The deleted data, and the file before and after; None without deletion."""
 
     rows: list[Rows]
     before: Space | None = None
@@ -46,10 +46,10 @@ def gc_command(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Throw away what the settings in [store] do not keep.
+    """Delete what the settings in [store] do not keep.
 
-    A daemon does so every day, and a crawl when it ends; here it is done at once, and the file gets
-    smaller. Nothing that change rates are learnt from is ever thrown away.
+    A daemon does so every day, and a crawl when it ends; this command does it at once, and shrinks
+    the file. The evidence for change rates is never deleted.
     """
     settings, _ = read_settings(config, {})
     keep = retention_of(settings.store)
@@ -108,7 +108,7 @@ def _print(outcome: _Outcome, store: Store, db: Path) -> None:
 
 
 def _kept(store: Store) -> dict[str, str]:
-    """What the settings keep of each, in words."""
+    """Say what the settings keep of each."""
     links, alerts = _age(store.link_age_days), _age(store.alert_age_days)
     gone = f"; of gone pages {store.gone_body_age_days:g} d" if store.gone_body_age_days else ""
     return {

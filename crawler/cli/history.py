@@ -31,7 +31,7 @@ HEADER = ("time", "kind", "rung", "HTTP", "resemblance", "blocks", "size", "reas
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A URL's newest observations out of ``total``; of an alias, the final page's as well."""
+    """A URL's newest observations out of ``total``; for an alias, also the final page's."""
 
     url: str
     total: int
@@ -52,8 +52,8 @@ def history_command(
 ) -> None:
     """Show what every visit to a page found, newest first.
 
-    Each line says what happened (kind), which rung of the change-detection ladder decided
-    it, and how alike the main text was to the one before (0 to 1).
+    Each line has the result (kind), the rung of the change-detection ladder that decided, and the
+    similarity of the main text to the one before (0 to 1).
     """
     history = terminal.run(_read(db, url, limit))
     if json:
@@ -104,7 +104,7 @@ def _print_one(history: History, now: float) -> None:
 
 
 def row(observation: PastObservation, now: float) -> Sequence[Cell]:
-    """An observation as a row under :data:`HEADER`."""
+    """Return an observation as a row under :data:`HEADER`."""
     o = observation
     return (
         moment(o.at, now),

@@ -1,4 +1,4 @@
-"""``freshet import``: what another program watches becomes lines of a site list."""
+"""``freshet import``: add the watch list of another program to a site list."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def import_command(
 ) -> None:
     """Add the sites that another program watches to a site list.
 
-    Read are backups, data stores and lists of changedetection.io, urlwatch's urls.yaml, OPML and
-    sitemaps. What the list says already stays as it is: importing again adds nothing. What has no
-    counterpart is told.
+    It reads backups, data stores and lists of changedetection.io, urlwatch's urls.yaml, OPML and
+    sitemaps. Existing lines stay: importing again adds nothing. Settings without a counterpart are
+    reported.
     """
     with told_in_one_line():
         entries = [entry for file in files for entry in _read(file, kind)]
@@ -89,7 +89,7 @@ def import_command(
 
 
 def _read(file: Path, kind: Format) -> list[Entry]:
-    """What a file says, its entries named with it."""
+    """Read a file; its entries carry its name."""
     try:
         return [_named(file, entry) for entry in _entries(file, kind)]
     except Unreadable as reason:
@@ -161,7 +161,7 @@ def _print_json(found: Merged, *, dry_run: bool) -> None:
 
 
 def _print_rules(found: Merged) -> None:
-    """The intervals that sites ask for, as they are written in a file of settings."""
+    """Print the intervals of sites as rules for the settings file."""
     asked = [each for each in found.sites if each.days is not None]
     typer.echo("[daemon]\nrules = [")
     for each in asked:

@@ -1,4 +1,4 @@
-"""The options that verbs share, and how they lie over the settings."""
+"""Options shared by verbs: settings, site lists, lookups of a URL, moments in the past."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ DEFAULT_DB = Path("crawl.db")
 
 
 def read_settings(file: Path | None, overrides: Mapping[str, object]) -> tuple[Settings, Origins]:
-    """The settings; options that were not given (None) stay out. Wrong ones end the program."""
+    """Return the settings; options that are None are left out. Wrong settings exit."""
     given = {key: value for key, value in overrides.items() if value is not None}
     try:
         return load(file, given)
@@ -86,15 +86,13 @@ def read_settings(file: Path | None, overrides: Mapping[str, object]) -> tuple[S
 
 
 # -- site lists --------------------------------------------------------------
-#
-# Site lists and host addresses as they are given on the command line.
 
 
 def read_again(arguments: list[str], file: str | None) -> list[Seed]:
-    """The seeds of the arguments and the file as they are now.
+    """Return the current seeds of the arguments and the file.
 
     Raises:
-        CrawlError: the file cannot be read, a line of it is bad, or there is nothing in it.
+        CrawlError: the file cannot be read, a line of it is bad, or it has no seeds.
     """
     found = list(seeds_from_arguments(arguments).seeds)
     if file is None or file == "-":
@@ -111,7 +109,7 @@ def read_again(arguments: list[str], file: str | None) -> list[Seed]:
 
 
 def overrides(pairs: list[str] | None) -> dict[str, str] | None:
-    """Host names with their addresses, of ``HOST:ADDRESS`` each; ends the program otherwise."""
+    """Return the address of each host in ``HOST:ADDRESS`` options; exit at a wrong one."""
     if not pairs:
         return None
     split = [pair.partition(":") for pair in pairs]
@@ -121,7 +119,7 @@ def overrides(pairs: list[str] | None) -> dict[str, str] | None:
 
 
 def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list[Seed]:
-    """The seeds of the arguments and the file; ends the program where nothing can be used."""
+    """Return the seeds of the arguments and the file; exit without any."""
     lists = [seeds_from_arguments(arguments)]
     if file is not None:
         lists.append(read_sites(_read(file), file))
@@ -150,14 +148,12 @@ def _report_problems(site_list: SiteList, file: str, *, strict: bool) -> None:
 
 
 # -- lookup ------------------------------------------------------------------
-#
-# From a URL as a person types it to what the store knows under that name.
 
 _NEAREST = 3
 
 
 async def nearest(connection: aiosqlite.Connection, url: str) -> list[str]:
-    """The known URLs on the host of ``url``, http and https, that are most like it."""
+    """Return the known URLs on the host of ``url``, http and https, that are most like it."""
     schemes = [f"{scheme}{url[url.index(':') :]}" for scheme in ("https", "http")]
     near = [
         known
@@ -168,32 +164,29 @@ async def nearest(connection: aiosqlite.Connection, url: str) -> list[str]:
 
 
 def unknown(url: str, near: Sequence[str]) -> str:
-    """The sentence for a URL that the store does not know."""
+    """Return the message about a URL that the store does not know."""
     if not near:
         return f"{url} is not known, nor any other URL on that host"
     return f"{url} is not known; the nearest on that host: {', '.join(near)}"
 
 
 def _likeness(one: str, other: str) -> float:
-    """From 0 to 1, whatever the schemes."""
+    """Return the similarity from 0 to 1, whatever the schemes."""
     return SequenceMatcher(
         None, one.partition(":")[2], other.partition(":")[2], autojunk=False
     ).ratio()
 
 
 # -- since -------------------------------------------------------------------
-#
-# A moment in the past, as people type it.
 
 _UNITS_S: Final = {"min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(min|h|d|w)")
 
 
 def since(text: str, now: float) -> float:
-    """Unix seconds of ``2d`` (two days ago), ``90min``, ``12h``, ``1w``, or of a date.
+    """Return Unix seconds of ``2d`` (two days ago), ``90min``, ``12h``, ``1w``, or of a date.
 
-    A date (ISO 8601) without a time zone is one of the local clock. Ends the program (wrong
-    usage) where the text is neither.
+    A date (ISO 8601) without a time zone is local. Exits (wrong usage) at any other text.
     """
     span = _SPAN.fullmatch(text.strip())
     if span is not None:

@@ -1,4 +1,4 @@
-"""``freshet plan``: how a crawl budget is best divided among pages, and what that gains."""
+"""``freshet plan``: divide a crawl budget among pages, and show the gain."""
 
 from __future__ import annotations
 
@@ -58,8 +58,6 @@ from freshet.scheduler.policy import PolicyError
 from freshet.scheduler.sources import SourceTable
 
 # -- plan summary ------------------------------------------------------------
-#
-# The plan on a screen: what it comes to, then who gets how much, then who gets too little.
 
 
 def print_plan(report: PlanReport) -> None:
@@ -250,7 +248,7 @@ def _cost(value: float | None) -> str:
 
 
 def _times(ratio: float | None, cost: float | None) -> str | None:
-    """A ratio; it has no meaning where LambdaCrawl costs nothing."""
+    """Format a ratio; it is undefined if LambdaCrawl costs nothing."""
     return None if ratio is None and cost is not None else times(ratio)
 
 
@@ -259,9 +257,9 @@ _DAY_S: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class PlanOrder:
-    """What is to be planned; ``sources`` is None where the store ``db`` has them.
+    """The plan's options; ``sources`` is None if the store ``db`` has them.
 
-    The pages of a store weigh what they would weigh to a ``daemon`` of these settings.
+    The pages of a store are weighted as a ``daemon`` of these settings would.
     """
 
     db: Path
@@ -322,12 +320,12 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Divide a crawl budget among pages, and show what each policy would make of it.
+    """Divide a crawl budget among pages, and compare the policies.
 
-    The pages are those of a store, with change rates learned from their histories, or those
-    of a file. No host gets more crawls than politeness allows. Costs are sums over the pages,
-    weighted with importance: harmonic (each further missed change adds less) and binary
-    (whether a page is stale). Rates are per day.
+    The pages are those of a store, with change rates learned from their histories, or those of a
+    file. No host gets more crawls than politeness allows. Costs are sums over the pages, weighted
+    with importance: harmonic (each further missed change adds less) and binary (stale or not).
+    Rates are per day.
     """
     if sources is not None and db is not None:
         fail("--db and --sources exclude each other", 2)
@@ -359,7 +357,7 @@ def _spacing(politeness: Politeness, *, fixed: bool) -> Spacing:
 
 
 def _plan(order: PlanOrder) -> tuple[PlanReport, bool]:
-    """The report of a plan, and whether the file that it was written to replaced another."""
+    """Return the report of a plan, and whether its file replaced another."""
     if order.output is not None:
         _check_output(order.output, order.sources or order.db)
     with err.status("Reading the sources"):
@@ -391,7 +389,7 @@ def _divided(
     delays_s: Sequence[float | None],
     fading: EphemeralPages | None,
 ) -> EphemeralPlan:
-    """The plan, with ephemeral sources where there are any."""
+    """Return the plan, with any ephemeral sources."""
     if fading is None or not len(fading):
         plan = rate_plan(order.policy, table, order.budget)
         return EphemeralPlan(plan, plan.price, ())
@@ -414,7 +412,7 @@ def _table(sources: Sources, host_capacity: NDArray[np.float64]) -> SourceTable:
 
 
 def _check_output(output: Path, source: Path) -> None:
-    """Find out before the work that a plan cannot be written there."""
+    """Check before the work that a plan can be written there."""
     plan_files.check_writable(output)
     if output.exists() and source.exists() and output.samefile(source):
         fail(f"--output {output}: would replace what the plan is made from", 2)
@@ -423,7 +421,7 @@ def _check_output(output: Path, source: Path) -> None:
 def _read(
     order: PlanOrder,
 ) -> tuple[Sources, list[float | None], Learning | None, EphemeralPages | None]:
-    """The sources, the delays of their hosts, how rates were learned, and what is ephemeral."""
+    """Return the sources, their hosts' delays, the learning of rates, and ephemeral sources."""
     if order.sources is not None:
         sources = plan_files.read_sources(order.sources)
         return sources, [None] * len(sources.hosts), None, None

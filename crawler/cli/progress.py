@@ -33,7 +33,7 @@ log = structlog.get_logger("freshet")
 def watching(
     *, quiet: bool, verbose: bool, log_format: LogFormat = LogFormat.AUTO
 ) -> Iterator[Callable[[Live], Observer]]:
-    """What a crawl tells while it runs; ``quiet`` leaves the terminal to the JSON result."""
+    """Return the progress display of a crawl; ``quiet`` leaves the terminal to the JSON result."""
     configure_logging(log_format, verbose=verbose)
     if quiet or verbose or not err.is_terminal or log_format is LogFormat.JSON:
         yield lambda live: _Log(live, every_page=verbose, silent=quiet and not verbose)
@@ -49,7 +49,7 @@ def watching(
 
 
 class Screen:
-    """Lines that are rewritten: counts and rate, which hosts wait for what, the last changes."""
+    """A live display: counts and rate, the hosts and why they wait, the last changes."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -57,14 +57,14 @@ class Screen:
         self._changes: deque[Text] = deque(maxlen=_CHANGES_SHOWN)
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
-        """A batch has committed."""
+        """Add a committed batch."""
         for item in batch:
             entry = item.entry
             if isinstance(entry, Visit) and entry.observation.kind is Kind.CHANGED:
                 self._changes.append(_change_line(entry))
 
     def __rich__(self) -> Table:
-        """The lines as of now."""
+        """Yield the current lines."""
         now = self._live.clock.now()
         table = Table.grid(padding=(0, 1))
         if self._live.glimpse is None:
@@ -91,7 +91,7 @@ class Screen:
         )  # fmt: skip
 
     def _budget_line(self, glimpse: Glimpse, now: float) -> Text:
-        """What a daemon has spent, and what came of it."""
+        """Describe a daemon's spending and its results."""
         tally, kinds = self._live.tally, self._live.tally.kinds
         stale = None if glimpse.outlook is None else glimpse.outlook.stale
         counts = (
@@ -106,7 +106,7 @@ class Screen:
         )  # fmt: skip
 
     def _next_line(self, glimpse: Glimpse, now: float) -> str:
-        """What a daemon waits for."""
+        """Say what a daemon waits for."""
         waits = self._live.frontier.waits(now)
         parts = []
         if self._live.pool.stopping:
@@ -123,7 +123,7 @@ class Screen:
         return "  ·  ".join(parts)
 
     def _comparing_line(self) -> str | None:
-        """What is done when the last host has answered; None before."""
+        """Describe the work after the last host's answer; None before."""
         placed = self._live.comparing.placed
         if placed is None:
             return None
@@ -154,12 +154,12 @@ def _change_line(visit: Visit) -> Text:
 
 
 def _cut(words: str, style: str) -> Text:
-    """One line, as much of it as there is room for."""
+    """Cut a line to the width."""
     return Text(words, style=style, no_wrap=True, overflow="ellipsis")
 
 
 class _Log:
-    """One line every few seconds; with ``every_page`` one for each committed visit."""
+    """A log line every few seconds; with ``every_page`` one for each committed visit."""
 
     def __init__(self, live: Live, *, every_page: bool, silent: bool) -> None:
         self._live = live
@@ -169,7 +169,7 @@ class _Log:
         self._next_at = live.clock.now() + self._every_s
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
-        """A batch has committed."""
+        """Add a committed batch."""
         if self._every_page:
             for item in batch:
                 if isinstance(item.entry, Visit):

@@ -1,4 +1,4 @@
-"""``freshet replay``: the past as a laboratory. Which policy would have kept me fresher?"""
+"""``freshet replay``: fill a store from archives, or compare policies on a store's history."""
 
 from __future__ import annotations
 
@@ -25,22 +25,20 @@ from freshet.crawler.terminal import err, fail, out, print_json
 from freshet.scheduler.policy import PolicyError
 
 # -- replay report -----------------------------------------------------------
-#
-# A replay of archives as its user sees it: progress, and what came of it.
 
 _SQLITE: Final = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay did: the report of each run, what was no visit, and what was lost."""
+    """The report of each run, the counts of other exchanges, and the losses."""
 
     reports: list[CrawlReport]
     counts: Counts
     losses: Losses
 
     def as_json(self) -> dict[str, object]:
-        """The same as JSON values."""
+        """Return the result as JSON values."""
         return {
             "runs": [report.as_json() for report in self.reports],
             "other_exchanges": asdict(self.counts),
@@ -48,7 +46,7 @@ class Replayed:
 
 
 def is_store(path: Path) -> bool:
-    """Whether a file is a database, and not an archive."""
+    """Return whether a file is a database, not an archive."""
     try:
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
@@ -58,10 +56,10 @@ def is_store(path: Path) -> bool:
 
 
 def fill(db: Path, paths: Sequence[Path], settings: Settings) -> Replayed:
-    """Replay archives into a new store; the index that it goes by stands beside it.
+    """Replay archives into a new store; its index stands beside it.
 
     Raises:
-        CrawlError: there is nothing to replay, or ``db`` holds something else.
+        CrawlError: the archives contain nothing to replay, or ``db`` holds something else.
         StoreError: the store cannot be opened, read or written.
     """
     index = db.with_name(f"{db.name}.order")
@@ -89,7 +87,7 @@ def _told_that_it_goes_on() -> Iterator[None]:
 
 
 def show(found: Replayed, *, json: bool) -> None:
-    """Print what a replay did."""
+    """Print the result of a replay."""
     if json:
         print_json(found.as_json())
         return
@@ -106,7 +104,7 @@ def show(found: Replayed, *, json: bool) -> None:
 
 
 def tell_losses(found: Replayed) -> None:
-    """Say what a replay could not take in."""
+    """Say what a replay could not read."""
     for line in found.losses.lines():
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -157,17 +155,17 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Fill a store from archives; ask a store which policy would have kept it fresher.
+    """Fill a store from archives, or ask a store which policy would have kept it fresher.
 
-    With --db every exchange of the archives goes through robots.txt, reading, detection and the
-    store in the order of time, as if it were crawled. What was killed goes on.
+    With --db every exchange of the archives goes through robots.txt, reduction, comparison and the
+    store in the order of time, as in a crawl. An interrupted replay resumes.
 
-    With --policy, --budget, --plots or --parquet, or without --db, the question is asked:
+    With --policy, --budget, --plots or --parquet, or without --db, policies are compared:
 
-    Policies ask for pages day by day and get what the store saw last by then. They learn from
-    nothing else, and find a page when the store did. What happened between two captures is not
-    known: costs are ranges. Harmonic (each further missed change adds less) and binary (whether a
-    copy is stale) are means over pages and days, weighted with importance.
+    Every day a policy chooses pages and gets the store's last version of that day. It learns from
+    nothing else, and knows a page when the store did. Changes between two captures are not known:
+    costs are ranges. Harmonic (each further missed change adds less) and binary (stale or not) are
+    means over pages and days, weighted with importance.
     """
     settings, _ = read_settings(config, {})
     budgets = [crawls_per_day(text) for text in budget or []]
@@ -199,7 +197,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
 
 def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> None:
-    """End, before any work, where a path or a name is wrong."""
+    """Exit before any work if a path or a name is wrong."""
     for path in past:
         if not path.exists():
             fail(f"{path}: no such file", 2)

@@ -1,4 +1,4 @@
-"""``freshet signals``: who says that pages have changed, and how far that is believed."""
+"""``freshet signals``: the sources of change signals, and their reliability."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _BELIEVED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """A source, and what a daemon thinks of it; ``reputation`` is None where none listens."""
+    """A source and its reputation with a daemon; ``reputation`` is None if none listens."""
 
     source: ClaimSource
     reputation: Reputation | None
 
     def as_json(self) -> dict[str, object]:
-        """The source as JSON values."""
+        """Return the source as JSON values."""
         thought = {} if self.reputation is None else asdict(self.reputation)
         thought.pop("source", None)
         return asdict(self.source) | {"reputation": thought or None}
@@ -50,7 +50,7 @@ class SourceView:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """All sources by their hosts, and what the headers of hosts are worth."""
+    """All sources by their hosts, and the value of the hosts' headers."""
 
     policy: str | None
     sources: list[SourceView]
@@ -64,10 +64,10 @@ def signals_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show who says that pages have changed, and how far the daemon believes it.
+    """Show the sources of change signals, and how far the daemon believes them.
 
-    *right*: the share of claims that a look found true; *finds*: the share of the changes found
-    that had been claimed; *late*: from the change to the claim; *odd*: dates that nobody can mean.
+    *right*: the share of signals that a visit confirmed; *finds*: the share of the changes found
+    that had been signalled; *late*: from the change to the signal; *odd*: impossible dates.
     """
     found = terminal.run(_read(db, host))
     if json:
@@ -100,7 +100,7 @@ async def _read(db: Path, host: str | None) -> Signals:
 
 
 def _reputations(learnt: Learnt) -> dict[tuple[str, int], Reputation]:
-    """What is thought of sources, by the origins of the hosts that they speak for."""
+    """Return the reputation of sources, by the origins of the hosts that they speak for."""
     return {
         (origin, each.source): each
         for origin, site in learnt.sites.items()

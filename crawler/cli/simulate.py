@@ -1,4 +1,4 @@
-"""``freshet simulate``: policies or budgets against each other, in one of three kinds of world.
+"""``freshet simulate``: policies or budgets compared on a population, on ephemeral items or a web.
 
 What policies cost on a population whose copies go stale
 (:mod:`freshet.crawler.cli.simulate`), what they reap of items that fade
@@ -58,15 +58,13 @@ from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.policy import PolicyError
 
 # -- simulating population ---------------------------------------------------
-#
-# ``freshet simulate``: what policies cost on a population of sources whose copies go stale.
 
 DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
 
 
 @dataclass(frozen=True, slots=True)
 class PopulationOrder:
-    """What the user wants simulated; ``bandwidth`` in the user's words, ``share`` as a number."""
+    """The options of the simulation; ``bandwidth`` in the user's words, ``share`` as a number."""
 
     policies: Sequence[str]
     sources: int
@@ -80,7 +78,7 @@ class PopulationOrder:
 
 
 def simulate_population(order: PopulationOrder, *, json: bool) -> None:
-    """Simulate all policies in one world, and print what they cost."""
+    """Simulate all policies in one world, and print their costs."""
     if order.estimator not in ESTIMATORS:
         fail(f"--estimator {order.estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
     with terminal.told_in_one_line():
@@ -146,13 +144,11 @@ def _ratio(cost: float, optimum: float) -> float | None:
 
 
 # -- simulating ephemeral ----------------------------------------------------
-#
-# ``freshet simulate --ephemeral``: what policies reap of items that fade within hours or days.
 
 
 @dataclass(frozen=True, slots=True)
 class EphemeralOrder:
-    """What the user wants simulated; ``bandwidth`` is in crawls per source and day."""
+    """The options of the simulation; ``bandwidth`` is in crawls per source and day."""
 
     policies: Sequence[str]
     sources: int
@@ -162,7 +158,7 @@ class EphemeralOrder:
 
 
 def simulate_ephemeral(order: EphemeralOrder, *, json: bool) -> None:
-    """Let all policies crawl in one world, and print what they reaped."""
+    """Let all policies crawl in one world, and print their rewards."""
     world, start = np.random.default_rng(order.seed).spawn(2)
     sources = news_sources(order.sources, start)
     try:
@@ -240,8 +236,6 @@ def _show_ephemeral(order: EphemeralOrder, harvest: Harvest) -> None:
 
 
 # -- simulated webs ----------------------------------------------------------
-#
-# The webs that a simulation can run on, by the names that a user gives them.
 
 
 def _synthetic(seed: int, days: float) -> Callable[..., SyntheticWeb]:
@@ -284,20 +278,20 @@ _EPHEMERAL: Final = frozenset({"newsroom"})
 
 
 def is_ephemeral(specification: str) -> bool:
-    """Whether a web is one of news, where it counts how soon its pages are found."""
+    """Return whether a web is one of news, where the speed of discovery counts."""
     return specification.partition(":")[0] in _EPHEMERAL
 
 
 def load(specification: str, seed: int, days: float) -> SyntheticWeb:
-    """A web by ``NAME`` or ``NAME:OPTION=VALUE,…`` that changes for so many days.
+    """Make a web by ``NAME`` or ``NAME:OPTION=VALUE,…`` that changes for some days.
 
     ``synthetic`` (``hosts``, ``pages`` of each) is news, documentation, shops and wikis in turn;
     ``showcase`` (``traps``) ten small hosts of every character; ``endless`` (``pages``, ``traps``)
-    a shop with calendars and filters that never end; ``newsroom`` (``items`` a day, ``docs``) news
-    that soon leaves all lists, beside a quiet manual of ``docs`` pages.
+    a shop with endless calendars and filters; ``newsroom`` (``items`` a day, ``docs``) news that
+    soon leaves all lists, beside a quiet manual of ``docs`` pages.
 
     Raises:
-        ValueError: if the name, an option or a value is not accepted.
+        ValueError: the name, an option or a value is not accepted.
     """
     name, _, text = specification.partition(":")
     if name not in _WEBS:
@@ -310,8 +304,6 @@ def load(specification: str, seed: int, days: float) -> SyntheticWeb:
 
 
 # -- simulating web ----------------------------------------------------------
-#
-# ``freshet simulate --web``: what budgets give, by the whole daemon on a synthetic web.
 
 #: The sites of a simulation have no addresses, and registered no domains.
 _EACH_HOST = {"politeness.key": "host"}
@@ -319,7 +311,7 @@ _EACH_HOST = {"politeness.key": "host"}
 
 @dataclass(frozen=True, slots=True)
 class WebOrder:
-    """What the user wants simulated; ``budgets`` in the user's words, ``db`` None: none is kept."""
+    """The options of the simulation; ``budgets`` as typed; ``db`` None keeps no store."""
 
     web: str
     budgets: Sequence[str]
@@ -331,7 +323,7 @@ class WebOrder:
 
 
 def simulate_web(order: WebOrder, *, json: bool) -> None:
-    """Run the daemon for each budget and policy, and print what came of it."""
+    """Run the daemon for each budget and policy, and print the results."""
     settings, _ = read_settings(order.config, _EACH_HOST)
     plans = _plans(order, settings)
     if order.db is not None:
@@ -352,7 +344,7 @@ def simulate_web(order: WebOrder, *, json: bool) -> None:
 
 
 def _plans(order: WebOrder, settings: Settings) -> list[tuple[str, Plan]]:
-    """Each budget with each policy, the budget as it was named."""
+    """Yield each budget with each policy, and the budget's name."""
     budgets = order.budgets or ([settings.daemon.budget] if settings.daemon.budget else [])
     if not budgets:
         fail("how many requests may be sent? --budget 2000/day, which may be repeated", 2)
@@ -535,19 +527,19 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 ) -> None:
     """Simulate policies on a random population, or with --web the daemon on a synthetic web.
 
-    All policies decide in the same world. The population is fitted to what the LambdaCrawl paper
-    prints of its 18.5 million URLs. Costs are means over the sources, weighted with importance:
-    harmonic (each further missed change adds less) and binary (whether a copy is stale).
+    All policies decide in the same world. The population is fitted to the figures that the
+    LambdaCrawl paper prints of its 18.5 million URLs. Costs are means over the sources, weighted
+    with importance: harmonic (each further missed change adds less) and binary (stale or not).
 
-    With --ephemeral sources publish items that people soon forget, as many as feeds of news and
-    blogs do; every hour a policy chooses whom to crawl, once at most, and reaps what its items are
-    still worth.
+    With --ephemeral, sources publish items that people soon forget, at the rates of news feeds and
+    blogs; every hour a policy chooses the sources to crawl, and reaps the remaining worth of their
+    items.
 
     With --web the daemon starts from nothing and runs in virtual time: discovery, politeness,
-    change detection and store are the real ones, under the settings of --config. What is printed
-    is how fresh its copies truly were over the last half of the days (30 at most), and what its
-    audits said of it, for each budget and policy; of a newsroom also what its new pages were
-    worth when they were first fetched.
+    change detection and store are the real ones, under the settings of --config. The output is the
+    true freshness of its copies over the last half of the days (30 at most), and the estimate of
+    its audits, for each budget and policy; of a newsroom also the worth of its new pages at their
+    first visit.
     """
     kind = "web" if web is not None else "ephemeral" if ephemeral else ""
     _refuse_what_means_nothing(context, kind)
@@ -567,7 +559,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
 
 def _refuse_what_means_nothing(context: typer.Context, kind: str) -> None:
-    """End the program (wrong usage) at an option of another kind of simulation."""
+    """Exit (wrong usage) at an option of another kind of simulation."""
     for name in dict.fromkeys(name for names in _OF_ONE_KIND.values() for name in names):
         source = context.get_parameter_source(name)
         if name in _OF_ONE_KIND[kind] or source is None or source.name != "COMMANDLINE":
@@ -576,7 +568,7 @@ def _refuse_what_means_nothing(context: typer.Context, kind: str) -> None:
 
 
 def _share(text: str) -> float:
-    """Crawls per source and day; ends the program (wrong usage) if the text is none."""
+    """Return crawls per source and day; exit (wrong usage) at another text."""
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:

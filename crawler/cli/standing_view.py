@@ -1,4 +1,4 @@
-"""How a daemon stands, on one screen."""
+"""The status of a daemon on one screen."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _spent(found: Spent, since: str | None) -> str:
 
 
 def _forgone(outlook: Outlook) -> str | None:
-    """What could not be spent, where that is worth telling."""
+    """Describe the unspent budget, if it is worth telling."""
     if outlook.forgone < 1:
         return None
     since = span(outlook.at - outlook.began_at)
@@ -89,7 +89,7 @@ def _pages(outlook: Outlook) -> str | None:
 
 
 def _discovery(it: Discovered) -> str | None:
-    """The share of the looks, as it has come out, that went to finding pages."""
+    """Return the share of the visits that went to finding pages."""
     if it.share is None:
         return None
     return (
@@ -145,7 +145,7 @@ def _clocks(outlook: Outlook) -> str | None:
 
 
 def _next(it: Standing, now: float) -> str | None:
-    """What comes next, as long as that is still to come."""
+    """Describe the next visits, if they are still to come."""
     outlook = it.outlook
     if it.process is None or outlook.next_at <= now or it.next_url is None:
         return None
@@ -166,6 +166,6 @@ def _print_rates(outlook: Outlook) -> None:
 
 
 def _bar(count: int, most: int, signs: Sequence[str] = " ▏▎▍▌▋▊▉█") -> str:
-    """As long as the count, to an eighth of a sign; never none for some."""
+    """Return a bar as long as the count, to an eighth of a sign; at least one eighth above 0."""
     eighths = max(round(count / most * _BAR * 8), int(count > 0))
     return "█" * (eighths // 8) + signs[eighths % 8].strip()

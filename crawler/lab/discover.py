@@ -145,7 +145,7 @@ class SiteHistory:
 async def read_site(
     db: Path, site: str, step: float | None, *, is_of_sites: bool = False
 ) -> SiteHistory:
-    """Read the history of a site (a host or URL), in steps of ``step`` days (None: a suitable length).
+    """Read the history of a site (a host or URL) in steps of some days (None: a suitable length).
 
     ``is_of_sites``: a step reveals sites that no page had linked to, instead of pages.
 

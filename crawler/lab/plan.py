@@ -242,7 +242,7 @@ class PlanReport:
 
     @property
     def without_history(self) -> bool:
-        """Whether no page of the store has been captured twice."""
+        """True if no page of the store has been captured twice."""
         return self.learning is not None and not self.learning.intervals
 
     def as_json(self) -> dict[str, object]:

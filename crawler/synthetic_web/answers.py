@@ -182,7 +182,7 @@ def noise(
     adverts: tuple[str, ...],
     variants: tuple[str, ...] = (),
 ) -> dict[Slot, str]:
-    """Return the noise of an answer; ``seq`` earlier requests went to that place.
+    """Return the noise of an answer; ``serial`` earlier requests went to that place.
 
     ``variants`` are those of an A/B test; each answer draws one.
     """

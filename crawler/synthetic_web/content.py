@@ -39,7 +39,7 @@ class Link:
 
 
 class BlockKind(StrEnum):
-    """The kind of a block of main content; a figure states a number, a date the time of an event."""
+    """The kind of a block; a figure states a number, a date the time of an event."""
 
     PARAGRAPH = "paragraph"
     FIGURE = "figure"

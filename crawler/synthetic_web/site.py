@@ -59,7 +59,7 @@ class Head:
 
     @property
     def nofollow(self) -> bool:
-        """Whether crawlers should not follow the links of the document."""
+        """True if crawlers should not follow the links of the document."""
         return "nofollow" in f"{self.robots} {self.robots_header}"
 
 
@@ -108,7 +108,7 @@ class File:
 
     @property
     def is_page(self) -> bool:
-        """Whether a crawler counts it as a page that it can compare with another version."""
+        """True if a crawler counts it as a page, comparable with another version."""
         return self.content_type.startswith(("text/html", "text/plain", "application/pdf"))
 
 

@@ -31,7 +31,7 @@ _SHARE: Final = 60
 
 
 def filtered(site: Site, target: str, at: float) -> Content | None:
-    """Return the list at a target such as ``/wares?colour=red&page=2``, None without a known filter."""
+    """Return the list at a target such as ``/wares?colour=red&page=2``, None without a filter."""
     chosen = dict(parse_qsl(target.partition("?")[2]))
     page = chosen.pop("page", "1")
     if not page.isdecimal() or any(v not in _FILTERS.get(k, ()) for k, v in chosen.items()):
@@ -53,7 +53,7 @@ def filtered(site: Site, target: str, at: float) -> Content | None:
 
 
 def shelved(site: Site, target: str, at: float) -> Content | None:
-    """Return the list at a target such as ``/shelves/red/large``, None without a known filter."""
+    """Return the list at a target such as ``/shelves/red/large``, None without a filter."""
     chosen = [each for each in target.removeprefix(Trap.FACETS).split("/") if each]
     if not set(chosen) <= set(_SHELVES):
         return None
