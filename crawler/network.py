@@ -63,7 +63,7 @@ class Network:
             host = origin(url).host
             if not self._is_loopback(host):
                 raise CrawlError(
-                    f"{host} is not on this machine, and a crawler must say who runs it: set a "
+                    f"{host} is a public host, and a crawler must say who runs it: set a "
                     "contact URL with --contact https://…, FRESHET_CRAWL__CONTACT or "
                     "crawl.contact in freshet.toml"
                 )

@@ -31,7 +31,9 @@ async def read_text(
     try:
         parsed = await parser.parse(body, url, version.content_type)
     except ParserLost as error:
-        raise NoText(f"version {version.number} was not parsed: {error}; try again") from error
+        raise NoText(
+            f"version {version.number} could not be parsed now: {error}; try again"
+        ) from error
     if isinstance(parsed, Unparsable):
         raise NoText(f"version {version.number} cannot be parsed: {parsed.reason}")
     return parsed.blocks

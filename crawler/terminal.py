@@ -327,7 +327,7 @@ def told_in_one_line() -> Iterator[None]:
     except Exception as error:
         if os.environ.get(_DEBUG):
             raise
-        fail(f"a fault of Freshet's own: {error!r}; {_DEBUG}=1 in the environment shows where")
+        fail(f"an internal error: {error!r}; set {_DEBUG}=1 for a traceback, and report it")
 
 
 def run(work: Coroutine[object, object, T]) -> T:

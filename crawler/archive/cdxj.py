@@ -160,7 +160,7 @@ def entries(path: Path) -> Iterator[CdxEntry]:
     except (OSError, EOFError, RuntimeError, ValueError) as error:
         raise UnreadableArchive(f"{path}: {error}") from error
     if not count:
-        raise UnreadableArchive(f"{path}: there is no WARC record in it")
+        raise UnreadableArchive(f"{path}: no WARC record in it")
     if awaited is not None:
         yield _ended(awaited, path.stat().st_size)
 

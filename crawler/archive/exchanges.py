@@ -190,7 +190,16 @@ class Gathering:
             return None
         number = key(fields.get("warc-record-id", ""))
         refers = _refers(fields, url) if how is CaptureKind.SAME else (None, None, None)
-        return _Answer(record.place, how, url, at, status, record.digest, number, refers)
+        return _Answer(
+            place=record.place,
+            kind=how,
+            url=url,
+            at=at,
+            status=status,
+            digest=record.digest,
+            record=number,
+            refers=refers,
+        )
 
     def _ended(self, number: int) -> Iterator[Gathered]:
         group = self._groups.pop(number)
@@ -207,9 +216,11 @@ class Gathering:
         else:
             known = Facts() if facts is None else facts[1]
             yield Gathered(
-                answer.kind, answer.url, answer.at, answer.at + known.duration_s, answer.status,
-                answer.digest, known.outcome, known.accept, answer.record, answer.place,
-                group.request, None if facts is None else facts[0], answer.refers,
+                kind=answer.kind, url=answer.url, started_at=answer.at,
+                ended_at=answer.at + known.duration_s, status=answer.status, digest=answer.digest,
+                outcome=known.outcome, accept=known.accept, record=answer.record,
+                answer=answer.place, request=group.request,
+                facts=None if facts is None else facts[0], refers=answer.refers,
             )  # fmt: skip
 
     def _bare(self, group: _Group) -> Iterator[Gathered]:
@@ -224,8 +235,9 @@ class Gathering:
             self.skipped["metadata of an answer that is lost"] += 1
         else:
             yield Gathered(
-                CaptureKind.BARE, url, at, at + facts.duration_s, None, None, facts.outcome,
-                facts.accept, 0, None, group.request, place,
+                kind=CaptureKind.BARE, url=url, started_at=at, ended_at=at + facts.duration_s,
+                status=None, digest=None, outcome=facts.outcome, accept=facts.accept, record=0,
+                answer=None, request=group.request, facts=place,
             )  # fmt: skip
 
 

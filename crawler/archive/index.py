@@ -462,7 +462,7 @@ class Order:
         found = self._rows("PRAGMA user_version")[0][0]
         names = [row[0] for row in self._rows("SELECT name FROM sqlite_schema WHERE type='table'")]
         if names and application != APPLICATION:
-            raise CrawlError(f"{self._path}: not an index of archives, it is left as it is")
+            raise CrawlError(f"{self._path}: not an index of archives; it was not changed")
         assert self._db is not None  # noqa: S101 - narrows the type
         self._rows("PRAGMA journal_mode = WAL")
         # What a power cut takes of an index is read again.
@@ -479,7 +479,7 @@ class Order:
             self._rows(f"PRAGMA user_version = {version}")
 
     def _failed(self, error: sqlite3.Error) -> CrawlError:
-        return CrawlError(f"{self._path}: the index of the archives: {error}")
+        return CrawlError(f"{self._path}: the index of the archives failed: {error}")
 
     def _nothing(self, inputs: Sequence[Input]) -> str:
         """Say in one line why nothing can be read."""
@@ -488,7 +488,7 @@ class Order:
             return f"{first} (no exchange in {len(inputs)} archives)"
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.skipped().items())
         names = ", ".join(str(each.path) for each in inputs[:3])
-        return f"{names}: no exchange of HTTP in it ({kinds or 'no records'})"
+        return f"{names}: no HTTP exchange in it ({kinds or 'no records'})"
 
 
 def _entry(row: Sequence[Any]) -> Entry:
@@ -497,9 +497,10 @@ def _entry(row: Sequence[Any]) -> Entry:
     is_bare = how is CaptureKind.BARE
     origin = _place(row[18:21])
     return Entry(
-        Position(ended, source, at, nth), how, url, started, status, digest, outcome,
-        None if is_bare else where, _place(row[11:14]), _place(row[14:17]),
-        None if origin is None else (row[17], origin),
+        position=Position(ended, source, at, nth), kind=how, url=url, started_at=started,
+        status=status, digest=digest, outcome=outcome, answer=None if is_bare else where,
+        request=_place(row[11:14]), facts=_place(row[14:17]),
+        original=None if origin is None else (row[17], origin),
     )  # fmt: skip
 
 

@@ -143,7 +143,7 @@ def _in_wacz(path: Path) -> Iterator[ArchiveFile]:
         with zipfile.ZipFile(path) as archive:
             members = [each for each in archive.infolist() if _is_warc_member(each)]
     except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
-        raise CrawlError(f"{path}: not a WACZ that can be read: {error}") from error
+        raise CrawlError(f"{path}: not a readable WACZ: {error}") from error
     if not members:
         raise CrawlError(f"{path}: the ZIP holds no WARC")
     with Slice(path) as source:
@@ -158,7 +158,7 @@ def _is_warc_member(member: zipfile.ZipInfo) -> bool:
 def _data_start(source: Slice, path: Path, member: zipfile.ZipInfo) -> int:
     if member.compress_type != zipfile.ZIP_STORED:
         raise CrawlError(
-            f"{path}: {member.filename} is compressed a second time in the ZIP; unpack it"
+            f"{path}: {member.filename} is compressed within the ZIP; unpack it"
             " (unzip) and give the folder"
         )
     header = source.read_at(member.header_offset, _LOCAL_HEADER_BYTES)
@@ -201,7 +201,7 @@ def _named(path: Path, text: str) -> Path | None:
 
 
 def _hint(text: str) -> str:
-    return "; fetch it first" if text.startswith(("http://", "https://", "s3://")) else ""
+    return "; download it first" if text.startswith(("http://", "https://", "s3://")) else ""
 
 
 def _beginning(head: bytes) -> str:
@@ -238,7 +238,7 @@ def listed_captures(path: Path) -> Iterator[ListedCapture]:
         start = line.find(b"{")
         if start < 0 or line.startswith(b"!"):
             if line.strip() and not line.startswith(b"!"):
-                raise CrawlError(f"{path}: line {number}: no object of JSON")
+                raise CrawlError(f"{path}: line {number}: no JSON object")
             continue
         yield _capture(path, number, line[start:])
 

@@ -424,7 +424,7 @@ def _check_whole(exchange: ArchivedExchange, announced: int) -> None:
     """Refuse a part of a body: it must not pass for the whole."""
     if exchange.truncated is not None:
         reason = "too_large" if exchange.truncated == "length" else "cut_short"
-        detail = f"the archive holds a part of the body: {exchange.truncated[:50]}"
+        detail = f"the archive has only a part of the body: {exchange.truncated[:50]}"
         raise Unfetched(reason, detail)
     size = len(exchange.wire_body)
     if announced > size and not exchange.is_cut and exchange.kind is not CaptureKind.SAME:

@@ -73,7 +73,7 @@ class Originals:
                 raise ArchiveInUse from error
             raise
         except sqlite3.DatabaseError as error:
-            log.warning("%s: %s; begun anew, so pages are kept in full once more", path, error)
+            log.warning("%s: %s; started anew, so pages are archived in full again", path, error)
             for each in (path, *(Path(f"{path}-{end}") for end in ("wal", "shm"))):
                 each.unlink(missing_ok=True)
             self._connection = _opened(path)

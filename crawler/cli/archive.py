@@ -36,7 +36,7 @@ class _Holdings:
 
 def archive_command(
     archives: Annotated[
-        list[Path], typer.Argument(metavar="DIR…", help="Folders of WARC files, or such files.")
+        list[Path], typer.Argument(metavar="DIR…", help="WARC files, or folders of them.")
     ],
     cdxj: Annotated[
         str | None,
@@ -44,7 +44,7 @@ def archive_command(
     ] = None,
     wacz: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write all of it as one WACZ package."),
+        typer.Option(metavar="FILE", help="Write the archive as one WACZ package."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -56,7 +56,7 @@ def archive_command(
         try:
             files = [file for archive in archives for file in warc_files(archive)]
             if not files:
-                raise CrawlError(f"{archives[0]}: there are no WARC files")
+                raise CrawlError(f"{archives[0]}: no WARC files found")
             if cdxj is not None:
                 _index(files, cdxj)
             if wacz is not None:
@@ -87,7 +87,7 @@ def warc_files(archive: Path) -> list[Path]:
         except sqlite3.Error as error:
             raise CrawlError(f"{archive / NAME}: {error}") from error
     if growing := len(list(archive.glob(f"*{OPEN}"))):
-        left_out = f"{counted(growing, 'file')} still written, and left out"
+        left_out = f"{counted(growing, 'file')} being written, left out"
         say("freshet:", "yellow", f"{archive}: {left_out}")
     return sorted(p for end in (WHOLE, ".warc") for p in archive.glob(f"*{end}"))
 

@@ -55,14 +55,17 @@ _STAMP: Final = "%Y%m%dT%H%M%SZ"
 
 def backup_command(
     target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help="A file, or a folder: the name has the time.")
+        Path,
+        typer.Argument(metavar="TARGET", help="A file, or a folder for files named by the time."),
     ],
     db: Db = DEFAULT_DB,
     keep: Annotated[
         int,
-        typer.Option(min=0, help="In a folder: how many to keep; older ones are deleted. 0: all."),
+        typer.Option(
+            min=0, help="In a folder: keep the newest N backups, delete the others. 0: keep all."
+        ),
     ] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace TARGET if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing TARGET.")] = False,
     json: Json = False,
 ) -> None:
     """Copy the store while a crawl or a daemon writes it, and check the copy.
@@ -72,7 +75,7 @@ def backup_command(
     """
     folder = target if target.is_dir() else None
     if keep and folder is None:
-        fail(f"--keep {keep}: needs a folder as TARGET, and {target} is none", 2)
+        fail(f"--keep {keep}: TARGET must be a folder, and {target} is not one", 2)
     file = target if folder is None else folder / _name(db, time.time())
     with told_in_one_line():
         with copying() as progress:
@@ -108,9 +111,11 @@ def _rotated(folder: Path, db: Path, keep: int) -> list[Path]:
 
 
 def restore_command(
-    backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="What `freshet backup` made.")],
+    backup: Annotated[
+        Path, typer.Argument(metavar="BACKUP", help="A backup made by `freshet backup`.")
+    ],
     db: Db = DEFAULT_DB,
-    force: Annotated[bool, typer.Option("--force", help="Replace a store that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing store.")] = False,
     json: Json = False,
 ) -> None:
     """Restore a backup to the store at --db, after checking it; never over a store in use.

@@ -42,7 +42,7 @@ from freshet.storage.words import REBASED, Kind, Outcome, RobotsStanding, Rung
 _REDIRECTS = 5
 _RUNGS = {
     Rung.TEXT: "the main text is the same: only the frame changed",
-    Rung.VOLATILE: "only blocks differ that do so at every visit",
+    Rung.VOLATILE: "only blocks differ that differ at every visit",
     Rung.FRAME: "only blocks differ that belong to the site's template",
     Rung.FLIP: "the page alternates between these versions",
     Rung.BLOCKS: "blocks of main text differ",
@@ -106,7 +106,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
 async def _asked(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:
     """Return the page, or None if robots.txt forbids it."""
     if not await _robots(fetcher, settings, found.url, found):
-        found.conclusion = "refused: nothing but robots.txt was asked for"
+        found.conclusion = "refused: only robots.txt was fetched"
         return None
     result = await fetcher.fetch(Request(found.url))
     found.steps.append(_fetched(result))
@@ -126,10 +126,12 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
     state = standing(result.status, broken)
     if state is RobotsStanding.UNREACHABLE:
         why = result.detail or result.reason or f"HTTP {result.status}"
-        found.steps.append(Step("robots.txt", "unreachable", f"so nothing may be fetched: {why}"))
+        found.steps.append(Step("robots.txt", "unreachable", f"so no page may be fetched: {why}"))
         return False
     if state is RobotsStanding.ALLOW_ALL:
-        found.steps.append(Step("robots.txt", "allows", f"there is none (HTTP {result.status})"))
+        found.steps.append(
+            Step("robots.txt", "allows", f"the host has none (HTTP {result.status})")
+        )
         return True
     verdict = parse_robots(cut_at_line_end(result.body)).verdict(
         settings.crawl.product.lower(), url
@@ -160,7 +162,7 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
         raise CrawlError(f"{result.url}: not parsed: {error}; try again") from error
     if isinstance(parsed, Unparsable):
         found.steps.append(Step("parse", "unparsable", parsed.reason))
-        found.conclusion = "known by its bytes alone"
+        found.conclusion = "compared by its bytes alone"
         return found
     found.steps.append(_read(parsed))
     found.blocks = [
@@ -204,7 +206,7 @@ def _read(parsed: ParsedPage) -> Step:
 async def _compared(db: Path, found: Check, seen: Digests, blocks: Blocks, now: float) -> str:
     """Return the conclusion; the rungs of the ladder become steps."""
     if not db.exists():
-        return f"new: there is no {db} to compare it with"
+        return f"new: the store {db} does not exist"
     async with reading(db) as connection:
         known = await page.find(connection, [found.url])
         digests = None if known is None else await page.digests(connection, known.page_id)
@@ -272,17 +274,22 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(metavar="SELECTOR", help="Try a CSS selector of what is none; repeatable."),
+        typer.Option(
+            metavar="SELECTOR", help="Try a CSS selector of content to ignore; repeatable."
+        ),
     ] = None,
     db: Db = DEFAULT_DB,
     blocks: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Blocks of main text to show, at most.")
+        int, typer.Option(metavar="N", min=0, help="Show at most N blocks of main text.")
     ] = 20,
     contact: Annotated[
-        str | None, typer.Option(metavar="URL", help="Who calls; see `freshet crawl --help`.")
+        str | None, typer.Option(metavar="URL", help="URL that tells webmasters who crawls.")
     ] = None,
     allow_private_addresses: Annotated[
-        bool, typer.Option("--allow-private-addresses", help="Also loopback and private networks.")
+        bool,
+        typer.Option(
+            "--allow-private-addresses", help="Also fetch from loopback and private networks."
+        ),
     ] = False,
     config: ConfigFile = None,
     json: Json = False,

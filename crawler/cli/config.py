@@ -16,7 +16,7 @@ from freshet.crawler.terminal import plain, print_json
 #: Origins stand in one column, except behind values that are longer than most.
 _COLUMN = 44
 
-app = typer.Typer(help="Look at the settings.", no_args_is_help=True)
+app = typer.Typer(help="Show the settings.", no_args_is_help=True)
 
 
 @app.callback()
@@ -28,9 +28,7 @@ def _group() -> None:
 def show_command(
     origin: Annotated[
         bool,
-        typer.Option(
-            "--origin", help="Say where each value came from: default, file, environment."
-        ),
+        typer.Option("--origin", help="Show the origin of each value: default, file, environment."),
     ] = False,
     config: ConfigFile = None,
     json: Json = False,

@@ -73,15 +73,15 @@ def print_outcomes(report: CrawlReport) -> None:
     show_list(title, ("outcome", "URLs", "mostly"), [*rows, total])
     if rebased:
         show_line(
-            f"{counted(rebased, 'page')} not compared: the text is extracted in another way than "
-            "at the visit before. `freshet rereduce` reads kept bodies anew and avoids that",
+            f"{counted(rebased, 'page')} not compared: the text extraction changed since the "
+            "last visit. `freshet rereduce` avoids that: it extracts the text of kept bodies again",
             "yellow",
         )
 
 
 def _print_forgone(report: CrawlReport) -> None:
     if report.forgone is not None and report.forgone >= 1:
-        show_line(f"{report.forgone:,.0f} requests of the budget could not be used", "yellow")
+        show_line(f"{report.forgone:,.0f} requests of the budget could not be spent", "yellow")
 
 
 def _mostly(report: CrawlReport, kind: str) -> str | None:
@@ -124,7 +124,7 @@ def print_seeds(report: CrawlReport) -> None:
         _SHOWN,
     )
     show_list(
-        "Sites that gave nothing",
+        "Sites without a page",
         ("site", "why"),
         [(seed.text, seed.reason) for seed in report.silent_seeds],
         _SHOWN,
@@ -144,7 +144,7 @@ def _print_left_out(report: CrawlReport) -> None:
         [(p.origin + p.shape, p.kind, p.admitted, p.refused) for p in report.bounded],
         _SHOWN,
     )
-    show_list("Known, but not crawled", ("why", "URLs"), list(report.held_back.items()))
+    show_list("Known but not crawled", ("why", "URLs"), list(report.held_back.items()))
 
 
 def _print_duplicates(report: CrawlReport) -> None:
@@ -161,7 +161,7 @@ def _print_last_line(report: CrawlReport, db: Path) -> None:
         show_line(f"Finished {took}", "green")
     else:
         why = "limit reached" if report.ending is Ending.LIMIT else "interrupted"
-        show_line(f"Stopped ({why}) {took}; the same command goes on", "yellow")
+        show_line(f"Stopped ({why}) {took}; the same command continues", "yellow")
 
 
 def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
@@ -186,14 +186,16 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         int | None, typer.Option(metavar="N", help="Stop after this many pages.")
     ] = None,
     max_depth: Annotated[
-        int | None, typer.Option(metavar="N", help="Links from a seed, at most.")
+        int | None, typer.Option(metavar="N", help="Follow at most N links from a seed.")
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Stop after this many seconds.")
     ] = None,
     patience: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Seconds to wait for parked hosts before ending."),
+        typer.Option(
+            metavar="SECONDS", help="Wait at most N seconds for parked hosts before ending."
+        ),
     ] = None,
     allow_private_addresses: PrivateAddresses = None,
     resolve: Resolve = None,

@@ -62,7 +62,7 @@ def print_daemon_summary(
     why = "limit reached" if report.ending is Ending.LIMIT else "interrupted"
     took = f"{report.seconds:,.1f} s" if report.seconds < 60 else span(report.seconds)
     show_line("")
-    show_line(f"Stopped ({why}) after {took} → {db}; the same command goes on", "yellow")
+    show_line(f"Stopped ({why}) after {took} → {db}; the same command continues", "yellow")
 
 
 def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
@@ -78,16 +78,21 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     budget: Annotated[
         str | None,
         typer.Option(
-            metavar="N/day|N/hour", help="Requests that may be sent: pages, robots.txt, all."
+            metavar="N/day|N/hour",
+            help="Requests per day or hour, of all kinds (5000/day, 100/hour).",
         ),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(metavar="NAME[:OPTION=VALUE,…]", help="What a look is worth.")
+        str | None,
+        typer.Option(
+            metavar="NAME[:OPTION=VALUE,…]",
+            help="How pages are ranked for the next visit: site_clock (default), greedy_index, …",
+        ),
     ] = None,
     importance: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND", help="Where it comes from: list, constant, depth or pagerank."
+            metavar="KIND", help="Where importance comes from: list, constant, depth or pagerank."
         ),
     ] = None,
     scope: Scope = None,
@@ -104,7 +109,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     verbose: Verbose = False,
     listen: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS:PORT", help="Answer /healthz and /metrics there."),
+        typer.Option(metavar="ADDRESS:PORT", help="Address for /healthz and /metrics, HOST:PORT."),
     ] = None,
     log_format: Logs = None,
     config: ConfigFile = None,
@@ -132,9 +137,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     }
     settings, _ = read_settings(config, given)
     if not settings.daemon.budget:
-        fail(
-            "how many requests may be sent? --budget 5000/day, or daemon.budget in freshet.toml", 2
-        )
+        fail("no budget: give --budget 5000/day, or set daemon.budget in freshet.toml", 2)
     per_day = crawls_per_day(settings.daemon.budget)
     seeds = given_seeds(sites or [], sites_file, strict=strict)
     order = DaemonOrder(db, seeds, per_day, settings.daemon.policy, time_limit)
@@ -191,6 +194,6 @@ def reload_command(db: Db = DEFAULT_DB) -> None:
     """
     owner = owner_of(db)
     if owner is None or owner[0] != "daemon":
-        fail(f"{db}: no daemon is running on it")
+        fail(f"{db}: no daemon is running on this store")
     os.kill(owner[1], signal.SIGHUP)
-    show_line(f"process {owner[1]} was told; its log says what became of it")
+    show_line(f"process {owner[1]} was notified; its log has the result")

@@ -367,7 +367,14 @@ async def _read(order: DiffOrder, settings: Settings) -> Difference:
             url = known.url if known.alias is None else known.alias.url
             stored = await page_queries.versions(connection, page_id)
             before, after = _chosen(url, stored, order)
-            return await _compare(connection, parser, page_id, url, before, after)
+            return await _compare(
+                connection=connection,
+                parser=parser,
+                page_id=page_id,
+                url=url,
+                before=before,
+                after=after,
+            )
     except NoText as error:
         fail(f"{order.url}: {error}")
     finally:
@@ -395,7 +402,7 @@ def _chosen(
     """Return the two versions; exit if they do not exist."""
     if len(stored) < 2:
         had = "one version" if stored else "no version"
-        fail(f"{url}: has {had} in the store; a diff takes two")
+        fail(f"{url}: has {had} in the store; a diff needs two")
     after = stored[-1] if order.after is None else _version_of(stored, order.after)
     if order.before is not None:
         return _version_of(stored, order.before), after

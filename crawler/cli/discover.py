@@ -40,7 +40,7 @@ from freshet.storage.tables.url_patterns import Throttle
 _DAY_S: Final = 86_400.0
 #: New sites that are shown; JSON has all.
 _SITES: Final = 10
-_HEADER = ("page", "reveals", "now", "revealed", "looks", "last look", "alike")
+_HEADER = ("page", "reveals", "now", "revealed", "visits", "last visit", "alike")
 _PAST = ("algorithm", "coverage", "overhead", "depth")
 
 
@@ -66,7 +66,7 @@ def print_cover(cover: Cover) -> None:
     things, thing = ("pages", "page") if history.new_sites is None else ("sites", "site")
     show_line(
         f"Reveals: the share of the new {things}. Now: how many it is expected to reveal. Alike: "
-        f"pages with the same number revealed nearly the same. Overhead: looks for each {thing} "
+        f"pages with the same number revealed nearly the same. Overhead: visits for each {thing} "
         "found.",
         "dim",
     )
@@ -97,7 +97,7 @@ def _show_sites(sites: dict[str, float]) -> None:
 
 def _show_pages(cover: Cover) -> None:
     show_list(
-        f"{cover.algorithm}: the {counted(len(cover.pages), 'page')} to look at next",
+        f"{cover.algorithm}: the {counted(len(cover.pages), 'page')} to visit next",
         _HEADER,
         [
             (
@@ -137,20 +137,20 @@ def as_json(cover: Cover) -> dict[str, object]:
 def _no_history(cover: Cover) -> str:
     site, pages = cover.history.site, counted(len(cover.history.pages.url), "page")
     if not cover.history.pages.url:
-        return f"{site}: no page of it has had content yet"
+        return f"{site}: no page of the site has had content yet"
     if not cover.history.recrawls:
         return (
-            f"{site}: {pages}, and no step behind the first crawl to judge by: it was looked at "
+            f"{site}: {pages}, and no step after the first crawl to judge by: it was visited "
             "for too short a time yet, or --step is too long"
         )
     if cover.history.new_sites is not None:
         return (
-            f"{site}: {pages}, and none led to a new site since they were first looked at: what "
-            "leads to others shows when one has"
+            f"{site}: {pages}, and none led to a new site since their first visit: hub pages "
+            "are known once new sites have appeared"
         )
     return (
-        f"{site}: {pages}, and nothing new since they were first looked at: what reveals new "
-        "pages shows when there have been some"
+        f"{site}: {pages}, and no new page since their first visit: hub pages are known "
+        "once new pages have appeared"
     )
 
 
@@ -158,12 +158,12 @@ def _no_cover(cover: Cover) -> str:
     """Say why no page of a site with new pages is chosen."""
     recrawls = cover.history.recrawls
     if cover.orphans == cover.new:
-        return "No page that was known before led to any of them: there is none to look at for more"
+        return "No known page led to any of them, so no hub page can be chosen"
     if not any(each.by(cover.history.alive_now[: each.old]).members.size for each in recrawls):
-        return "Every page that revealed any is gone"
+        return "All pages that revealed any are gone"
     return (
-        f"{cover.algorithm} goes by the last step alone, which brought nothing that a page "
-        f"revealed; {BEST} goes by all"
+        f"{cover.algorithm} uses only the last step, in which no page revealed anything; "
+        f"{BEST} uses all steps"
     )
 
 
@@ -197,13 +197,13 @@ def print_throttled(found: Throttled) -> None:
         return
     show_line(f"{known}{waiting}, {reach.held:,} held back", "bold")
     show_list(
-        "What was throttled",
+        "Throttled URLs",
         _THROTTLED_HEADER,
         [_throttled_row(found, each) for each in found.throttles],
         _SHOWN,
     )
     show_line(
-        "Read: asked for, with an answer. Of their own: a text that no other page has, and more "
+        "Read: visited, with an answer. Of their own: a text that no other page has, and more "
         "than a heading that no other page shows. A pattern is opened again when its pages do.",
         "dim",
     )
@@ -241,7 +241,7 @@ def discover_command(
     site: Annotated[str, typer.Argument(metavar="SITE", help="A host or URL of the site.")],
     db: Db = DEFAULT_DB,
     algorithm: Annotated[
-        str, typer.Option(metavar="NAME", help=f"What chooses: {', '.join(ALGORITHMS)}.")
+        str, typer.Option(metavar="NAME", help=f"The algorithm: {', '.join(ALGORITHMS)}.")
     ] = BEST,
     budget: Annotated[
         int, typer.Option(metavar="K", min=1, help="Old pages that may be looked at again.")
@@ -256,7 +256,7 @@ def discover_command(
     ] = None,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Instead: which URLs were throttled (traps), and why."),
+        typer.Option("--explain", help="Show which URLs were throttled (traps), and why."),
     ] = False,
     new_sites: Annotated[
         bool, typer.Option("--new-sites", help="Find other sites that no page led to, not pages.")
@@ -274,7 +274,11 @@ def discover_command(
         _explain(db, site, json=json)
         return
     with terminal.told_in_one_line():
-        found = terminal.run(_cover(db, site, step, algorithm, budget, new_sites))
+        found = terminal.run(
+            _cover(
+                db=db, site=site, step=step, algorithm=algorithm, budget=budget, new_sites=new_sites
+            )
+        )
     if json:
         print_json(as_json(found))
     else:

@@ -89,7 +89,9 @@ def _versions() -> Finding:
 async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, list[Finding]]:
     """Return some host names of the site list, the time of the newest observation, and findings."""
     if not db.exists():
-        none = Finding("store", Standing.WARNING, f"there is no {db} yet", "a first crawl makes it")
+        none = Finding(
+            "store", Standing.WARNING, f"{db} does not exist yet", "a first crawl makes it"
+        )
         return [], None, [none]
     try:
         found = await maintenance.examine(db, thorough=thorough)
@@ -118,11 +120,14 @@ def soundness(found: maintenance.StoreHealth) -> Finding:
 
 def log(found: maintenance.StoreHealth) -> Finding:
     """Check that the write-ahead log is checkpointed."""
-    words = f"{size(found.wal_bytes)} wait to be taken into the store"
+    words = f"{size(found.wal_bytes)} wait in the write-ahead log"
     if found.wal_bytes < _LARGE_WAL:
         return Finding("log", Standing.FINE, words)
     return Finding(
-        "log", Standing.WARNING, words, "a reader that is always open keeps it from that; end it"
+        "log",
+        Standing.WARNING,
+        words,
+        "a process that never closes the store prevents checkpoints; end it",
     )
 
 
@@ -161,7 +166,7 @@ def contact(product: str, address: str) -> Finding:
         return Finding(
             "contact",
             Standing.WARNING,
-            "none: nothing but this machine can be crawled",
+            "none: only this machine can be crawled",
             "set crawl.contact in freshet.toml to a page about your crawler",
         )
     return Finding("contact", Standing.FINE, user_agent(product, address))
@@ -183,7 +188,7 @@ async def _lookup(network: Network, name: str) -> Finding:
     try:
         addresses = await network.resolver.addresses(name)
     except NoSuchHost:
-        return Finding("DNS", Standing.WARNING, f"{name}: there is no such host")
+        return Finding("DNS", Standing.WARNING, f"{name}: the host does not exist")
     except (LookupFailed, OSError) as error:
         return Finding(
             "DNS", Standing.PROBLEM, f"{name}: {error}", "see /etc/resolv.conf and the network"

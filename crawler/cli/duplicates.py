@@ -117,9 +117,10 @@ async def _update(db: Path, threshold: float | None) -> CaughtUp:
 def _tell(done: CaughtUp) -> None:
     if done.rebuilt_from is not None:
         say(
-            "threshold", "dim",
+            "threshold",
+            "dim",
             f"{done.rebuilt_from:g} became {done.threshold:g}: all pages were compared anew",
-        )  # fmt: skip
+        )
 
 
 async def _read(db: Path, limit: int) -> Duplicates:

@@ -75,7 +75,9 @@ def export_command(
     ] = Path("-"),
     kind: Annotated[
         Format | None,
-        typer.Option("--format", help="Where the file's name does not say it.", show_default="csv"),
+        typer.Option(
+            "--format", help="The format, if the file's name does not tell.", show_default="csv"
+        ),
     ] = None,
     db: Db = DEFAULT_DB,
 ) -> None:
@@ -98,7 +100,7 @@ def _by_name(output: Path) -> Format:
         return Format.CSV
     ending = output.suffix.removeprefix(".").lower()
     if ending not in set(Format):
-        fail(f"--output {output}: accepted are names in .csv, .jsonl and .parquet, or --format", 2)
+        fail(f"--output {output}: name a .csv, .jsonl or .parquet file, or give --format", 2)
     return Format(ending)
 
 

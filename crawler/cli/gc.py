@@ -34,13 +34,14 @@ class _Outcome:
 def gc_command(
     db: Db = DEFAULT_DB,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would go, also beside a daemon.")
+        bool,
+        typer.Option("--dry-run", help="Show what would be deleted, also while a daemon runs."),
     ] = False,
     vacuum: Annotated[
         bool | None,
         typer.Option(
             "--vacuum/--no-vacuum",
-            help="Give free space back to the file system. By default from a tenth of the file on.",
+            help="Return free space to the file system; by default from a tenth of the file on.",
         ),
     ] = None,
     config: ConfigFile = None,
@@ -69,10 +70,10 @@ def _require_idle(db: Path) -> None:
     if not db.exists():
         fail(f"{db}: there is no such file")
     if (owner := owner_of(db)) is not None:
-        does = "; it throws away the same every day" if owner[0] == "daemon" else ""
+        does = "; it deletes the same every day" if owner[0] == "daemon" else ""
         fail(
             f"{db}: a freshet {owner[0]} (process {owner[1]}) is writing it{does}. Stop it first, "
-            "or see --dry-run"
+            "or use --dry-run"
         )
 
 
@@ -94,7 +95,7 @@ async def _collect(db: Path, keep: Retention, vacuum: bool | None) -> _Outcome:
 def _print(outcome: _Outcome, store: Store, db: Path) -> None:
     kept = _kept(store)
     show_list(
-        f"{'To be thrown' if outcome.before is None else 'Thrown'} away from {db}",
+        f"{'To be deleted' if outcome.before is None else 'Deleted'} from {db}",
         ("what", "kept", "table", "rows", "bytes"),
         [
             (each.what, kept[each.what], each.table, each.rows, f"{each.size_bytes:,}")

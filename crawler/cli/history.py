@@ -46,7 +46,7 @@ def history_command(
     ],
     db: Db = DEFAULT_DB,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Observations to show, at most.")
+        int, typer.Option(metavar="N", min=1, help="Show at most N observations.")
     ] = 20,
     json: Json = False,
 ) -> None:

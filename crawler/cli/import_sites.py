@@ -55,11 +55,11 @@ def import_command(
         typer.Option("--into", metavar="LIST", help="The site list: text, or .csv with a header."),
     ],
     kind: Annotated[
-        Format, typer.Option("--format", help="Where the files do not show it.")
+        Format, typer.Option("--format", help="The format, if the files do not tell.")
     ] = Format.AUTO,
     rules: Annotated[
         bool,
-        typer.Option("--rules", help="Print the intervals that they ask for as `daemon.rules`."),
+        typer.Option("--rules", help="Print their visit intervals as `daemon.rules`."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be added, and write nothing.")
@@ -194,8 +194,6 @@ def _print(found: Merged, into: Path, *, dry_run: bool) -> None:
         "Not taken over, for a site list has no place for it", ("what", "sites"), lost, _SHOWN
     )
     if asked := sum(each.days is not None for each in found.sites):
-        show_line(
-            f"{counted(asked, 'site')} asked to be looked at at intervals; --rules prints them"
-        )
+        show_line(f"{counted(asked, 'site')} have visit intervals; --rules prints them")
     if found.added:
         show_line("crawl just these pages with --scope list; else each stands for its whole host")

@@ -37,12 +37,14 @@ Logs = Annotated[
 Scope = Annotated[
     str | None,
     typer.Option(
-        "--scope", metavar="KIND", help="What belongs to a seed: host, domain, prefix or list."
+        "--scope",
+        metavar="KIND",
+        help="The URLs that belong to a seed: host, domain, prefix or list.",
     ),
 ]
 Delay = Annotated[
     float | None,
-    typer.Option("--delay", metavar="SECONDS", help="Seconds between two exchanges with a host."),
+    typer.Option("--delay", metavar="SECONDS", help="Seconds between two requests to a host."),
 ]
 Contact = Annotated[
     str | None,
@@ -61,7 +63,7 @@ Resolve = Annotated[
 ArchiveDir = Annotated[
     str | None,
     typer.Option(
-        "--archive", metavar="DIR", help="Keep what goes over the wire there, as WARC files."
+        "--archive", metavar="DIR", help="Archive all requests and responses there, as WARC files."
     ),
 ]
 Strict = Annotated[
@@ -104,7 +106,7 @@ def read_again(arguments: list[str], file: str | None) -> list[Seed]:
     for problem in site_list.problems:
         raise CrawlError(f"{file}:{problem.line}: {problem.message}")
     if not site_list.seeds:
-        raise CrawlError(f"{file}: there is no usable line in it")
+        raise CrawlError(f"{file}: no usable line in it")
     return [*found, *site_list.seeds]
 
 
@@ -127,7 +129,7 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
         _report_problems(site_list, file or "", strict=strict)
     found = [seed for site_list in lists for seed in site_list.seeds]
     if (arguments or file is not None) and not found:
-        fail("there is no usable line in the site list", 2)
+        fail("no usable line in the site list", 2)
     return found
 
 
@@ -194,4 +196,6 @@ def since(text: str, now: float) -> float:
     try:
         return datetime.fromisoformat(text.strip()).astimezone().timestamp()
     except (ValueError, OverflowError, OSError):
-        fail(f"--since {text}: accepted are such as 90min, 12h, 2d, 1w or 2026-03-31T12:00", 2)
+        fail(
+            f"--since {text}: not a moment; accepted are 90min, 12h, 2d, 1w or 2026-03-31T12:00", 2
+        )

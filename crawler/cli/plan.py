@@ -63,7 +63,7 @@ from freshet.scheduler.sources import SourceTable
 def print_plan(report: PlanReport) -> None:
     """Print the report for people."""
     if not report.sources:
-        why = f"{NO_HISTORY}, for no page of it has been captured and is still there"
+        why = f"{NO_HISTORY}, no page of it has content and still exists"
         show_line(f"{report.read_from}: {why}")
         return
     crawls = f"{amount(report.budget)} crawls a day"
@@ -99,14 +99,14 @@ def _spent(report: PlanReport) -> str:
     if report.price:
         why = "crawls answer every k-th change, and no further whole step fits"
     elif report.capped_hosts:
-        why = "the hosts that could use them are at what politeness allows"
+        why = "the hosts that could use them are at their politeness limit"
     return f"{spent}; {amount(report.left_over)} are left over, for {why}"
 
 
 def _price(report: PlanReport) -> str | None:
     if report.price is None:
         return None
-    return f"{amount(report.price)}: what one more crawl a day would take off the cost"
+    return f"{amount(report.price)}: the saving by one more crawl a day"
 
 
 def _fresh(cost: PolicyCost) -> str | None:
@@ -129,17 +129,17 @@ def _learned(learning: Learning | None) -> str | None:
     if learning is None:
         return None
     if not learning.intervals:
-        return f"{NO_HISTORY}: no page was captured twice, so all are taken to be alike"
+        return f"{NO_HISTORY}: no page was captured twice, so all get the same rate"
     source = f"{learning.estimator} from {learning.intervals:,} intervals between captures"
     if not learning.without_evidence:
         return source
-    return f"{source}; {learning.without_evidence:,} pages without one are taken to be like others"
+    return f"{source}; {learning.without_evidence:,} pages without one get the others' average"
 
 
 def _left_out(learning: Learning | None) -> str | None:
     if learning is None or not learning.gone:
         return None
-    return f"{counted(learning.gone, 'page')}, gone when last asked"
+    return f"{counted(learning.gone, 'page')}, gone at the last visit"
 
 
 def _print_policies(report: PlanReport) -> None:
@@ -195,7 +195,7 @@ def _print_split(report: PlanReport) -> None:
     capped = len(report.capped_hosts)
     show_list(
         "Hosts with the most crawls"
-        + (f" ({capped:,} of {report.hosts:,} at what politeness allows)" if capped else ""),
+        + (f" ({capped:,} of {report.hosts:,} at their politeness limit)" if capped else ""),
         ("host", "pages", "crawls/day", "allowed"),
         [_host(host) for host in report.by_host],
     )
@@ -222,7 +222,7 @@ def _print_sources(report: PlanReport) -> None:
     )
     if report.nothing_to_gain:
         idle = counted(report.nothing_to_gain, "page")
-        show_line(f"{idle} not crawled, for want of importance or of changes", "dim")
+        show_line(f"{idle} not crawled, because they have no importance or no changes", "dim")
 
 
 def _starved(report: PlanReport) -> str | None:
@@ -275,7 +275,9 @@ class PlanOrder:
 
 
 def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
-    budget: Annotated[str, typer.Option(metavar="N/day|N/hour", help="Crawls that may be spent.")],
+    budget: Annotated[
+        str, typer.Option(metavar="N/day|N/hour", help="The budget of crawls (500/day, 20/hour).")
+    ],
     db: Annotated[
         Path | None,
         typer.Option(
@@ -294,12 +296,13 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         ),
     ] = None,
     policy: Annotated[
-        str, typer.Option(metavar="NAME[:OPTION=VALUE,…]", help="What divides the budget.")
+        str,
+        typer.Option(metavar="NAME[:OPTION=VALUE,…]", help="The policy that divides the budget."),
     ] = "lambda_crawl",
     estimator: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help=f"Learns a store's change rates: {' or '.join(ESTIMATORS)}."
+            metavar="NAME", help=f"Estimator of a store's change rates: {' or '.join(ESTIMATORS)}."
         ),
     ] = "empirical_bayes",
     delay: Annotated[
@@ -307,7 +310,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         typer.Option(
             metavar="SECONDS",
             min=0.0,
-            help="Between two exchanges with any host, whatever is known of it; 0: no limit.",
+            help="Seconds between two crawls of any host; 0: no limit.",
         ),
     ] = None,
     output: Annotated[
@@ -315,7 +318,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         typer.Option(metavar="FILE", help="Write every page's plan there: .parquet or .csv."),
     ] = None,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Pages and hosts to list, at most.")
+        int, typer.Option(metavar="N", min=1, help="List at most N pages and hosts.")
     ] = 10,
     config: ConfigFile = None,
     json: Json = False,
@@ -333,16 +336,16 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
     settings, _ = read_settings(config, {"politeness.delay_s": delay})
     order = PlanOrder(
-        db or DEFAULT_DB,
-        sources,
-        crawls_per_day(budget),
-        policy,
-        estimator,
-        _spacing(settings.politeness, fixed=delay is not None),
-        settings.daemon,
-        settings.ephemeral,
-        output,
-        limit,
+        db=db or DEFAULT_DB,
+        sources=sources,
+        budget=crawls_per_day(budget),
+        policy=policy,
+        estimator=estimator,
+        spacing=_spacing(settings.politeness, fixed=delay is not None),
+        daemon=settings.daemon,
+        ephemeral=settings.ephemeral,
+        output=output,
+        limit=limit,
     )
     with terminal.told_in_one_line():
         try:
@@ -415,7 +418,7 @@ def _check_output(output: Path, source: Path) -> None:
     """Check before the work that a plan can be written there."""
     plan_files.check_writable(output)
     if output.exists() and source.exists() and output.samefile(source):
-        fail(f"--output {output}: would replace what the plan is made from", 2)
+        fail(f"--output {output}: would replace the plan's own input", 2)
 
 
 def _read(

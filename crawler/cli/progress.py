@@ -81,14 +81,15 @@ class Screen:
     def _counts_line(self, now: float) -> Text:
         tally, kinds = self._live.tally, self._live.tally.kinds
         seconds = max(now - self._started_at, 1e-3)
-        return Text.assemble(
-            (f"{tally.pages:,}", "bold"), " pages  ",
-            f"{tally.fetches / seconds:,.1f} fetches/s  ",
-            (f"{kinds[Kind.CHANGED]:,} changed", "green" if kinds[Kind.CHANGED] else ""), "  ",
-            (f"{kinds[Kind.GONE]:,} gone", "yellow" if kinds[Kind.GONE] else ""), "  ",
-            (f"{tally.errors:,} errors", "red" if tally.errors else ""), "  ",
-            f"{tally.refused_by_robots:,} refused  ", f"{_clock(seconds)}",
-        )  # fmt: skip
+        parts = [
+            Text.assemble((f"{tally.pages:,}", "bold"), " pages"),
+            Text(f"{tally.fetches / seconds:,.1f} fetches/s"),
+            Text(f"{kinds[Kind.CHANGED]:,} changed", "green" if kinds[Kind.CHANGED] else ""),
+            Text(f"{kinds[Kind.GONE]:,} gone", "yellow" if kinds[Kind.GONE] else ""),
+            Text(f"{tally.errors:,} errors", "red" if tally.errors else ""),
+            Text(f"{tally.refused_by_robots:,} refused  {_clock(seconds)}"),
+        ]
+        return Text("  ").join(parts)
 
     def _budget_line(self, glimpse: Glimpse, now: float) -> Text:
         """Describe a daemon's spending and its results."""
@@ -99,18 +100,19 @@ class Screen:
             (kinds[Kind.GONE], "gone", "yellow"), (tally.errors, "failed", "red"),
         )  # fmt: skip
         return Text.assemble(
-            (f"{glimpse.spent:,}", "bold"), f" of {int(glimpse.flowed):,} requests spent  ",
+            (f"{glimpse.spent:,}", "bold"),
+            f" of {int(glimpse.flowed):,} requests spent  ",
             "" if stale is None else f"{percent(1 - stale)} fresh  ",
             *((f"{count:,} {word}  ", style) for count, word, style in counts if count),
             _clock(now - self._started_at),
-        )  # fmt: skip
+        )
 
     def _next_line(self, glimpse: Glimpse, now: float) -> str:
         """Say what a daemon waits for."""
         waits = self._live.frontier.waits(now)
         parts = []
         if self._live.pool.stopping:
-            parts.append("stopping: waiting for what is under way, Ctrl-C again to break off")
+            parts.append("stopping: waiting for requests under way, Ctrl-C again to cancel them")
         elif glimpse.next_url is not None:
             wait = glimpse.next_at - now
             parts.append(f"next{f' in {span(wait)}' if wait >= 1 else ''}: {glimpse.next_url}")
@@ -137,7 +139,7 @@ class Screen:
         if not active and wakes_at is not None:
             parts[0] += f", the next in {max(0.0, wakes_at - now):.0f} s"
         if self._live.pool.stopping:
-            parts.append("stopping: waiting for them, Ctrl-C again to break off")
+            parts.append("stopping: waiting for them, Ctrl-C again to cancel them")
         reasons = Counter(waits.values()).most_common(_REASONS_SHOWN)
         parts += [f"{n} {'host waits' if n == 1 else 'hosts wait'}: {why}" for why, n in reasons]
         return "  ·  ".join(parts)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.table import Table
 
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
@@ -21,7 +21,7 @@ from freshet.crawler.lab.replay import Archives, Losses, replay
 from freshet.crawler.lab.report import ReportFolders
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
 from freshet.crawler.tally import CrawlError
-from freshet.crawler.terminal import err, fail, out, print_json
+from freshet.crawler.terminal import err, fail, print_json, show_list
 from freshet.scheduler.policy import PolicyError
 
 # -- replay report -----------------------------------------------------------
@@ -65,7 +65,7 @@ def fill(db: Path, paths: Sequence[Path], settings: Settings) -> Replayed:
     index = db.with_name(f"{db.name}.order")
     if db.exists() and not index.exists():
         raise CrawlError(
-            f"{db}: no replay made it ({index.name} is not beside it); name a new file with --db"
+            f"{db}: not made by a replay ({index.name} is not beside it); name a new file with --db"
         )
     with (
         err.status("Reading the archives") as status,
@@ -82,7 +82,7 @@ def _told_that_it_goes_on() -> Iterator[None]:
         yield
     except typer.Exit as end:
         if end.exit_code == terminal.INTERRUPTED:
-            err.print("What was replayed is kept: the same command goes on from there.")
+            err.print("The replayed part is kept; the same command continues there.")
         raise
 
 
@@ -91,15 +91,8 @@ def show(found: Replayed, *, json: bool) -> None:
     if json:
         print_json(found.as_json())
         return
-    table = Table("run", "pages", "new", "changed", "unchanged", "gone", "refused", "errors")
-    for column in table.columns:
-        column.justify = "right"
-    for it in found.reports:
-        numbers = (
-            it.run, it.pages, it.new, it.changed, it.unchanged, it.gone, it.refused, it.errors
-        )  # fmt: skip
-        table.add_row(*(f"{number:,}" for number in numbers))
-    out.print(table)
+    header = ("run", "pages", "new", "changed", "unchanged", "gone", "refused", "errors")
+    show_list("Replayed runs", header, [attrgetter(*header)(it) for it in found.reports])
     tell_losses(found)
 
 
@@ -125,14 +118,14 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         list[str] | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,…]",
-            help=f"What asks; may be repeated (default: {', '.join(DEFAULT_POLICIES)}).",
+            help=f"A policy to compare; may be repeated (default: {', '.join(DEFAULT_POLICIES)}).",
         ),
     ] = None,
     budget: Annotated[
         list[str] | None,
         typer.Option(
             metavar="N/day|N/hour",
-            help="Fetches that may be spent; may be repeated (default: what the store spent).",
+            help="A budget of fetches; may be repeated (default: the store's own).",
         ),
     ] = None,
     shown: Annotated[
@@ -141,16 +134,16 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             metavar="SHARE",
             min=0.0,
             max=0.9,
-            help="Of the store's time: what all policies have seen before they are judged.",
+            help="The share of the store's time that all policies see before they are judged.",
         ),
     ] = 0.1,
     plots: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Draw the answer there, too, as PNG figures."),
+        typer.Option(metavar="DIR", help="Also write PNG figures to this folder."),
     ] = None,
     parquet: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write the answer there, too, as Parquet tables."),
+        typer.Option(metavar="DIR", help="Also write Parquet tables to this folder."),
     ] = None,
     config: ConfigFile = None,
     json: Json = False,
@@ -200,13 +193,13 @@ def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> No
     """Exit before any work if a path or a name is wrong."""
     for path in past:
         if not path.exists():
-            fail(f"{path}: no such file", 2)
+            fail(f"{path}: there is no such file", 2)
         if len(past) > 1 and is_store(path):
-            fail(f"{path}: is a store; one is asked alone", 2)
+            fail(f"{path}: is a store; give one store and nothing else", 2)
         if db is not None and is_store(path):
             fail(
-                f"{path}: is a store; only archives are replayed into another one. "
-                f"`freshet rereduce --db {path}` reads its kept bodies by other settings",
+                f"{path}: is a store; --db takes archives only. "
+                f"`freshet rereduce --db {path}` extracts its kept bodies again",
                 2,
             )
     try:

@@ -91,7 +91,7 @@ async def _rereduce(db: Path, parser: Parser, tell: Tell | None) -> Rereduced:
         finally:
             await database.close()
     except ParserLost as error:
-        raise CrawlError(f"{error}; run it again, what is done is kept") from error
+        raise CrawlError(f"{error}; run it again, finished pages are kept") from error
     finally:
         await parser.close()
 

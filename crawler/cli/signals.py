@@ -111,7 +111,7 @@ def _reputations(learnt: Learnt) -> dict[tuple[str, int], Reputation]:
 
 def _print(found: Signals, now: float) -> None:
     if not found.sources:
-        show_line("nobody has said yet that a page has changed")
+        show_line("no source has signalled a change yet")
     by_host: dict[str, list[SourceView]] = {}
     for view in found.sources:
         by_host.setdefault(view.source.host, []).append(view)
@@ -122,7 +122,7 @@ def _print(found: Signals, now: float) -> None:
         and found.sources
         and all(v.reputation is None for v in found.sources)
     ):
-        show_line(f"\nthe policy {found.policy} does not listen to claims")
+        show_line(f"\nthe policy {found.policy} does not use change signals")
     show_list("What headers are worth", _HEADERS, [_header_row(each) for each in found.headers])
 
 

@@ -336,7 +336,13 @@ def simulate_web(order: WebOrder, *, json: bool) -> None:
         runs = []
         for number, (budget, plan) in enumerate(plans):
             db = order.db or Path(directory) / f"{number}.db"
-            runs.append((budget, plan, _run(settings, web, budget, plan, db, tell)))
+            runs.append(
+                (
+                    budget,
+                    plan,
+                    _run(settings=settings, web=web, budget=budget, plan=plan, db=db, tell=tell),
+                )
+            )
     if json:
         print_json(_web_as_json(order, web, runs))
         return
@@ -360,7 +366,7 @@ def _require_one_new_store(db: Path, plans: Sequence[object]) -> None:
     if len(plans) > 1:
         fail("--db keeps the store of one simulation: name one --budget and one --policy", 2)
     if db.exists():
-        fail(f"--db {db}: is there already; a simulation goes into a new file", 2)
+        fail(f"--db {db}: already exists; a simulation needs a new file", 2)
 
 
 def _run(
@@ -405,19 +411,19 @@ def _show_web(
         "bold",
     )
     show_list(
-        "How fresh the copies were",
+        "Freshness of the copies",
         ("budget", "policy", "fresh", "audited", "", "harmonic", "age", "spent"),
         [_freshness_row(budget, plan.policy, found) for budget, plan, found in runs],
     )
     fades = is_ephemeral(order.web)
     halving = f", utility halves in {HALF_LIFE_S / 3_600:g} h" if fades else ""
     show_list(
-        f"What was found; new pages are those of the measured days{halving}",
+        f"Pages found; new pages are those of the measured days{halving}",
         ("budget", "policy", "pages found", "new pages found", "after", "median", "utility"),
         [_discovery_row(budget, plan.policy, found, fades=fades) for budget, plan, found in runs],
     )
     if order.db is not None:
-        show_line(f"{order.db} holds what the daemon saw: freshet status --db {order.db}", "dim")
+        show_line(f"{order.db} is the daemon's store: freshet status --db {order.db}", "dim")
 
 
 def _freshness_row(budget: str, policy: str, found: Rehearsal) -> tuple[Cell, ...]:
@@ -467,20 +473,22 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         list[str] | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,…]",
-            help="What is simulated; may be repeated "
+            help="A policy to simulate; may be repeated "
             f"(default: {' and '.join(DEFAULT_POLICIES)}; with --ephemeral "
             f"{', '.join(CONTENDERS)}; with --web that of the settings).",
         ),
     ] = None,
     sources: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many sources there are.")
+        int, typer.Option(metavar="N", min=1, help="The number of sources.")
     ] = 20_000,
     bandwidth: Annotated[
         str, typer.Option(metavar="SHARE", help="Crawls per source and day: 0.2 or 20%.")
     ] = "20%",
-    days: Annotated[float, typer.Option(metavar="D", help="How many days are simulated.")] = 21.0,
+    days: Annotated[
+        float, typer.Option(metavar="D", help="The number of days to simulate.")
+    ] = 21.0,
     seed: Annotated[
-        int, typer.Option(metavar="S", min=0, help="Decides the sources and all chance.")
+        int, typer.Option(metavar="S", min=0, help="The seed of the sources and of all chance.")
     ] = 1,
     learn: Annotated[
         bool,
@@ -491,7 +499,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         ),
     ] = False,
     estimator: Annotated[
-        str, typer.Option(metavar="NAME", help=f"What learns: {' or '.join(ESTIMATORS)}.")
+        str, typer.Option(metavar="NAME", help=f"The estimator: {' or '.join(ESTIMATORS)}.")
     ] = "empirical_bayes",
     process: Annotated[
         str,
@@ -547,14 +555,35 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         fail(f"--days {days:g}: accepted is a number above 0", 2)
     named = policy or []
     if web is not None:
-        simulate_web(WebOrder(web, budget or [], named, days, seed, config, db), json=json)
+        simulate_web(
+            WebOrder(
+                web=web,
+                budgets=budget or [],
+                policies=named,
+                days=days,
+                seed=seed,
+                config=config,
+                db=db,
+            ),
+            json=json,
+        )
         return
     share = _share(bandwidth)
     if ephemeral:
         of_news = EphemeralOrder(named, sources, share, days, seed)
         simulate_ephemeral(of_news, json=json)
         return
-    order = PopulationOrder(named, sources, bandwidth, share, days, seed, learn, estimator, process)
+    order = PopulationOrder(
+        policies=named,
+        sources=sources,
+        bandwidth=bandwidth,
+        share=share,
+        days=days,
+        seed=seed,
+        learn=learn,
+        estimator=estimator,
+        process=process,
+    )
     simulate_population(order, json=json)
 
 
@@ -564,7 +593,7 @@ def _refuse_what_means_nothing(context: typer.Context, kind: str) -> None:
         source = context.get_parameter_source(name)
         if name in _OF_ONE_KIND[kind] or source is None or source.name != "COMMANDLINE":
             continue
-        fail(f"--{name}: means nothing {f'with --{kind}' if kind else 'without --web'}", 2)
+        fail(f"--{name}: has no effect {f'with --{kind}' if kind else 'without --web'}", 2)
 
 
 def _share(text: str) -> float:

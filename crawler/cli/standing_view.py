@@ -50,7 +50,7 @@ def print_standing(it: Standing, now: float) -> None:
     )
     _print_rates(outlook)
     show_list(
-        "Hosts at their cap (looks a day)",
+        "Hosts at their cap (visits a day)",
         ("host", "at most", "asked for", "refused", "pages"),
         [
             (lane.lane, amount(lane.most), amount(lane.wanted), amount(lane.refused), lane.pages)
@@ -76,7 +76,7 @@ def _forgone(outlook: Outlook) -> str | None:
     if outlook.forgone < 1:
         return None
     since = span(outlook.at - outlook.began_at)
-    return f"{amount(outlook.forgone)} in {since}: no host could be asked"
+    return f"{amount(outlook.forgone)} in {since}: no host could take them"
 
 
 def _pages(outlook: Outlook) -> str | None:
@@ -93,15 +93,15 @@ def _discovery(it: Discovered) -> str | None:
     if it.share is None:
         return None
     return (
-        f"{percent(it.share)} of looks: {it.first_looks:,} first ones, "
-        f"{it.revealing_looks:,} where new pages may show"
+        f"{percent(it.share)} of visits: {it.first_looks:,} first ones, "
+        f"{it.revealing_looks:,} to hub pages"
     )
 
 
 def _refresh(it: Discovered) -> str | None:
     if it.share is None:
         return None
-    return f"{percent(1 - it.share)} of looks: {it.refreshing_looks:,}"
+    return f"{percent(1 - it.share)} of visits: {it.refreshing_looks:,}"
 
 
 def _new_pages(it: Discovered) -> str | None:
@@ -117,7 +117,7 @@ def _fresh(it: Standing) -> str | None:
         return expected
     binary = measured.binary
     interval = f"{100 * (1 - binary.upper):.1f} to {percent(1 - binary.lower)}"
-    by = f"{counted(measured.draws, 'draw')}, {span(AUDITED_S)}"
+    by = f"{counted(measured.draws, 'audit sample')}, {span(AUDITED_S)}"
     return joined((expected, f"{percent(1 - binary.mean)} measured ({interval}, {by})"))
 
 
@@ -135,13 +135,13 @@ def _interval(found: Estimate) -> str:
 def _price(outlook: Outlook) -> str | None:
     if outlook.price is None:
         return None
-    return f"{amount(outlook.price)} (importance × days): what looks are worth that are taken"
+    return f"{amount(outlook.price)} (importance × days): pages worth less wait"
 
 
 def _clocks(outlook: Outlook) -> str | None:
     if not outlook.clocked:
         return None
-    return f"{percent(outlook.clocked)} of pages go by the clock of their site"
+    return f"{percent(outlook.clocked)} of pages are scheduled by their site's rhythm"
 
 
 def _next(it: Standing, now: float) -> str | None:

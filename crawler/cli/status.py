@@ -185,7 +185,7 @@ def _state(state: RunState, daemon: Standing | None) -> str:
     if state is RunState.ENDED:
         return "ended"
     if daemon is not None:
-        return "running" if daemon.process else "killed (the same command goes on)"
+        return "running" if daemon.process else "killed (the same command continues)"
     if state is RunState.RUNNING:
         return "running, or killed (the next crawl finishes it)"
     why = "limit reached" if state is RunState.LIMIT else "interrupted"
@@ -227,7 +227,7 @@ def _near_duplicates(found: IndexState) -> str | None:
     if not found.pages and not found.unseen:
         return None
     # A crawl that is under way compares its pages when it ends, one that was killed has not.
-    to_come = f", {found.unseen:,} observations not looked at" if found.unseen else ""
+    to_come = f", {found.unseen:,} observations not checked" if found.unseen else ""
     return counted_duplicates(found) + to_come
 
 

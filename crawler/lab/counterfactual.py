@@ -114,7 +114,7 @@ def _received(worker: _Pipe) -> object:
     try:
         return worker.recv()
     except (EOFError, ConnectionError):
-        raise CrawlError("a process that let a policy ask was killed; is memory short?") from None
+        raise CrawlError("the process of a policy was killed; is memory short?") from None
 
 
 def _work(bench: Bench, pipe: _Pipe) -> None:
@@ -258,14 +258,13 @@ def ask(question: Question) -> Answer:
 def _span(question: Question, past: Past) -> tuple[float, float]:
     captures = past.captures
     if not len(captures):
-        raise CrawlError(f"{question.db}: has seen no content of any page; there is nothing to ask")
+        raise CrawlError(f"{question.db}: no page has had content yet; policies cannot be compared")
     first, end = float(captures.at.min()), float(captures.until.max())
     start = first + question.shown * (end - first)
     judged = (captures.at > start) & (captures.content != FAILED)
     if not judged.any() or not np.any(np.diff(captures.offsets) > 1):
         raise CrawlError(
-            f"{question.db}: has seen no page twice; policies are judged by what lies between "
-            "two captures"
+            f"{question.db}: no page has two captures yet; policies are judged between captures"
         )
     return start, end
 

@@ -37,7 +37,7 @@ def print_answer(answer: Answer) -> None:
         of_budget = list(verdicts)
         least = of_budget[0]
         show_list(
-            f"With {amount(budget)} fetches a day; who knew all captures: harmonic at least "
+            f"With {amount(budget)} fetches a day; knowing all captures: harmonic at least "
             f"{amount(least.least_harmonic)}, binary at least {percent(least.least_binary)}",
             HEADER,
             [row_of(verdict) for verdict in of_budget],
@@ -45,13 +45,13 @@ def print_answer(answer: Answer) -> None:
     show_line("")
     show_line(
         "Ranges: each change that the archive shows came as late, or as early, as its captures "
-        "allow. In brackets: pages were others, too, whenever the archive did not look.",
+        "allow. In brackets: pages also changed whenever the archive did not visit.",
         "dim",
     )
     if any(len(verdict.flagged) for verdict in comparison.verdicts):
         show_line(
-            "Flagged: pages that were asked for more often than the archive sampled them; more "
-            "than half of the asks got what they had. Take these figures for less.",
+            "Flagged: pages that a policy visited more often than the archive; more than half of "
+            "the visits got the same version. These figures are less reliable.",
             "dim",
         )
 
@@ -84,7 +84,7 @@ def row_of(verdict: Verdict) -> tuple[Cell, ...]:
         f"{amount(new.delay_days)} days" if isfinite(new.delay_days) else None,
         f"{verdict.fetches:,} ({percent(verdict.fetches / verdict.paid)})",
         verdict.misses or None,
-        f"{counted(len(verdict.flagged), 'page')} ({percent(verdict.again)} of asks)"
+        f"{counted(len(verdict.flagged), 'page')} ({percent(verdict.again)} of visits)"
         if len(verdict.flagged)
         else None,
     )

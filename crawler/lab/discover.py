@@ -159,8 +159,8 @@ async def read_site(
         pages = await link_columns.read(connection, host_ids)
         others = await other_sites(connection, host_ids, pages) if is_of_sites else None
     history = Sightings(
-        pages.found_at / _DAY_S, pages.source, pages.target, pages.seen_at / _DAY_S,
-        pages.look_page, pages.look_at / _DAY_S,
+        found_at=pages.found_at / _DAY_S, source=pages.source, target=pages.target,
+        seen_at=pages.seen_at / _DAY_S, look_page=pages.look_page, look_at=pages.look_at / _DAY_S,
     )  # fmt: skip
     times = _times(history, step)
     windows = [history.between(a, b) for a, b in pairwise(times.tolist())]
@@ -170,7 +170,12 @@ async def read_site(
     if others is None:
         return SiteHistory(site, pages, history, times, windows)
     return SiteHistory(
-        site, pages, history, times, others.windows(history, times), others.since(times)
+        site=site,
+        pages=pages,
+        sightings=history,
+        times=times,
+        recrawls=others.windows(history, times),
+        new_sites=others.since(times),
     )
 
 
@@ -184,7 +189,7 @@ async def hosts_of(connection: aiosqlite.Connection, db: Path, site: str) -> lis
     known = await hosts.origins(connection)
     found = [number for number, origin in known.items() if site_key(f"{origin}/") in keys]
     if not found:
-        raise CrawlError(f"{db}: knows no site {site}")
+        raise CrawlError(f"{db}: the store does not know the site {site}")
     return found
 
 
@@ -206,8 +211,8 @@ def _times(history: Sightings, step: float | None) -> Floats:
 
 
 #: What the algorithms are set beside: who knew, and whoever looks at all that ever revealed any.
-KNEW: Final = "greedy, knowing"
-EVER: Final = "all that ever did"
+KNEW: Final = "greedy with hindsight"
+EVER: Final = "all hub pages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,9 +295,10 @@ def _chosen(history: SiteHistory, cover: Ints, share: Floats) -> list[Chosen]:
     cluster_of = _clusters(history, cover)
     return [
         Chosen(
-            pages.url[page], pages.role[page], float(share[page]),
-            float(share[page]) * history.new_per_day * max(now - float(at), 0.0),
-            int(revealed[page]), int(told.looks[page]) + 1, float(at), cluster,
+            url=pages.url[page], role=pages.role[page], share=float(share[page]),
+            expected=float(share[page]) * history.new_per_day * max(now - float(at), 0.0),
+            revealed=int(revealed[page]), looks=int(told.looks[page]) + 1, looked_at=float(at),
+            cluster=cluster,
         )
         for page, at, cluster in zip(cover.tolist(), looked_at, cluster_of, strict=True)
     ]  # fmt: skip
@@ -323,8 +329,8 @@ _LOOKED_AT: Final = 5_000
 _WHY: Final = {
     "session": "a session id tells them apart",
     "calendar": "a date alone tells them apart",
-    "query": "they differ in the values of the same parameters",
-    "feeds": "a site is asked for so many feeds",
+    "query": "they differ only in the values of their parameters",
+    "feeds": "the limit of feeds for a site",
 }
 _WITHOUT_SHAPE: Final = {
     "nofollow": "all links to them are nofollow",
@@ -385,7 +391,7 @@ def still(throttle: Throttle) -> str | None:
     if throttle.closed_at is None:
         return None
     share = url_patterns.sampling(throttle.held)
-    return f"one in {share:,} is asked for ({throttle.sampled:,} so far)"
+    return f"one in {share:,} is visited ({throttle.sampled:,} so far)"
 
 
 async def _with_examples(

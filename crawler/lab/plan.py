@@ -115,22 +115,29 @@ def _told(
     reward = items / pages.decay * -np.expm1(-pages.decay * interval)
     return tuple(
         PlannedEphemeral(
-            sources.url[row[k]], sources.hosts[sources.host[row[k]]],
-            float(sources.importance[row[k]]), bool(pages.declared[k]), float(pages.rate[k]),
-            float(1 - pages.own[k]), float(pages.half_life_hours[k]), float(index[k]),
-            *_next(float(interval[k]), float(pages.last_look[k]), float(reward[k]), it.day),
+            url=sources.url[row[k]],
+            host=sources.hosts[sources.host[row[k]]],
+            importance=float(sources.importance[row[k]]),
+            declared=bool(pages.declared[k]),
+            arrival_rate=float(pages.rate[k]),
+            shown_elsewhere=float(1 - pages.own[k]),
+            half_life_hours=float(pages.half_life_hours[k]),
+            index=float(index[k]),
+            **_next(float(interval[k]), float(pages.last_look[k]), float(reward[k]), it.day),
         )
         for k in np.lexsort((row, -index)).tolist()
-    )  # fmt: skip
+    )
 
 
-def _next(
-    interval: float, last: float, reward: float, day: float
-) -> tuple[float | None, float | None, float | None, float | None]:
+def _next(interval: float, last: float, reward: float, day: float) -> dict[str, float | None]:
     """Return interval, next crawl and rewards; None if no crawl is worth its price."""
-    if not isfinite(interval):
-        return None, None, None, None
-    return interval, max(last + interval, day) * _DAY_S, reward, reward / interval
+    is_worth = isfinite(interval)
+    return {
+        "interval_days": interval if is_worth else None,
+        "next_crawl_at": max(last + interval, day) * _DAY_S if is_worth else None,
+        "expected_reward": reward if is_worth else None,
+        "reward_per_day": reward / interval if is_worth else None,
+    }
 
 
 #: The policy whose costs are the measure of all others: the optimum of the harmonic cost.
@@ -333,12 +340,12 @@ def _policies(table: SourceTable, plan: CrawlPlan, policy: str) -> dict[str, Pol
 def _policy_cost(each: Expectation, measure: Expectation, importance: float) -> PolicyCost:
     stale = _ratio(each.binary_cost, importance)
     return PolicyCost(
-        _finite(each.harmonic_cost),
-        _ratio(each.harmonic_cost, measure.harmonic_cost),
-        _finite(each.binary_cost),
-        _ratio(each.binary_cost, measure.binary_cost),
-        None if stale is None else 1 - stale,
-        each.crawl_rate,
+        harmonic_cost=_finite(each.harmonic_cost),
+        harmonic_ratio=_ratio(each.harmonic_cost, measure.harmonic_cost),
+        binary_cost=_finite(each.binary_cost),
+        binary_ratio=_ratio(each.binary_cost, measure.binary_cost),
+        fresh=None if stale is None else 1 - stale,
+        crawl_rate=each.crawl_rate,
     )
 
 
@@ -359,15 +366,15 @@ def _planned(sources: Sources, plan: CrawlPlan, rows: Rows) -> tuple[PlannedSour
     days = planning.intervals(plan)
     return tuple(
         PlannedSource(
-            sources.url[row],
-            sources.hosts[sources.host[row]],
-            float(sources.importance[row]),
-            float(sources.change_rate[row]),
-            bool(sources.complete_observations[row]),
-            float(plan.crawl_rate[row]),
-            float(plan.crawl_probability[row]),
-            _finite(days[row]),
-            bool(plan.on_signals[row]),
+            url=sources.url[row],
+            host=sources.hosts[sources.host[row]],
+            importance=float(sources.importance[row]),
+            change_rate=float(sources.change_rate[row]),
+            complete_observations=bool(sources.complete_observations[row]),
+            crawl_rate=float(plan.crawl_rate[row]),
+            crawl_probability=float(plan.crawl_probability[row]),
+            interval_days=_finite(days[row]),
+            on_signals=bool(plan.on_signals[row]),
         )
         for row in rows
     )

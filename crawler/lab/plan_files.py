@@ -100,19 +100,19 @@ def checked(columns: FileColumns) -> Sources:
     """
     n = len(columns.url)
     if not n:
-        raise BadSources(f"{columns.path}: has no rows; accepted is one for each source")
+        raise BadSources(f"{columns.path}: has no rows; it needs one for each source")
     host, hosts = _origins(columns)
     if columns.host is not None:
         host, hosts = _named(columns, columns.host)
     _refuse_twice(columns)
     importance, complete = columns.importance, columns.complete_observations
     return Sources(
-        columns.url,
-        np.ones(n) if importance is None else _rates(columns, "importance", importance),
-        _rates(columns, "change_rate", columns.change_rate),
-        np.zeros(n, np.bool_) if complete is None else complete,
-        host,
-        hosts,
+        url=columns.url,
+        importance=np.ones(n) if importance is None else _rates(columns, "importance", importance),
+        change_rate=_rates(columns, "change_rate", columns.change_rate),
+        complete_observations=np.zeros(n, np.bool_) if complete is None else complete,
+        host=host,
+        hosts=hosts,
     )
 
 
@@ -200,14 +200,14 @@ def read_csv(path: Path) -> FileColumns:
                 pieces.setdefault(name, []).append(values)
     joined = {name: np.concatenate(parts) for name, parts in pieces.items() if parts}
     return FileColumns(
-        path,
-        "line",
-        joined.get("line", np.empty(0, np.int64)),
-        url,
-        joined.get("change_rate", np.empty(0)),
-        joined.get("importance"),
-        host or None,
-        joined.get("complete_observations"),
+        path=path,
+        unit="line",
+        numbers=joined.get("line", np.empty(0, np.int64)),
+        url=url,
+        change_rate=joined.get("change_rate", np.empty(0)),
+        importance=joined.get("importance"),
+        host=host or None,
+        complete_observations=joined.get("complete_observations"),
     )
 
 
@@ -247,7 +247,7 @@ def _pieces(path: Path) -> Iterator[_Piece]:
             for rows, lines in _rows(path, reader, len(names)):
                 yield dict(zip(names, zip(*rows, strict=True), strict=True)), lines
         except csv.Error as error:
-            raise UnusableFile(f"{path}: line {reader.line_num}: is no CSV ({error})") from error
+            raise UnusableFile(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
         except UnicodeDecodeError:
             raise UnusableFile(f"{path}: {_undecodable(path)}") from None
 
@@ -433,14 +433,16 @@ def _checked_names(path: Path, connection: DuckDBPyConnection, name: str) -> lis
 def _columns(path: Path, found: Mapping[str, NDArray[Any]]) -> FileColumns:
     host, complete = found.get("host"), found.get("complete_observations")
     columns = FileColumns(
-        path,
-        "row",
-        np.arange(1, len(found["url"]) + 1),
-        found["url"].tolist(),
-        np.asarray(found["change_rate"]),
-        None if (importance := found.get("importance")) is None else np.asarray(importance),
-        None if host is None else host.tolist(),
-        None if complete is None else np.asarray(complete),
+        path=path,
+        unit="row",
+        numbers=np.arange(1, len(found["url"]) + 1),
+        url=found["url"].tolist(),
+        change_rate=np.asarray(found["change_rate"]),
+        importance=None
+        if (importance := found.get("importance")) is None
+        else np.asarray(importance),
+        host=None if host is None else host.tolist(),
+        complete_observations=None if complete is None else np.asarray(complete),
     )
     for name, values in found.items():
         missing = np.ma.getmaskarray(values)
@@ -479,9 +481,9 @@ def check_writable(path: Path) -> None:
     if _ending(path) == ".parquet":
         require_duckdb(path)
     if not path.parent.is_dir():
-        raise UnusableFile(f"{path}: there is no folder {path.parent}")
+        raise UnusableFile(f"{path}: the folder does not exist: {path.parent}")
     if path.exists() and not path.is_file():
-        raise UnusableFile(f"{path}: it is no file, and is not replaced")
+        raise UnusableFile(f"{path}: not a file, so it is not replaced")
 
 
 def write_plan(path: Path, columns: Mapping[str, NDArray[Any]]) -> bool:

@@ -79,8 +79,8 @@ async def ephemeral_pages(
     row, rate = sources(half_life, looked, churning, on)
     links = await links_tables.shown(connection, pages.page_id[row].tolist())
     return EphemeralPages(
-        row, rate, _own_share(pages.page_id[row], links), decays(half_life[row], on),
-        half_life[row] > 0, since[row],
+        row=row, rate=rate, own=_own_share(pages.page_id[row], links),
+        decay=decays(half_life[row], on), declared=half_life[row] > 0, last_look=since[row],
     )  # fmt: skip
 
 
@@ -159,12 +159,12 @@ def sources_of(
     origins = [place.origin for place in pages.hosts]
     own = stored.weighing.importances(pages.page_id, pages.url, pages.host, origins)
     learned = Sources(
-        pages.url,
-        terms(pages.url, pages.host, own, rules).importance,
-        learner.change_rate(),
-        np.zeros(len(pages), np.bool_),
-        host,
-        lanes,
+        url=pages.url,
+        importance=terms(pages.url, pages.host, own, rules).importance,
+        change_rate=learner.change_rate(),
+        complete_observations=np.zeros(len(pages), np.bool_),
+        host=host,
+        hosts=lanes,
     )
     known = np.bincount(evidence.source, minlength=len(pages)) > 0
     return learned, Learning(

@@ -74,7 +74,7 @@ class _Nowhere:
     """The network of a replay, which reaches nothing."""
 
     async def fetch(self, request: Request) -> FetchResult:
-        raise AssertionError(f"{request.url} was to be fetched in a replay")
+        raise AssertionError(f"{request.url} was requested in a replay")
 
     async def close(self) -> None:
         """Close nothing."""
@@ -107,7 +107,8 @@ async def replay(
             clock = VirtualClock(past.began_at)
             run_id = await _open_run(database, settings, past)
             around = Surroundings(
-                settings, database, run_id, clock, _Nowhere(), _own_lane, parser, Random(0),
+                settings=settings, database=database, run_id=run_id, clock=clock,
+                fetcher=_Nowhere(), lane_key=_own_lane, parser=parser, rng=Random(0),
                 lasting=past.is_lasting, probe=_probes(database, past, clock),
             )  # fmt: skip
             reports.append(await _Replay(around, past, clock, counts).perform())
@@ -151,7 +152,7 @@ async def _left(database: Database, pasts: Sequence[RunPast]) -> Sequence[RunPas
     known = [past for past in pasts if past.began_at == last.started_at]
     if not known:
         raise CrawlError(
-            f"{database.path}: holds what is not in these archives; name a new file with --db"
+            f"{database.path}: holds other pages than these archives; name a new file with --db"
         )
     return [past for past in pasts if past.began_at >= last.started_at]
 
@@ -186,9 +187,10 @@ class _Replay:
         self._tally = Tally()
         self._kept_up_at = past.began_at
         self._assembly = Assembly(
-            around, BreadthFirst(around.database.reader),
+            around,
+            BreadthFirst(around.database.reader),
             alias_age_s=_DAY_S if past.is_lasting else inf,
-        )  # fmt: skip
+        )
         self._uncommitted = Uncommitted(self._assembly.submit)
         self._assembly.listeners += [self._tally.add, self._uncommitted.acknowledged]
         self._counts = counts
@@ -215,8 +217,8 @@ class _Replay:
         await self._uncommitted.submit(seeding.decided(self._past.began_at))
         await self._uncommitted.settled()
         stage = Stage(
-            assembly.visiting(seeding), assembly.frontier, assembly.book, assembly.admission,
-            _known(self._around.database), self._clock,
+            visiting=assembly.visiting(seeding), frontier=assembly.frontier, book=assembly.book,
+            admission=assembly.admission, known=_known(self._around.database), clock=self._clock,
         )  # fmt: skip
         done_at = await observations.last_at(self._around.database.reader, self._around.run_id)
         player = Player(stage, self._uncommitted, self._counts, done_at)
@@ -280,7 +282,7 @@ class Losses:
         skipped = {kind: count for kind, count in self.skipped.items() if kind not in _PLAIN}
         if skipped:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in skipped.items())
-            found.append(f"no exchange of HTTP, and skipped: {kinds}")
+            found.append(f"skipped, not HTTP exchanges: {kinds}")
         return found
 
 
@@ -315,7 +317,7 @@ class Archives:
         accounts = accounts_of(infos)
         first = next(self._order.entries(), None)
         if first is None:
-            raise CrawlError("there is no exchange in the archives")
+            raise CrawlError("the archives contain no exchange")
         ends = [each.began_at for each in accounts] + [inf]
         found = [self._run(a, end) for a, end in zip(accounts, ends[1:], strict=True)]
         if first.position.ended_at < ends[0]:

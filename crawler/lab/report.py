@@ -77,9 +77,9 @@ class ReportFolders:
 
 def _check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise UnusableFile(f"{folder}: it is no folder; the files are written into one")
+        raise UnusableFile(f"{folder}: not a folder; the files need one")
     if not folder.absolute().parent.is_dir():
-        raise UnusableFile(f"{folder}: there is no folder {folder.parent}")
+        raise UnusableFile(f"{folder}: the folder does not exist: {folder.parent}")
 
 
 @contextmanager

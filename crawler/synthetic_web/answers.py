@@ -512,7 +512,14 @@ class Responder:
         place = _place(site, ask)
         serial = self._asked[place]
         self._asked[place] += 1
-        return noise(self._web.seed, place, serial, at, face.adverts, face.variants)
+        return noise(
+            seed=self._web.seed,
+            place=place,
+            serial=serial,
+            at=at,
+            adverts=face.adverts,
+            variants=face.variants,
+        )
 
     def _face(self, site: Site, at: float) -> _Face:
         version = version_at(site.frame.revisions, at)

@@ -109,13 +109,13 @@ class WebServer:
             await response.write_eof()
         self._record(
             Exchange(
-                name,
-                request.raw_path,
-                answer.status,
-                started_at,
-                self._seconds(),
-                at,
-                len(answer.body),
+                host=name,
+                target=request.raw_path,
+                status=answer.status,
+                started_at=started_at,
+                ended_at=self._seconds(),
+                at=at,
+                size_bytes=len(answer.body),
             )
         )
         return response
@@ -158,12 +158,12 @@ async def serve(
     """
     addresses, sockets = _listen(synthetic.sites, placement, port)
     server = WebServer(
-        Responder(synthetic, addresses),
-        clock or WebClock(synthetic.start_at),
-        latency_s or {},
-        log_size,
-        seconds,
-        on_exchange,
+        responder=Responder(synthetic, addresses),
+        clock=clock or WebClock(synthetic.start_at),
+        latency_s=latency_s or {},
+        log_size=log_size,
+        seconds=seconds,
+        on_exchange=on_exchange,
     )
     runner = web.ServerRunner(web.Server(server.handle, access_log=None))
     await runner.setup()
@@ -223,10 +223,26 @@ class SyntheticFetcher:
         place = self.addresses.place(request.url)
         if place is None:
             detail = "not a host of the synthetic web"
-            return FetchResult(request.url, Outcome.FAILED, at, 0.0, None, "no_such_host", detail)
+            return FetchResult(
+                url=request.url,
+                outcome=Outcome.FAILED,
+                started_at=at,
+                duration_s=0.0,
+                status=None,
+                reason="no_such_host",
+                detail=detail,
+            )
         if request.form is not None:
             detail = "the server answered 405"
-            return FetchResult(request.url, Outcome.FAILED, at, 0.0, 405, "http_405", detail)
+            return FetchResult(
+                url=request.url,
+                outcome=Outcome.FAILED,
+                started_at=at,
+                duration_s=0.0,
+                status=405,
+                reason="http_405",
+                detail=detail,
+            )
         known = request.validators or Validators()
         conditions = Conditions(known.etag, known.last_modified)
         return _result(request, self._responder.answer(Ask(*place, conditions), at), at)

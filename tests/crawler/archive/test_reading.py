@@ -340,5 +340,5 @@ def test_archives_without_an_exchange_say_why_in_one_line(tmp_path: Path) -> Non
     info = write(tmp_path / "info.warc.gz", record("warcinfo", url=None))
     with pytest.raises(CrawlError, match=r"empty\.warc\.gz: at byte 0: the file is empty"):
         Read(tmp_path, tmp_path / "empty.warc.gz")
-    with pytest.raises(CrawlError, match=r"info\.warc\.gz: no exchange of HTTP in it \(1 warcinfo"):
+    with pytest.raises(CrawlError, match=r"info\.warc\.gz: no HTTP exchange in it \(1 warcinfo"):
         Read(tmp_path, info)

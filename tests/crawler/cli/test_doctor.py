@@ -51,7 +51,7 @@ def test_people_get_a_table_and_what_to_do(store: SmallStore) -> None:
 def test_without_a_store_the_rest_is_checked(tmp_path: Path) -> None:
     result = doctor(tmp_path / "none.db")
     assert result.exit_code == 0
-    assert "there is no" in result.stdout
+    assert "does not exist yet" in result.stdout
 
 
 def test_a_damaged_store_is_a_problem_and_the_exit_code_says_so(store: SmallStore) -> None:
