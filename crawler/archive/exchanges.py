@@ -22,7 +22,7 @@ from freshet.crawler.archive.records import (
     Damage,
     Facts,
     Flaw,
-    Place,
+    RecordPlace,
     facts_of,
     http_status,
     named,
@@ -65,13 +65,13 @@ class Gathered:
     outcome: str | None
     accept: str | None
     record: int
-    answer: Place | None
-    request: Place | None
-    facts: Place | None
+    answer: RecordPlace | None
+    request: RecordPlace | None
+    facts: RecordPlace | None
     refers: tuple[int | None, int | None, float | None] = (None, None, None)
 
     @property
-    def at(self) -> Place:
+    def at(self) -> RecordPlace:
         """The position of the exchange: its answer's, or else its metadata's."""
         place = self.answer or self.facts
         assert place is not None  # noqa: S101 - one of the two is why there is an exchange
@@ -82,7 +82,7 @@ class Gathered:
 class GatheredInfo:
     """The position and time of a file's warcinfo record."""
 
-    place: Place
+    place: RecordPlace
     at: float
 
 
@@ -90,7 +90,7 @@ class GatheredInfo:
 class _Answer:
     """A response or a revisit."""
 
-    place: Place
+    place: RecordPlace
     kind: CaptureKind
     url: str
     at: float
@@ -106,9 +106,9 @@ class _Group:
 
     ids: list[str] = field(default_factory=list)
     answer: _Answer | None = None
-    request: Place | None = None
+    request: RecordPlace | None = None
     method: str | None = None
-    facts: tuple[Place, Facts, str, float] | None = None
+    facts: tuple[RecordPlace, Facts, str, float] | None = None
     spoiled: bool = False
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from freshet.crawler.archive.exchanges import Gathered, GatheredInfo, Gathering, key
 from freshet.crawler.archive.inputs import ArchiveFile, CaptureList, Input, listed_captures, located
-from freshet.crawler.archive.records import CaptureKind, Damage, Flaw, Place, Position
+from freshet.crawler.archive.records import CaptureKind, Damage, Flaw, Position, RecordPlace
 from freshet.crawler.archive.scan import ScannedRecord, SeveralPerMember, scan, scan_listed
 from freshet.crawler.tally import CrawlError
 
@@ -137,7 +137,7 @@ def transaction(database: sqlite3.Connection) -> Iterator[None]:
     database.execute("COMMIT")
 
 
-class Filling:
+class IndexBuilder:
     """Builds the index of some archives and drops entries of others."""
 
     def __init__(self, database: sqlite3.Connection, *, keep_wrong_digests: bool) -> None:
@@ -316,7 +316,7 @@ def _row(number: int, gathered: Gathered) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _columns(place: Place | None) -> tuple[int | None, int | None, int | None]:
+def _columns(place: RecordPlace | None) -> tuple[int | None, int | None, int | None]:
     return (None, None, None) if place is None else (place.offset, place.length, place.nth)
 
 
@@ -333,7 +333,7 @@ START = Position(-math.inf, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntry:
     """An exchange in the index, and the positions of its records.
 
     ``original`` is the source and position of another record if that holds the body.
@@ -346,13 +346,13 @@ class Entry:
     status: int | None
     digest: str | None
     outcome: str | None
-    answer: Place | None
-    request: Place | None
-    facts: Place | None
-    original: tuple[int, Place] | None
+    answer: RecordPlace | None
+    request: RecordPlace | None
+    facts: RecordPlace | None
+    original: tuple[int, RecordPlace] | None
 
 
-class Order:
+class ArchiveIndex:
     """The index at a path, created if missing.
 
     ``keep_wrong_digests`` also reads answers with wrong digests; they are reported in any case.
@@ -373,7 +373,7 @@ class Order:
         except CrawlError:
             self.close()
             raise
-        self._filling = Filling(self._db, keep_wrong_digests=keep_wrong_digests)
+        self._filling = IndexBuilder(self._db, keep_wrong_digests=keep_wrong_digests)
 
     def __enter__(self) -> Self:
         return self
@@ -427,14 +427,14 @@ class Order:
         """Count the records that are not HTTP exchanges, by kind, most frequent first."""
         return dict(self._rows(SKIPPED))
 
-    def infos(self) -> list[tuple[Position, Place]]:
+    def infos(self) -> list[tuple[Position, RecordPlace]]:
         """Return the positions of the warcinfo records, in the order of time."""
         return [
-            (Position(at, source, offset, nth), Place(offset, length, nth))
+            (Position(at, source, offset, nth), RecordPlace(offset, length, nth))
             for at, source, offset, nth, length in self._rows(INFOS)
         ]
 
-    def entries(self, after: Position = START) -> Iterator[Entry]:
+    def entries(self, after: Position = START) -> Iterator[IndexEntry]:
         """Yield the exchanges behind a position, in order."""
         while page := self._rows(
             READ, (after.ended_at, after.source, after.offset, after.nth, _PAGE)
@@ -444,7 +444,7 @@ class Order:
                 after = entry.position
                 yield entry
 
-    def next_probe(self, at_origin: str, after: float) -> Entry | None:
+    def next_probe(self, at_origin: str, after: float) -> IndexEntry | None:
         """Return the first soft-404 probe that a host (``http://HOST``) was sent after a time."""
         # What comes behind all that begin with a slash.
         rows = self._rows(NEXT_PROBE, (f"{at_origin}/", f"{at_origin}0", after))
@@ -491,12 +491,12 @@ class Order:
         return f"{names}: no HTTP exchange in it ({kinds or 'no records'})"
 
 
-def _entry(row: Sequence[Any]) -> Entry:
+def _entry(row: Sequence[Any]) -> IndexEntry:
     ended, source, at, nth, kind, url, started, status, digest, outcome, length = row[:11]
-    where, how = Place(at, length, nth), CaptureKind(kind)
+    where, how = RecordPlace(at, length, nth), CaptureKind(kind)
     is_bare = how is CaptureKind.BARE
     origin = _place(row[18:21])
-    return Entry(
+    return IndexEntry(
         position=Position(ended, source, at, nth), kind=how, url=url, started_at=started,
         status=status, digest=digest, outcome=outcome, answer=None if is_bare else where,
         request=_place(row[11:14]), facts=_place(row[14:17]),
@@ -504,6 +504,6 @@ def _entry(row: Sequence[Any]) -> Entry:
     )  # fmt: skip
 
 
-def _place(columns: Sequence[int | None]) -> Place | None:
+def _place(columns: Sequence[int | None]) -> RecordPlace | None:
     offset, length, nth = columns
-    return None if offset is None else Place(offset, length or 0, nth or 0)
+    return None if offset is None else RecordPlace(offset, length or 0, nth or 0)

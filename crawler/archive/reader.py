@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from fastwarc.warc import WarcRecord
 
-from freshet.crawler.archive.index import START, Entry, Order
+from freshet.crawler.archive.index import START, ArchiveIndex, IndexEntry
 from freshet.crawler.archive.inputs import ArchiveFile
 from freshet.crawler.archive.records import (
     MAX_HEAD_BYTES,
@@ -23,8 +23,8 @@ from freshet.crawler.archive.records import (
     Damage,
     Facts,
     Flaw,
-    Place,
     Position,
+    RecordPlace,
     facts_of,
     head_end,
     header_lines,
@@ -61,7 +61,7 @@ _ROOM_BYTES = 2 * MAX_HEAD_BYTES
 _CHANGED = "the record is not the one that was indexed: the file has changed since"
 
 
-class Unreadable(ValueError):
+class UnreadableRecord(ValueError):
     """An indexed record that cannot be read now."""
 
 
@@ -82,7 +82,7 @@ class Reading:
     """
 
     def __init__(
-        self, order: Order, max_body_bytes: int = MAX_BODY_BYTES, *, requests: bool = True
+        self, order: ArchiveIndex, max_body_bytes: int = MAX_BODY_BYTES, *, requests: bool = True
     ) -> None:
         self._order = order
         self._requests = requests
@@ -105,7 +105,7 @@ class Reading:
         for entry in self._order.entries(after):
             try:
                 yield self.exchange(entry)
-            except (Unreadable, BrokenMember, OSError) as error:
+            except (UnreadableRecord, BrokenMember, OSError) as error:
                 yield self._lost(entry.position, error)
 
     def infos(self) -> Iterator[ArchiveInfo | Damage]:
@@ -113,13 +113,13 @@ class Reading:
         for position, place in self._order.infos():
             try:
                 record = self._file(position.source).record(place, self._max_bytes)
-            except (Unreadable, BrokenMember, OSError) as error:
+            except (UnreadableRecord, BrokenMember, OSError) as error:
                 yield self._lost(position, error)
             else:
                 file = self._files[position.source].name
                 yield ArchiveInfo(position, file, header_lines(record.block))
 
-    def exchange(self, entry: Entry) -> ArchivedExchange:
+    def exchange(self, entry: IndexEntry) -> ArchivedExchange:
         """Read one exchange.
 
         Raises:
@@ -134,7 +134,7 @@ class Reading:
         facts = self._record(source, entry.facts)
         witness = answer or facts
         if witness is None or target_url(witness.fields.get("warc-target-uri")) != entry.url:
-            raise Unreadable(_CHANGED)
+            raise UnreadableRecord(_CHANGED)
         headers: RawHeaders = ()
         body, is_cut = b"", False
         if answer is not None:
@@ -169,10 +169,10 @@ class Reading:
         file = self._files[position.source].name
         return Damage(file, position.offset, str(error), Flaw.UNREADABLE)
 
-    def _record(self, source: int, place: Place | None) -> StoredRecord | None:
+    def _record(self, source: int, place: RecordPlace | None) -> StoredRecord | None:
         return None if place is None else self._file(source).record(place, self._max_bytes)
 
-    def _original(self, source: int, place: Place) -> StoredRecord:
+    def _original(self, source: int, place: RecordPlace) -> StoredRecord:
         return self._file(source).record(place, self._max_bytes)
 
     def _file(self, source: int) -> _OpenFile:
@@ -196,14 +196,14 @@ class _OpenFile:
         self._stream = None
         self._source.close()
 
-    def record(self, place: Place, max_bytes: int) -> StoredRecord:
+    def record(self, place: RecordPlace, max_bytes: int) -> StoredRecord:
         if place.length:
             return _parsed(self._stored(place, max_bytes))
         if self._stream is None or not self._stream.is_before(place):
             self._stream = _Stream(self._source, self._codec, place.offset)
         return self._stream.record(place.nth, max_bytes)
 
-    def _stored(self, place: Place, max_bytes: int) -> bytes:
+    def _stored(self, place: RecordPlace, max_bytes: int) -> bytes:
         """Return the record as text, cut at the limit."""
         if self._codec.coding is Coding.PLAIN:
             return self._source.read_at(place.offset, min(place.length, max_bytes))
@@ -224,7 +224,7 @@ class _Stream:
         self._next = 0
         self._records = warc_records(source, start, codec)
 
-    def is_before(self, place: Place) -> bool:
+    def is_before(self, place: RecordPlace) -> bool:
         """Return whether the record is still ahead."""
         return place.offset == self._start and place.nth >= self._next
 
@@ -234,7 +234,7 @@ class _Stream:
             self._next += 1
             if self._next > nth:
                 return _read(record, max_bytes)
-        raise Unreadable(_CHANGED)
+        raise UnreadableRecord(_CHANGED)
 
 
 def _read(record: WarcRecord, max_bytes: int) -> StoredRecord:
@@ -249,11 +249,11 @@ def _read(record: WarcRecord, max_bytes: int) -> StoredRecord:
 def _parsed(text: bytes) -> StoredRecord:
     end = head_end(text)
     if end is None:
-        raise Unreadable(_CHANGED)
+        raise UnreadableRecord(_CHANGED)
     fields = named(header_lines(text[:end]))
     length = declared_length(fields.get("content-length"))
     if isinstance(length, str):
-        raise Unreadable(_CHANGED)
+        raise UnreadableRecord(_CHANGED)
     return StoredRecord(fields, text[end : end + length], end + length > len(text))
 
 

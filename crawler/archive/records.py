@@ -60,7 +60,7 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class RecordPlace:
     """The position of a record: ``length`` bytes at ``offset``, as they are stored.
 
     If one compressed stream holds several records, ``nth`` counts them from ``offset``, and the

@@ -102,7 +102,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ReplayQueries:
     """Queries that a replay needs from the store: pages by URL, and hosts.
 
     ``count_at`` returns the number of observations of a page at that time.
@@ -122,7 +122,7 @@ class Stage:
     frontier: Frontier
     book: RobotsBook
     admission: Admission
-    known: Known
+    known: ReplayQueries
     clock: VirtualClock
 
 

@@ -27,7 +27,7 @@ from freshet.crawler.archive.records import (
     Damage,
     Flaw,
     Label,
-    Place,
+    RecordPlace,
     head_end,
     header_lines,
     is_chunked,
@@ -251,7 +251,7 @@ class ScannedRecord:
     names a label that does not match.
     """
 
-    place: Place
+    place: RecordPlace
     fields: Mapping[str, str]
     start: bytes
     digest: str | None = None
@@ -259,7 +259,7 @@ class ScannedRecord:
 
     def ended(self, end: int) -> ScannedRecord:
         """Return the record with its end."""
-        place = Place(self.place.offset, end - self.place.offset, self.place.nth)
+        place = RecordPlace(self.place.offset, end - self.place.offset, self.place.nth)
         return ScannedRecord(place, self.fields, self.start, self.digest, self.wrong)
 
 
@@ -285,7 +285,9 @@ def scanned(record: WarcRecord, offset: int, nth: int = 0) -> ScannedRecord:
         labels.update(piece)
     if size != length:
         raise BadRecord(f"the record should have {length} bytes, it has {size}")
-    return ScannedRecord(Place(offset, 0, nth), fields, start, labels.digest(), labels.wrong())
+    return ScannedRecord(
+        RecordPlace(offset, 0, nth), fields, start, labels.digest(), labels.wrong()
+    )
 
 
 def _pieces(record: WarcRecord) -> Iterator[bytes]:

@@ -39,7 +39,7 @@ _WARC_FIELDS = "application/warc-fields"
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class WireExchange:
     """A request, and how it ended."""
 
     request: Request
@@ -57,7 +57,7 @@ class Unasked:
     detail: str
 
 
-Entry = Exchange | Unasked
+Entry = WireExchange | Unasked
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class _ExchangeRecords:
     """Builder of the records of one exchange."""
 
     def __init__(
-        self, exchange: Exchange, original: Original | None, new_id: Callable[[], str]
+        self, exchange: WireExchange, original: Original | None, new_id: Callable[[], str]
     ) -> None:
         self._exchange = exchange
         self._result = exchange.result

@@ -1,7 +1,7 @@
 """Writes an archive: entries in, WARC files out, on a thread of its own.
 
-*Invariant.* When :meth:`Archive.flush` returns, all entries are on the disk, in whole records.
-Consequence: a store that commits a visit afterwards never holds what the archive lacks.
+*Invariant.* When :meth:`ArchiveWriter.flush` returns, all entries are on the disk, in whole
+records. Consequence: a store that commits a visit afterwards never holds what the archive lacks.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from uuid import uuid4
 
 from freshet.crawler.archive.warc import (
     Entry,
-    Exchange,
     Fields,
     Original,
     WarcOutput,
+    WireExchange,
     finish_what_was_left,
     member,
     records,
@@ -180,7 +180,7 @@ class ArchiveUnwritable(Exception):
         self.why = why
 
 
-class Archive:
+class ArchiveWriter:
     """A writer that keeps entries until they are flushed.
 
     A file that has ``max_file_bytes`` or more is followed by another. ``fields`` describe the
@@ -267,11 +267,11 @@ class Archive:
 
     def _add_to(self, output: WarcOutput, entry: Entry) -> None:
         original = None
-        if isinstance(entry, Exchange):
+        if isinstance(entry, WireExchange):
             original = self._originals.of(entry.result.url)
         written = records(entry, original, _new_id)
         output.append(b"".join(map(member, written.records)))
-        if isinstance(entry, Exchange) and written.original not in (None, original):
+        if isinstance(entry, WireExchange) and written.original not in (None, original):
             self._originals.remember(entry.result.url, written.original, output.name)
 
     def _take_back(self, output: WarcOutput | None, size: int) -> None:
@@ -321,14 +321,14 @@ def _why(error: OSError | sqlite3.Error) -> str:
 class ArchivingFetcher:
     """Another fetcher, whose exchanges are passed to ``keep`` as they end."""
 
-    def __init__(self, fetcher: Fetcher, keep: Callable[[Exchange], None]) -> None:
+    def __init__(self, fetcher: Fetcher, keep: Callable[[WireExchange], None]) -> None:
         self._fetcher = fetcher
         self._keep = keep
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make the request and archive it; a cancelled exchange is not kept."""
         result = await self._fetcher.fetch(request)
-        self._keep(Exchange(request, result))
+        self._keep(WireExchange(request, result))
         return result
 
     async def close(self) -> None:

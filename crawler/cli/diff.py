@@ -62,7 +62,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VersionDifference:
     """Two versions of a page, aligned; ``volatile`` are positions in the later one."""
 
     url: str
@@ -136,7 +136,7 @@ _AROUND: Final = 60
 _UNCHANGED_WIDTH: Final = 100
 
 
-def print_difference(difference: Difference, context: int, now: float) -> None:
+def print_difference(difference: VersionDifference, context: int, now: float) -> None:
     """Print the difference for people."""
     show_facts(
         difference.url,
@@ -257,7 +257,7 @@ $blocks
 """)
 
 
-def page_of(difference: Difference, context: int) -> str:
+def page_of(difference: VersionDifference, context: int) -> str:
     """Return the page, with some unchanged blocks around each change."""
     rows = [
         _html_gap(each)
@@ -355,7 +355,7 @@ def diff_command(
         _write(html, page_of(difference, context))
 
 
-async def _read(order: DiffOrder, settings: Settings) -> Difference:
+async def _read(order: DiffOrder, settings: Settings) -> VersionDifference:
     urls = terminal.spellings(order.url)
     parser = parser_of(settings)
     try:
@@ -388,12 +388,12 @@ async def _compare(
     url: str,
     before: StoredVersion,
     after: StoredVersion,
-) -> Difference:
+) -> VersionDifference:
     old = await read_text(connection, parser, url, before)
     new = await read_text(connection, parser, url, after)
     history = await observations.load(connection, page_id)
     volatile = volatile_blocks(history, new) if history is not None else frozenset()
-    return Difference(url, before, after, align(old.texts, new.texts), volatile)
+    return VersionDifference(url, before, after, align(old.texts, new.texts), volatile)
 
 
 def _chosen(

@@ -57,7 +57,7 @@ class Table(StrEnum):
     LINKS = "links"
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     """The format of an export."""
 
     CSV = "csv"
@@ -74,7 +74,7 @@ def export_command(
         ),
     ] = Path("-"),
     kind: Annotated[
-        Format | None,
+        ExportFormat | None,
         typer.Option(
             "--format", help="The format, if the file's name does not tell.", show_default="csv"
         ),
@@ -87,24 +87,24 @@ def export_command(
     old one in place.
     """
     chosen = kind or _by_name(output)
-    if chosen is Format.PARQUET and str(output) == "-":
+    if chosen is ExportFormat.PARQUET and str(output) == "-":
         fail("--format parquet: needs --output FILE", 2)
     count = terminal.run(_export(db, EXPORTS[table], output, chosen))
     if str(output) != "-":
         say("written:", "green", f"{output} ({count:,} {table})")
 
 
-def _by_name(output: Path) -> Format:
+def _by_name(output: Path) -> ExportFormat:
     """Return the format by a file's name; CSV on stdout."""
     if str(output) == "-":
-        return Format.CSV
+        return ExportFormat.CSV
     ending = output.suffix.removeprefix(".").lower()
-    if ending not in set(Format):
+    if ending not in set(ExportFormat):
         fail(f"--output {output}: name a .csv, .jsonl or .parquet file, or give --format", 2)
-    return Format(ending)
+    return ExportFormat(ending)
 
 
-async def _export(db: Path, export: Export, output: Path, kind: Format) -> int:
+async def _export(db: Path, export: Export, output: Path, kind: ExportFormat) -> int:
     gone = None
     async with (
         page.snapshot(db) as connection,
@@ -118,8 +118,8 @@ async def _export(db: Path, export: Export, output: Path, kind: Format) -> int:
     raise gone
 
 
-async def _write(export: Export, rows: Batches, output: Path, kind: Format) -> int:
-    if kind is Format.PARQUET:
+async def _write(export: Export, rows: Batches, output: Path, kind: ExportFormat) -> int:
+    if kind is ExportFormat.PARQUET:
         with replacing(output) as whole, err.status("Exporting"):
             return await write_parquet(whole, export.columns, rows)
     with _written(output) as file:
@@ -145,9 +145,9 @@ async def _write_jsonl(file: IO[str], names: Sequence[str], batches: Batches) ->
     return count
 
 
-_WRITERS: Final[dict[Format, Callable[[IO[str], Sequence[str], Batches], Awaitable[int]]]] = {
-    Format.CSV: _write_csv,
-    Format.JSONL: _write_jsonl,
+_WRITERS: Final[dict[ExportFormat, Callable[[IO[str], Sequence[str], Batches], Awaitable[int]]]] = {
+    ExportFormat.CSV: _write_csv,
+    ExportFormat.JSONL: _write_jsonl,
 }
 
 

@@ -30,8 +30,8 @@ from freshet.crawler.lab.plan import (
     plan_columns,
     plan_with_ephemeral,
 )
-from freshet.crawler.lab.plan_files import BadSources, Sources
-from freshet.crawler.lab.plan_sources import EphemeralPages, Learning
+from freshet.crawler.lab.plan_files import BadSources, PlanSources
+from freshet.crawler.lab.plan_sources import EphemeralPages, RateLearning
 from freshet.crawler.run.orders import crawls_per_day
 from freshet.crawler.terminal import (
     Cell,
@@ -125,7 +125,7 @@ def _due_in_general(report: PlanReport) -> str | None:
     return words
 
 
-def _learned(learning: Learning | None) -> str | None:
+def _learned(learning: RateLearning | None) -> str | None:
     if learning is None:
         return None
     if not learning.intervals:
@@ -136,7 +136,7 @@ def _learned(learning: Learning | None) -> str | None:
     return f"{source}; {learning.without_evidence:,} pages without one get the others' average"
 
 
-def _left_out(learning: Learning | None) -> str | None:
+def _left_out(learning: RateLearning | None) -> str | None:
     if learning is None or not learning.gone:
         return None
     return f"{counted(learning.gone, 'page')}, gone at the last visit"
@@ -387,7 +387,7 @@ def _plan(order: PlanOrder) -> tuple[PlanReport, bool]:
 
 def _divided(
     order: PlanOrder,
-    sources: Sources,
+    sources: PlanSources,
     table: SourceTable,
     delays_s: Sequence[float | None],
     fading: EphemeralPages | None,
@@ -404,7 +404,7 @@ def _divided(
     )  # fmt: skip
 
 
-def _table(sources: Sources, host_capacity: NDArray[np.float64]) -> SourceTable:
+def _table(sources: PlanSources, host_capacity: NDArray[np.float64]) -> SourceTable:
     return SourceTable.of(
         sources.importance,
         sources.change_rate,
@@ -423,7 +423,7 @@ def _check_output(output: Path, source: Path) -> None:
 
 def _read(
     order: PlanOrder,
-) -> tuple[Sources, list[float | None], Learning | None, EphemeralPages | None]:
+) -> tuple[PlanSources, list[float | None], RateLearning | None, EphemeralPages | None]:
     """Return the sources, their hosts' delays, the learning of rates, and ephemeral sources."""
     if order.sources is not None:
         sources = plan_files.read_sources(order.sources)

@@ -49,7 +49,7 @@ class SourceView:
 
 
 @dataclass(frozen=True, slots=True)
-class Signals:
+class SignalSources:
     """All sources by their hosts, and the value of the hosts' headers."""
 
     policy: str | None
@@ -82,7 +82,7 @@ def signals_command(
         _print(found, time.time())
 
 
-async def _read(db: Path, host: str | None) -> Signals:
+async def _read(db: Path, host: str | None) -> SignalSources:
     async with page.snapshot(db) as connection:
         await require_readable(connection, db)
         known = [
@@ -96,7 +96,7 @@ async def _read(db: Path, host: str | None) -> Signals:
         learnt = await relearnt(connection) if known else None
         thought = {} if learnt is None else _reputations(learnt)
         views = [SourceView(each, thought.get((each.host, each.source_id))) for each in known]
-        return Signals(None if learnt is None else learnt.order.policy, views, headers)
+        return SignalSources(None if learnt is None else learnt.order.policy, views, headers)
 
 
 def _reputations(learnt: Learnt) -> dict[tuple[str, int], Reputation]:
@@ -109,7 +109,7 @@ def _reputations(learnt: Learnt) -> dict[tuple[str, int], Reputation]:
     }
 
 
-def _print(found: Signals, now: float) -> None:
+def _print(found: SignalSources, now: float) -> None:
     if not found.sources:
         show_line("no source has signalled a change yet")
     by_host: dict[str, list[SourceView]] = {}

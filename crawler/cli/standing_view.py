@@ -117,7 +117,7 @@ def _fresh(it: Standing) -> str | None:
         return expected
     binary = measured.binary
     interval = f"{100 * (1 - binary.upper):.1f} to {percent(1 - binary.lower)}"
-    by = f"{counted(measured.draws, 'audit sample')}, {span(AUDITED_S)}"
+    by = f"{counted(measured.draws, 'audit')}, {span(AUDITED_S)}"
     return joined((expected, f"{percent(1 - binary.mean)} measured ({interval}, {by})"))
 
 

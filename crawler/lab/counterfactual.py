@@ -152,7 +152,7 @@ _DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class StorePast:
     """The captures of a store; days are Unix days.
 
     ``url`` has the pages in the order of the rows, ``origin`` the hosts in the order of their
@@ -164,7 +164,7 @@ class Past:
     origin: Sequence[str]
 
 
-async def read_past(db: Path, daemon: Daemon) -> Past:
+async def read_past(db: Path, daemon: Daemon) -> StorePast:
     """Return the whole history of a store, weighted as a ``daemon`` of these settings would.
 
     Raises:
@@ -195,7 +195,7 @@ async def read_past(db: Path, daemon: Daemon) -> Past:
         host=host[order],
         area=areas[order],
     )
-    return Past(captures, [pages.url[k] for k in order.tolist()], origins)
+    return StorePast(captures, [pages.url[k] for k in order.tolist()], origins)
 
 
 #: What is asked where nothing else is said: the daemon's own, the published one, all in turn.
@@ -218,11 +218,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoreComparison:
     """The comparison, with the pages and hosts to which its rows and codes belong."""
 
     question: Question
-    past: Past
+    past: StorePast
     comparison: Comparison
 
 
@@ -236,7 +236,7 @@ def require_policies(names: Sequence[str]) -> None:
         counterfactual.asker_of(name)
 
 
-def ask(question: Question) -> Answer:
+def ask(question: Question) -> StoreComparison:
     """Run the policies on the store's history.
 
     Raises:
@@ -252,10 +252,10 @@ def ask(question: Question) -> Answer:
     asks = len(question.policies) * sum(budgets) * (end - start)
     with progress_bars() as progress:
         comparison = compare(past.captures, question.policies, terms, progress, judging(asks))
-    return Answer(question, past, comparison)
+    return StoreComparison(question, past, comparison)
 
 
-def _span(question: Question, past: Past) -> tuple[float, float]:
+def _span(question: Question, past: StorePast) -> tuple[float, float]:
     captures = past.captures
     if not len(captures):
         raise CrawlError(f"{question.db}: no page has had content yet; policies cannot be compared")
@@ -269,7 +269,7 @@ def _span(question: Question, past: Past) -> tuple[float, float]:
     return start, end
 
 
-def _spent(past: Past, start: float, end: float) -> float:
+def _spent(past: StorePast, start: float, end: float) -> float:
     """Return the archive's own fetches a day, in the time that is judged."""
     at = past.captures.at
     return float(((at > start) & (at <= end)).sum()) / (end - start)

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from freshet.crawler.lab.counterfactual import Answer
+from freshet.crawler.lab.counterfactual import StoreComparison
 from freshet.crawler.terminal import Cell, amount, counted, percent, show_line, show_list
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.evaluate.verdicts import Bounded, Verdict
@@ -23,7 +23,7 @@ HEADER: Final = (
 )  # fmt: skip
 
 
-def print_answer(answer: Answer) -> None:
+def print_answer(answer: StoreComparison) -> None:
     """Print a table for each budget."""
     comparison = answer.comparison
     show_line(
@@ -56,7 +56,7 @@ def print_answer(answer: Answer) -> None:
         )
 
 
-def as_json(answer: Answer) -> dict[str, object]:
+def as_json(answer: StoreComparison) -> dict[str, object]:
     """Return all figures except those of single pages; times in Unix seconds."""
     comparison = answer.comparison
     return {
@@ -99,7 +99,7 @@ def _range(cost: Bounded, shown: Callable[[float], str]) -> str:
     return f"{between} ({shown(cost.pessimistic)})"
 
 
-def _verdict(verdict: Verdict, answer: Answer) -> dict[str, object]:
+def _verdict(verdict: Verdict, answer: StoreComparison) -> dict[str, object]:
     new, told = verdict.discovery, verdict.calibration
     return {
         "policy": verdict.policy,

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.crawler.lab.plan_files import Sources
-from freshet.crawler.lab.plan_sources import EphemeralPages, Learning
+from freshet.crawler.lab.plan_files import PlanSources
+from freshet.crawler.lab.plan_sources import EphemeralPages, RateLearning
 from freshet.scheduler import planning
 from freshet.scheduler.agenda.ephemeral import Exchange
 from freshet.scheduler.arrays import Floats
@@ -81,7 +81,7 @@ class Competing:
 
 
 def plan_with_ephemeral(
-    policy: str, table: SourceTable, budget: float, sources: Sources, it: Competing
+    policy: str, table: SourceTable, budget: float, sources: PlanSources, it: Competing
 ) -> EphemeralPlan:
     """Divide a budget among ordinary pages and ephemeral sources.
 
@@ -101,7 +101,7 @@ def plan_with_ephemeral(
 
 
 def _told(
-    found: JointPlan, fading: FadingSources, sources: Sources, it: Competing
+    found: JointPlan, fading: FadingSources, sources: PlanSources, it: Competing
 ) -> tuple[PlannedEphemeral, ...]:
     pages, row = it.pages, it.pages.row
     waited = np.maximum(it.day - pages.last_look, 0.0)
@@ -244,7 +244,7 @@ class PlanReport:
     never_crawled: int
     hardly_crawled: int
     nothing_to_gain: int
-    learning: Learning | None
+    learning: RateLearning | None
     ephemeral: tuple[PlannedEphemeral, ...]
 
     @property
@@ -265,13 +265,13 @@ class PlanReport:
 
 def make_report(
     read_from: str,
-    sources: Sources,
+    sources: PlanSources,
     table: SourceTable,
     found: EphemeralPlan,
     *,
     policy: str,
     limit: int,
-    learning: Learning | None = None,
+    learning: RateLearning | None = None,
 ) -> PlanReport:
     """Make the report of a plan; its lists have at most ``limit`` entries.
 
@@ -307,7 +307,9 @@ def make_report(
     )
 
 
-def plan_columns(sources: Sources, table: SourceTable, plan: CrawlPlan) -> dict[str, NDArray[Any]]:
+def plan_columns(
+    sources: PlanSources, table: SourceTable, plan: CrawlPlan
+) -> dict[str, NDArray[Any]]:
     """Return a plan source by source, as the columns of a file.
 
     ``interval_days`` and ``harmonic_cost`` are inf for a source that is never crawled.
@@ -349,7 +351,9 @@ def _policy_cost(each: Expectation, measure: Expectation, importance: float) -> 
     )
 
 
-def _hosts(sources: Sources, shares: planning.HostShares, limit: int) -> tuple[PlannedHost, ...]:
+def _hosts(
+    sources: PlanSources, shares: planning.HostShares, limit: int
+) -> tuple[PlannedHost, ...]:
     return tuple(
         PlannedHost(
             sources.hosts[row],
@@ -362,7 +366,7 @@ def _hosts(sources: Sources, shares: planning.HostShares, limit: int) -> tuple[P
     )
 
 
-def _planned(sources: Sources, plan: CrawlPlan, rows: Rows) -> tuple[PlannedSource, ...]:
+def _planned(sources: PlanSources, plan: CrawlPlan, rows: Rows) -> tuple[PlannedSource, ...]:
     days = planning.intervals(plan)
     return tuple(
         PlannedSource(

@@ -34,7 +34,7 @@ class BadSources(CrawlError):
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class PlanSources:
     """n sources; ``host`` are rows of ``hosts``, ``change_rate`` is per day."""
 
     url: Sequence[str]
@@ -90,7 +90,7 @@ def check_header(path: Path, names: Sequence[str]) -> None:
             raise BadSources(f"{path}: column {name!r} is missing; {accepted}")
 
 
-def checked(columns: FileColumns) -> Sources:
+def checked(columns: FileColumns) -> PlanSources:
     """Check the columns of a file and return its sources.
 
     Defaults: importance 1, the URL's origin as the host, incomplete observations.
@@ -106,7 +106,7 @@ def checked(columns: FileColumns) -> Sources:
         host, hosts = _named(columns, columns.host)
     _refuse_twice(columns)
     importance, complete = columns.importance, columns.complete_observations
-    return Sources(
+    return PlanSources(
         url=columns.url,
         importance=np.ones(n) if importance is None else _rates(columns, "importance", importance),
         change_rate=_rates(columns, "change_rate", columns.change_rate),
@@ -458,7 +458,7 @@ _READERS = {".csv": read_csv, ".parquet": read_parquet}
 _WRITE = {".csv": write_csv, ".parquet": write_parquet}
 
 
-def read_sources(path: Path) -> Sources:
+def read_sources(path: Path) -> PlanSources:
     """Read the sources in a file.
 
     Raises:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from freshet.config.settings import Daemon, Ephemeral, PageRule
 from freshet.crawler.capacities import exchange_of, numbered
 from freshet.crawler.importance import Weighing, terms, weigh
-from freshet.crawler.lab.plan_files import Sources
+from freshet.crawler.lab.plan_files import PlanSources
 from freshet.scheduler import estimate
 from freshet.scheduler.agenda.ephemeral import Looked, decays, sources
 from freshet.scheduler.agenda.new_pages import Churning, appearing
@@ -111,7 +111,7 @@ class StoredHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Learning:
+class RateLearning:
     """The evidence for the change rates of a store's pages.
 
     ``without_evidence`` pages have no interval between two captures: they get the estimator's
@@ -143,7 +143,7 @@ async def read_history(db: Path, daemon: Daemon, said: Ephemeral) -> StoredHisto
 
 def sources_of(
     stored: StoredHistory, estimator: str, rules: Sequence[PageRule] = ()
-) -> tuple[Sources, Learning]:
+) -> tuple[PlanSources, RateLearning]:
     """Return the pages as sources, with their change rates by the named estimator.
 
     The ``rules`` (``daemon.rules``) may set importances. A host of the result is a host queue,
@@ -158,7 +158,7 @@ def sources_of(
     learner.observe(evidence)
     origins = [place.origin for place in pages.hosts]
     own = stored.weighing.importances(pages.page_id, pages.url, pages.host, origins)
-    learned = Sources(
+    learned = PlanSources(
         url=pages.url,
         importance=terms(pages.url, pages.host, own, rules).importance,
         change_rate=learner.change_rate(),
@@ -167,7 +167,7 @@ def sources_of(
         hosts=lanes,
     )
     known = np.bincount(evidence.source, minlength=len(pages)) > 0
-    return learned, Learning(
+    return learned, RateLearning(
         estimator, len(observed), len(evidence), int((~known).sum()), pages.gone
     )
 

@@ -46,7 +46,7 @@ HALF_LIFE_S: Final = 6 * 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TruePage:
     """The true life of a page in Unix seconds; ``died_at`` is inf if it does not die."""
 
     importance: float
@@ -72,7 +72,7 @@ class Freshness:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
+class FoundPages:
     """The pages ``born`` in a span: how many were found by its end, and after how many days.
 
     ``utility`` is the mean worth of all of them at their first visit: 1 at birth, half of it after
@@ -98,7 +98,7 @@ class _Sums:
 
 
 def freshness(
-    pages: Iterable[tuple[Known, Sequence[float]]], begin: float, end: float
+    pages: Iterable[tuple[TruePage, Sequence[float]]], begin: float, end: float
 ) -> Freshness | None:
     """Return the freshness of copies in a span; ``pages`` with the times of their visits, rising.
 
@@ -122,13 +122,13 @@ def freshness(
 
 
 def discovery(
-    pages: Iterable[tuple[Known, Sequence[float]]], begin: float, end: float
-) -> Discovery:
+    pages: Iterable[tuple[TruePage, Sequence[float]]], begin: float, end: float
+) -> FoundPages:
     """Evaluate how the pages born in (``begin``, ``end``] were found."""
     born = [(page, looks) for page, looks in pages if begin < page.born_at <= end]
     first = [(next(iter(_answered(page, looks)), inf), page.born_at) for page, looks in born]
     delays = [(at - born_at) / _DAY_S for at, born_at in first if at <= end]
-    return Discovery(
+    return FoundPages(
         len(born),
         len(delays),
         fmean(delays) if delays else None,
@@ -137,7 +137,7 @@ def discovery(
     )
 
 
-def held(pages: Iterable[tuple[Known, Sequence[float]]], at: float) -> int:
+def held(pages: Iterable[tuple[TruePage, Sequence[float]]], at: float) -> int:
     """Count the pages alive at a time that have a copy."""
     return sum(
         page.born_at <= at < page.died_at and any(look <= at for look in _answered(page, looks))
@@ -145,11 +145,11 @@ def held(pages: Iterable[tuple[Known, Sequence[float]]], at: float) -> int:
     )
 
 
-def _answered(page: Known, looks: Sequence[float]) -> Iterator[float]:
+def _answered(page: TruePage, looks: Sequence[float]) -> Iterator[float]:
     return (at for at in looks if page.born_at <= at < page.died_at)
 
 
-def _kept(page: Known, looks: Sequence[float], end: float) -> Iterator[tuple[float, float]]:
+def _kept(page: TruePage, looks: Sequence[float], end: float) -> Iterator[tuple[float, float]]:
     """Yield the copies of a page, from visit to visit."""
     answered = list(_answered(page, looks))
     if answered:
@@ -157,7 +157,7 @@ def _kept(page: Known, looks: Sequence[float], end: float) -> Iterator[tuple[flo
         yield from pairwise([*answered, min(found_dead, end)])
 
 
-def _add(sums: _Sums, page: Known, since: float, begin: float, until: float) -> None:
+def _add(sums: _Sums, page: TruePage, since: float, begin: float, until: float) -> None:
     """Add a copy made at ``since``, in use from ``begin`` to ``until``."""
     weight = page.importance
     sums.lived += weight * (until - begin)
@@ -213,7 +213,7 @@ class Rehearsal:
     held: int
     freshness: Freshness | None
     audited: Staleness | None
-    new: Discovery
+    new: FoundPages
 
     def as_json(self) -> dict[str, object]:
         """Return the figures as JSON values."""
@@ -297,7 +297,7 @@ async def rehearse(
 
 def _pages(
     settings: Settings, web: SyntheticWeb, fetcher: _Watched, end: float
-) -> Mapping[Place, tuple[Known, Sequence[float]]]:
+) -> Mapping[Place, tuple[TruePage, Sequence[float]]]:
     """Return the pages that a crawl on some day would have found, with their visits.
 
     A page may leave all lists on the day of its birth, so the births are days of such crawls, too.
@@ -310,7 +310,7 @@ def _pages(
     ruled = terms(urls, np.zeros(len(urls), np.intp), np.ones(len(urls)), settings.daemon.rules)
     return {
         life.place: (
-            Known(
+            TruePage(
                 float(importance),
                 life.born_at,
                 inf if life.died_at is None else life.died_at,

@@ -17,11 +17,11 @@ from typing import Final
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import Seeding
 from freshet.crawler.archive.exchanges import Account, accounts_of
-from freshet.crawler.archive.index import Entry, Order
+from freshet.crawler.archive.index import ArchiveIndex, IndexEntry
 from freshet.crawler.archive.inputs import Input, inputs_of
 from freshet.crawler.archive.reader import Reading, accept_of, fetch_result, is_ours
 from freshet.crawler.archive.records import ArchivedExchange, Damage, Position
-from freshet.crawler.archive.replay import Counts, Known, Played, Player, Stage, Uncommitted
+from freshet.crawler.archive.replay import Counts, Played, Player, ReplayQueries, Stage, Uncommitted
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.network import parser_of
@@ -115,9 +115,9 @@ async def replay(
         return reports, counts
 
 
-def _known(database: Database) -> Known:
+def _known(database: Database) -> ReplayQueries:
     reader = database.reader
-    return Known(
+    return ReplayQueries(
         partial(frontier.of_url, reader),
         partial(_host, database),
         partial(hosts.find, reader),
@@ -366,10 +366,10 @@ class Archives:
             return None
 
 
-def _order_of(inputs: Sequence[Input], index: Path, tell: Callable[[str], None]) -> Order:
+def _order_of(inputs: Sequence[Input], index: Path, tell: Callable[[str], None]) -> ArchiveIndex:
     """Return the index of these archives; delete it if they cannot be read."""
     is_new = not index.exists()
-    order = Order(index)
+    order = ArchiveIndex(index)
     try:
         order.build(inputs, lambda name: tell(f"Reading {name}"))
     except BaseException as error:
@@ -384,7 +384,7 @@ async def _no_probe(_at_origin: str, _after: float) -> None:
     return None
 
 
-def _is_of(entry: Entry, at_origin: str) -> bool:
+def _is_of(entry: IndexEntry, at_origin: str) -> bool:
     try:
         return str(origin(entry.url)) == at_origin
     except ValueError:

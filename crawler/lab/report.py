@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freshet.crawler.lab.charts import write_charts
-from freshet.crawler.lab.counterfactual import Answer
+from freshet.crawler.lab.counterfactual import StoreComparison
 from freshet.crawler.lab.plan_files import UnusableFile, require_duckdb, write_parquet
 from freshet.crawler.terminal import err, say
 from freshet.scheduler.evaluate.verdicts import RAREST, RATE_CLASSES, Bounded, Verdict, class_of
@@ -58,7 +58,7 @@ class ReportFolders:
             require_duckdb(self.parquet)
             _check_folder(self.parquet)
 
-    def write(self, answer: Answer) -> None:
+    def write(self, answer: StoreComparison) -> None:
         """Write the folders, each folder's files whole or not at all, and say so.
 
         Raises:
@@ -95,7 +95,7 @@ def _replacing_files(folder: Path) -> Iterator[Path]:
         raise UnusableFile(f"{folder}: {error.strerror or error}") from error
 
 
-def _verdicts(answer: Answer) -> Columns:
+def _verdicts(answer: StoreComparison) -> Columns:
     every = answer.comparison.verdicts
     return _named(every, np.ones(len(every), np.intp)) | {
         **_bounded("harmonic", [each.harmonic for each in every]),
@@ -114,7 +114,7 @@ def _verdicts(answer: Answer) -> Columns:
     }
 
 
-def _daily(answer: Answer) -> Columns:
+def _daily(answer: StoreComparison) -> Columns:
     every, start = answer.comparison.verdicts, answer.comparison.start
     days = np.array([len(each.daily.harmonic) for each in every])
     columns = _named(every, days)
@@ -126,7 +126,7 @@ def _daily(answer: Answer) -> Columns:
     return columns
 
 
-def _calibration(answer: Answer) -> Columns:
+def _calibration(answer: StoreComparison) -> Columns:
     every = answer.comparison.verdicts
     told = [each.calibration for each in every]
     bins = np.array([len(each.asks) for each in told])
@@ -138,7 +138,7 @@ def _calibration(answer: Answer) -> Columns:
     }
 
 
-def _pages(answer: Answer) -> Columns:
+def _pages(answer: StoreComparison) -> Columns:
     captures, rate = answer.past.captures, answer.comparison.rate
     names = np.array([*RATE_CLASSES, RAREST], object)
     return {
@@ -152,7 +152,7 @@ def _pages(answer: Answer) -> Columns:
     }
 
 
-def _page_verdicts(answer: Answer) -> Columns:
+def _page_verdicts(answer: StoreComparison) -> Columns:
     every, pages = answer.comparison.verdicts, answer.comparison.pages
     flagged = np.zeros((len(every), pages), np.bool_)
     for place, each in enumerate(every):
@@ -166,7 +166,7 @@ def _page_verdicts(answer: Answer) -> Columns:
 
 
 #: The files without their ending, and what they hold.
-TABLES: Final[Mapping[str, Callable[[Answer], Columns]]] = {
+TABLES: Final[Mapping[str, Callable[[StoreComparison], Columns]]] = {
     "verdicts": _verdicts,
     "daily": _daily,
     "calibration": _calibration,

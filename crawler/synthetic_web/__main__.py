@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from freshet.crawler.synthetic_web.content import DAY_S
-from freshet.crawler.synthetic_web.server import Exchange, Placement, WebServer, serve
+from freshet.crawler.synthetic_web.server import LoggedExchange, SitePlacement, WebServer, serve
 from freshet.crawler.synthetic_web.web import (
     SyntheticWeb,
     WebClock,
@@ -58,9 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--port", type=int, default=0, help="port, or the first of several; 0: any")
     add(
         "--placement",
-        type=Placement,
-        choices=list(Placement),
-        default=Placement.NAMES,
+        type=SitePlacement,
+        choices=list(SitePlacement),
+        default=SitePlacement.NAMES,
         help="all on one port by name, a port each, or an address and port each",
     )
     add("--speed", type=float, default=0.0, help="virtual seconds per second; 86400: a day")
@@ -80,7 +80,7 @@ def _web(args: argparse.Namespace) -> SyntheticWeb:
 
 
 @contextmanager
-def _written_to(path: Path | None) -> Iterator[Callable[[Exchange], None] | None]:
+def _written_to(path: Path | None) -> Iterator[Callable[[LoggedExchange], None] | None]:
     """Return a function that writes exchanges to a file, line by line."""
     if path is None:
         yield None

@@ -27,8 +27,8 @@ from freshet.crawler.synthetic_web.site import (
     Head,
     Manifest,
     Redirect,
-    Site,
     Skin,
+    SyntheticSite,
     Validation,
     without_utm,
 )
@@ -79,7 +79,7 @@ Header = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class SiteRequest:
     """A GET of a site's target (path and query as on the wire)."""
 
     host: str
@@ -88,7 +88,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SiteResponse:
     """A response; the carrier adds Content-Length."""
 
     status: int
@@ -101,7 +101,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Validators:
+class SiteValidators:
     """The validators of one version of a representation (RFC 9110, section 8.8)."""
 
     etag: str | None = None
@@ -125,12 +125,14 @@ def strong_etag(body: bytes) -> str:
     return f'"{blake2b(body, digest_size=8).hexdigest()}"'
 
 
-def success(ask: Ask, at: float, body: bytes, validators: Validators, *headers: Header) -> Answer:
+def success(
+    ask: SiteRequest, at: float, body: bytes, validators: SiteValidators, *headers: Header
+) -> SiteResponse:
     """Return 200 with the body, or 304 if the client already has it."""
     common = (("Date", http_date(at)), *validators.headers())
     if is_current(ask.conditions, validators.etag, validators.last_modified_at):
-        return Answer(HTTPStatus.NOT_MODIFIED, common)
-    return Answer(HTTPStatus.OK, (*common, *headers), body)
+        return SiteResponse(HTTPStatus.NOT_MODIFIED, common)
+    return SiteResponse(HTTPStatus.OK, (*common, *headers), body)
 
 
 def content_type(encoding: Encoding) -> Header:
@@ -139,15 +141,15 @@ def content_type(encoding: Encoding) -> Header:
     return "Content-Type", f"text/html{charset}"
 
 
-def plight(status: int, at: float, *headers: Header) -> Answer:
+def plight(status: int, at: float, *headers: Header) -> SiteResponse:
     """Return a short page for a status that is not a success."""
     phrase = HTTPStatus(status).phrase
     body = f"<!doctype html><title>{status}</title><h1>{status} {phrase}</h1>\n".encode()
     common = (("Date", http_date(at)), ("Content-Type", "text/html; charset=utf-8"))
-    return Answer(status, (*common, *headers), body)
+    return SiteResponse(status, (*common, *headers), body)
 
 
-def failure(fault: Fault, at: float) -> Answer:
+def failure(fault: Fault, at: float) -> SiteResponse:
     """Return the answer of a fault that strikes."""
     if fault.retry_after_s is None:
         return plight(fault.status, at)
@@ -201,7 +203,7 @@ def noise(
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class PageTemplate:
     """A page's bytes, with slots: ``pieces[0] slots[0] pieces[1] … pieces[-1]``."""
 
     pieces: tuple[bytes, ...]
@@ -209,7 +211,7 @@ class Template:
     codec: str
 
     @classmethod
-    def of(cls, parts: Iterable[str | Slot], encoding: Encoding) -> Template:
+    def of(cls, parts: Iterable[str | Slot], encoding: Encoding) -> PageTemplate:
         """Join and encode the text between the slots; unencodable characters become references."""
         pieces, slots = [encoding.mark], []
         for is_slot, run in groupby(parts, key=lambda part: isinstance(part, Slot)):
@@ -236,7 +238,7 @@ Parts = Iterator[str | Slot]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FrameVersion:
     """The number of changes of each part of a site's frame so far."""
 
     footer: int
@@ -246,10 +248,10 @@ class Look:
     rebuild: int = 0
 
 
-def look_at(site: Site, version: int) -> Look:
+def look_at(site: SyntheticSite, version: int) -> FrameVersion:
     """Return the frame of a site after that many revisions."""
     past = [revision.form for revision in site.frame.revisions[:version]]
-    return Look(
+    return FrameVersion(
         footer=past.count(Form.FOOTER),
         navigation=past.count(Form.NAVIGATION),
         advert=past.count(Form.ADVERT),
@@ -258,13 +260,13 @@ def look_at(site: Site, version: int) -> Look:
     )
 
 
-def adverts(site: Site, look: Look) -> tuple[str, ...]:
+def adverts(site: SyntheticSite, look: FrameVersion) -> tuple[str, ...]:
     """Return the advertisements of a campaign; each answer shows one."""
     rng = generator(site.name, "advert", look.advert)
     return tuple(site.language.sentence(rng) for _ in range(5))
 
 
-def variants(site: Site) -> tuple[str, ...]:
+def variants(site: SyntheticSite) -> tuple[str, ...]:
     """Return the two versions of a sentence that the site tests on its visitors."""
     rng = generator(site.name, "variants")
     return tuple(site.language.sentence(rng) for _ in range(2))
@@ -274,10 +276,12 @@ def variants(site: Site) -> tuple[str, ...]:
 class Renderer:
     """A renderer of one site's pages under the addresses of its web."""
 
-    site: Site
+    site: SyntheticSite
     addresses: Addresses
 
-    def page(self, head: Head, encoding: Encoding, content: Content, look: Look) -> Template:
+    def page(
+        self, head: Head, encoding: Encoding, content: Content, look: FrameVersion
+    ) -> PageTemplate:
         """Render a whole page, with slots for noise."""
         skins = {
             Skin.SEMANTIC: self._semantic,
@@ -287,7 +291,7 @@ class Renderer:
         }
         body = skins[self.site.skin](content, look)
         start = self._head(head, encoding, content)
-        return Template.of(chain((start,), body, ("</body></html>\n",)), encoding)
+        return PageTemplate.of(chain((start,), body, ("</body></html>\n",)), encoding)
 
     def _head(self, head: Head, encoding: Encoding, content: Content) -> str:
         name = self.site.name
@@ -312,10 +316,10 @@ class Renderer:
 
     # -- skins ---------------------------------------------------------------------
 
-    def _bare(self, content: Content, look: Look) -> Parts:
+    def _bare(self, content: Content, look: FrameVersion) -> Parts:
         yield self._main(content)
 
-    def _semantic(self, content: Content, look: Look) -> Parts:
+    def _semantic(self, content: Content, look: FrameVersion) -> Parts:
         yield from ('<script nonce="', Slot.NONCE, '">window.ready = true;</script>\n')
         yield '<div class="cookie-banner" role="dialog">We use cookies. <button>OK</button></div>\n'
         yield f"<header><p>{escape(self.site.title)}</p>"
@@ -325,7 +329,7 @@ class Renderer:
         yield from ('</article></main>\n<aside class="advert"><p>', Slot.ADVERT, "</p></aside>\n")
         yield from ("<footer>", *self._form(), *self._stamps(look), "</footer>\n")
 
-    def _soup(self, content: Content, look: Look) -> Parts:
+    def _soup(self, content: Content, look: FrameVersion) -> Parts:
         yield f'<div class="header"><div class="logo">{escape(self.site.title)}</div>'
         yield f'<div class="navigation">{self._navigation(look)}</div></div>\n'
         yield from ('<div class="content" data-token="', Slot.NONCE, '">\n')
@@ -334,7 +338,7 @@ class Renderer:
         yield '<div class="cookie-notice">This shop uses cookies.</div></div>\n'
         yield from ('<div class="footer">', *self._form(), *self._stamps(look), "</div>\n")
 
-    def _cluttered(self, content: Content, look: Look) -> Parts:
+    def _cluttered(self, content: Content, look: FrameVersion) -> Parts:
         """Mix frame and noise into the content; a rebuild renames the wrappers."""
         rng = generator(self.site.name, "rebuild", look.rebuild)
         name, slogan = self.site.language.word(rng), self.site.language.sentence(rng)
@@ -363,7 +367,7 @@ class Renderer:
             lines.append("<ul>\n{}\n</ul>".format("\n".join(items)))
         return "\n".join((*lines, ""))
 
-    def _navigation(self, look: Look) -> str:
+    def _navigation(self, look: FrameVersion) -> str:
         rng = generator(self.site.name, "navigation", look.navigation)
         word = self.site.language.word(rng)
         items = (f"<li>{self._anchor(link)}</li>" for link in self.site.frame.links)
@@ -373,7 +377,7 @@ class Renderer:
         start = '<form method="post" action="/subscribe"><input type="hidden" name="csrf_token"'
         return (start, ' value="', Slot.TOKEN, '"><button>Subscribe</button></form>')
 
-    def _stamps(self, look: Look) -> tuple[str | Slot, ...]:
+    def _stamps(self, look: FrameVersion) -> tuple[str | Slot, ...]:
         build = generator(self.site.name, "build", look.footer).getrandbits(32)
         return (
             *("<p>Page rendered at ", Slot.RENDERED_AT, "</p><p>", Slot.VISITORS),
@@ -408,7 +412,7 @@ class _Face:
 
     version: int
     since: float
-    look: Look
+    look: FrameVersion
     adverts: tuple[str, ...]
     variants: tuple[str, ...]
 
@@ -424,11 +428,11 @@ class Responder:
         self.addresses = addresses
         self._web = web
         self._asked: Counter[Place] = Counter()
-        self._templates: LruCache[_Key, Template] = LruCache(_TEMPLATES)
+        self._templates: LruCache[_Key, PageTemplate] = LruCache(_TEMPLATES)
         self._faces: dict[str, _Face] = {}
         self._renderers = {name: Renderer(site, addresses) for name, site in web.sites.items()}
 
-    def answer(self, ask: Ask, at: float) -> Answer:
+    def answer(self, ask: SiteRequest, at: float) -> SiteResponse:
         """Return the response at a virtual time in Unix seconds; 421 for an unknown site."""
         site = self._web.sites.get(ask.host)
         if site is None:
@@ -445,7 +449,9 @@ class Responder:
             case resource:
                 return self._fixed(site, resource, ask, at)
 
-    def _document(self, site: Site, document: Document, ask: Ask, at: float) -> Answer:
+    def _document(
+        self, site: SyntheticSite, document: Document, ask: SiteRequest, at: float
+    ) -> SiteResponse:
         if not document.is_alive(at):
             return self._departed(site, document, at)
         version = version_at(document.history.revisions, at)
@@ -460,14 +466,16 @@ class Responder:
             headers.append(("X-Robots-Tag", document.head.robots_header))
         return success(ask, at, body, validators, *headers)
 
-    def _departed(self, site: Site, document: Document, at: float) -> Answer:
+    def _departed(self, site: SyntheticSite, document: Document, at: float) -> SiteResponse:
         if at < document.born_at:
             return plight(404, at)
         if document.moved_to is None:
             return plight(410, at)
         return self._redirect(site, Redirect(301, Place(site.name, document.moved_to)), at)
 
-    def _fault(self, site: Site, fault: Fault, ask: Ask, at: float) -> Answer:
+    def _fault(
+        self, site: SyntheticSite, fault: Fault, ask: SiteRequest, at: float
+    ) -> SiteResponse:
         place = _place(site, ask)
         if fault.then is not None and not fault.strikes(self._asked[place]):
             return self._document(site, fault.then, ask, at)
@@ -475,8 +483,8 @@ class Responder:
         return failure(fault, at)
 
     def _fixed(
-        self, site: Site, resource: Redirect | File | Manifest, ask: Ask, at: float
-    ) -> Answer:
+        self, site: SyntheticSite, resource: Redirect | File | Manifest, ask: SiteRequest, at: float
+    ) -> SiteResponse:
         match resource:
             case Redirect():
                 return self._redirect(site, resource, at)
@@ -485,16 +493,16 @@ class Responder:
             case _:
                 mime = CONTENT_TYPES[resource]
                 body = manifest_bytes(site, resource, at, self.addresses)
-        return success(ask, at, body, Validators(strong_etag(body)), ("Content-Type", mime))
+        return success(ask, at, body, SiteValidators(strong_etag(body)), ("Content-Type", mime))
 
-    def _redirect(self, site: Site, redirect: Redirect, at: float) -> Answer:
+    def _redirect(self, site: SyntheticSite, redirect: Redirect, at: float) -> SiteResponse:
         if redirect.to is None:
             return plight(redirect.status, at)
         relative = redirect.relative and redirect.to.host == site.name
         location = redirect.to.target if relative else self.addresses.url(redirect.to)
         return plight(redirect.status, at, ("Location", location))
 
-    def _trap_or_nothing(self, site: Site, ask: Ask, at: float) -> Answer:
+    def _trap_or_nothing(self, site: SyntheticSite, ask: SiteRequest, at: float) -> SiteResponse:
         trap = site.trap(ask.target)
         if trap is None:
             return plight(404, at)
@@ -504,11 +512,13 @@ class Responder:
         if content is None:
             return plight(404, at)
         page = self._renderers[site.name].page(Head(), UTF_8, content, face.look)
-        return success(ask, at, page.fill(values), Validators(), content_type(UTF_8))
+        return success(ask, at, page.fill(values), SiteValidators(), content_type(UTF_8))
 
     # -- what answers are made of ------------------------------------------------------
 
-    def _noise(self, site: Site, ask: Ask, face: _Face, at: float) -> dict[Slot, str]:
+    def _noise(
+        self, site: SyntheticSite, ask: SiteRequest, face: _Face, at: float
+    ) -> dict[Slot, str]:
         place = _place(site, ask)
         serial = self._asked[place]
         self._asked[place] += 1
@@ -521,7 +531,7 @@ class Responder:
             variants=face.variants,
         )
 
-    def _face(self, site: Site, at: float) -> _Face:
+    def _face(self, site: SyntheticSite, at: float) -> _Face:
         version = version_at(site.frame.revisions, at)
         face = self._faces.get(site.name)
         if face is None or face.version != version:
@@ -532,7 +542,7 @@ class Responder:
             )
         return face
 
-    def _template(self, document: Document, key: _Key, look: Look) -> Template:
+    def _template(self, document: Document, key: _Key, look: FrameVersion) -> PageTemplate:
         template = self._templates.use(key)
         if template is None:
             place, version, _ = key
@@ -542,18 +552,20 @@ class Responder:
             self._templates[key] = template
         return template
 
-    def _validators(self, site: Site, key: _Key, changed_at: float, body: bytes) -> Validators:
+    def _validators(
+        self, site: SyntheticSite, key: _Key, changed_at: float, body: bytes
+    ) -> SiteValidators:
         """Return the validators that the site sends with a version of a document."""
         if site.validation is Validation.NONE:
-            return Validators()
+            return SiteValidators()
         if site.validation is Validation.BYTES:
-            return Validators(strong_etag(body))
+            return SiteValidators(strong_etag(body))
         if site.validation is Validation.DATE:
-            return Validators(None, changed_at)
+            return SiteValidators(None, changed_at)
         # With noise the bytes of one version differ: its tag is weak.
         weak = "" if site.skin is Skin.BARE else "W/"
-        return Validators(weak + strong_etag(f"{self._web.seed}/{key}".encode()), changed_at)
+        return SiteValidators(weak + strong_etag(f"{self._web.seed}/{key}".encode()), changed_at)
 
 
-def _place(site: Site, ask: Ask) -> Place:
+def _place(site: SyntheticSite, ask: SiteRequest) -> Place:
     return Place(site.name, without_utm(ask.target))

@@ -38,7 +38,7 @@ class Link:
     note: str = ""
 
 
-class BlockKind(StrEnum):
+class ContentKind(StrEnum):
     """The kind of a block; a figure states a number, a date the time of an event."""
 
     PARAGRAPH = "paragraph"
@@ -50,7 +50,7 @@ class BlockKind(StrEnum):
 class Block:
     """One block of main content."""
 
-    kind: BlockKind
+    kind: ContentKind
     sentences: tuple[str, ...]
 
     @property
@@ -115,7 +115,7 @@ class Revision:
     form: Form
 
 
-class History(Protocol):
+class ContentHistory(Protocol):
     """The main content of a document over time.
 
     Version 0 is the first; version n follows the n-th revision.
@@ -341,11 +341,11 @@ def compose(
     rng: Random, language: Language, paragraphs: int, *, figure: bool, dated: bool = False
 ) -> Blocks:
     """Return the blocks of a new page."""
-    blocks = [Block(BlockKind.PARAGRAPH, language.paragraph(rng)) for _ in range(paragraphs)]
+    blocks = [Block(ContentKind.PARAGRAPH, language.paragraph(rng)) for _ in range(paragraphs)]
     if figure:
-        blocks.insert(1, Block(BlockKind.FIGURE, (_number(rng, language),)))
+        blocks.insert(1, Block(ContentKind.FIGURE, (_number(rng, language),)))
     if dated:
-        blocks.insert(1, Block(BlockKind.DATE, (_date(rng),)))
+        blocks.insert(1, Block(ContentKind.DATE, (_date(rng),)))
     return tuple(blocks)
 
 
@@ -370,14 +370,14 @@ def _change_word(blocks: Blocks, rng: Random, language: Language) -> Blocks:
 
 
 def _change_number(blocks: Blocks, rng: Random, language: Language) -> Blocks:
-    return _replace(blocks, BlockKind.FIGURE, lambda: _number(rng, language))
+    return _replace(blocks, ContentKind.FIGURE, lambda: _number(rng, language))
 
 
 def _change_date(blocks: Blocks, rng: Random, _language: Language) -> Blocks:
-    return _replace(blocks, BlockKind.DATE, lambda: _date(rng))
+    return _replace(blocks, ContentKind.DATE, lambda: _date(rng))
 
 
-def _replace(blocks: Blocks, kind: BlockKind, draw: Callable[[], str]) -> Blocks:
+def _replace(blocks: Blocks, kind: ContentKind, draw: Callable[[], str]) -> Blocks:
     """Replace the sentence in the first block of that kind."""
     i = next(i for i, block in enumerate(blocks) if block.kind is kind)
     before = after = blocks[i].sentences[0]
@@ -394,7 +394,7 @@ def _add_sentence(blocks: Blocks, rng: Random, language: Language) -> Blocks:
 
 def _add_paragraph(blocks: Blocks, rng: Random, language: Language) -> Blocks:
     at = rng.randint(0, len(blocks))
-    new = Block(BlockKind.PARAGRAPH, language.paragraph(rng))
+    new = Block(ContentKind.PARAGRAPH, language.paragraph(rng))
     return (*blocks[:at], new, *blocks[at:])
 
 
@@ -405,7 +405,7 @@ def _remove_paragraph(blocks: Blocks, rng: Random, _language: Language) -> Block
 
 def _rewrite(blocks: Blocks, rng: Random, language: Language) -> Blocks:
     kinds = {block.kind for block in blocks}
-    figure, dated = BlockKind.FIGURE in kinds, BlockKind.DATE in kinds
+    figure, dated = ContentKind.FIGURE in kinds, ContentKind.DATE in kinds
     return compose(rng, language, _REWRITTEN, figure=figure, dated=dated)
 
 
@@ -421,7 +421,7 @@ _REVISERS: Mapping[Form, Callable[[Blocks, Random, Language], Blocks]] = {
 
 
 def _pick_paragraph(blocks: Blocks, rng: Random) -> tuple[int, list[str]]:
-    i = rng.choice([i for i, block in enumerate(blocks) if block.kind is BlockKind.PARAGRAPH])
+    i = rng.choice([i for i, block in enumerate(blocks) if block.kind is ContentKind.PARAGRAPH])
     return i, list(blocks[i].sentences)
 
 

@@ -22,7 +22,13 @@ from multidict import CIMultiDict
 from freshet.crawler.clock import Clock
 from freshet.crawler.fetch.client import Accept, Request, request_headers
 from freshet.crawler.fetch.responses import Verdict, is_page_type, judge, media_type, retry_after_s
-from freshet.crawler.synthetic_web.answers import Answer, Ask, Conditions, Responder, plight
+from freshet.crawler.synthetic_web.answers import (
+    Conditions,
+    Responder,
+    SiteRequest,
+    SiteResponse,
+    plight,
+)
 from freshet.crawler.synthetic_web.content import Place
 from freshet.crawler.synthetic_web.site import Addresses, authority
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebClock
@@ -33,7 +39,7 @@ from freshet.storage.words import Outcome
 _BACKLOG = 1024
 
 
-class Placement(StrEnum):
+class SitePlacement(StrEnum):
     """The way in which sites are told apart.
 
     ``NAMES``: 127.0.0.1, one port, ``NAME.localhost``. ``PORTS``: 127.0.0.1, a port each.
@@ -46,7 +52,7 @@ class Placement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class LoggedExchange:
     """A line of the log.
 
     ``host`` is the site's name, or the requested one if the web has no such site. ``started_at``
@@ -73,11 +79,11 @@ class WebServer:
         latency_s: Mapping[str, float],
         log_size: int,
         seconds: Callable[[], float],
-        on_exchange: Callable[[Exchange], None] | None,
+        on_exchange: Callable[[LoggedExchange], None] | None,
     ) -> None:
         self.addresses = responder.addresses
         self.clock = clock
-        self.log: deque[Exchange] = deque(maxlen=log_size)
+        self.log: deque[LoggedExchange] = deque(maxlen=log_size)
         self._responder = responder
         self._latency_s = latency_s
         self._seconds = seconds
@@ -108,7 +114,7 @@ class WebServer:
             await response.prepare(request)
             await response.write_eof()
         self._record(
-            Exchange(
+            LoggedExchange(
                 host=name,
                 target=request.raw_path,
                 status=answer.status,
@@ -120,16 +126,16 @@ class WebServer:
         )
         return response
 
-    def _answer(self, request: web.BaseRequest, name: str, at: float) -> Answer:
+    def _answer(self, request: web.BaseRequest, name: str, at: float) -> SiteResponse:
         if request.method not in {hdrs.METH_GET, hdrs.METH_HEAD}:
             return plight(405, at, ("Allow", "GET, HEAD"))
         headers = request.headers
         conditions = Conditions(
             headers.get(hdrs.IF_NONE_MATCH), headers.get(hdrs.IF_MODIFIED_SINCE)
         )
-        return self._responder.answer(Ask(name, request.raw_path, conditions), at)
+        return self._responder.answer(SiteRequest(name, request.raw_path, conditions), at)
 
-    def _record(self, exchange: Exchange) -> None:
+    def _record(self, exchange: LoggedExchange) -> None:
         self.log.append(exchange)
         if self._on_exchange is not None:
             self._on_exchange(exchange)
@@ -141,11 +147,11 @@ async def serve(
     clock: WebClock | None = None,
     *,
     port: int = 0,
-    placement: Placement = Placement.NAMES,
+    placement: SitePlacement = SitePlacement.NAMES,
     latency_s: Mapping[str, float] | None = None,
     log_size: int = 100_000,
     seconds: Callable[[], float] = time.monotonic,
-    on_exchange: Callable[[Exchange], None] | None = None,
+    on_exchange: Callable[[LoggedExchange], None] | None = None,
 ) -> AsyncIterator[WebServer]:
     """Serve a web on loopback while the context lasts.
 
@@ -176,10 +182,10 @@ async def serve(
 
 
 def _listen(
-    names: Iterable[str], placement: Placement, port: int
+    names: Iterable[str], placement: SitePlacement, port: int
 ) -> tuple[Addresses, list[socket]]:
     """Bind the sockets of the placement."""
-    if placement is Placement.NAMES:
+    if placement is SitePlacement.NAMES:
         sock = create_server(("127.0.0.1", port), backlog=_BACKLOG)
         return Addresses.named(names, sock.getsockname()[1]), [sock]
     authorities: dict[str, str] = {}
@@ -195,8 +201,8 @@ def _listen(
     return Addresses(authorities), sockets
 
 
-def _endpoint(placement: Placement, n: int, port: int) -> tuple[str, int]:
-    if placement is Placement.PORTS:
+def _endpoint(placement: SitePlacement, n: int, port: int) -> tuple[str, int]:
+    if placement is SitePlacement.PORTS:
         return "127.0.0.1", port + n if port else 0
     return f"127.0.{n // 250}.{n % 250 + 2}", port
 
@@ -245,13 +251,13 @@ class SyntheticFetcher:
             )
         known = request.validators or Validators()
         conditions = Conditions(known.etag, known.last_modified)
-        return _result(request, self._responder.answer(Ask(*place, conditions), at), at)
+        return _result(request, self._responder.answer(SiteRequest(*place, conditions), at), at)
 
     async def close(self) -> None:
         """Close nothing."""
 
 
-def _result(request: Request, answer: Answer, at: float) -> FetchResult:
+def _result(request: Request, answer: SiteResponse, at: float) -> FetchResult:
     headers = tuple((name.encode(), value.encode()) for name, value in answer.headers)
     location = answer.header("Location")
     verdict, body = _limited(
@@ -282,14 +288,14 @@ def _result(request: Request, answer: Answer, at: float) -> FetchResult:
     )
 
 
-def _truncated(request: Request, answer: Answer, body: bytes) -> str | None:
+def _truncated(request: Request, answer: SiteResponse, body: bytes) -> str | None:
     """Say why this is not the whole body, or return None."""
     if len(body) == len(answer.body):
         return None
     return "length" if body and request.accept is Accept.ROBOTS else "unspecified"
 
 
-def _limited(request: Request, answer: Answer, verdict: Verdict) -> tuple[Verdict, bytes]:
+def _limited(request: Request, answer: SiteResponse, verdict: Verdict) -> tuple[Verdict, bytes]:
     """Return the verdict and body within the request's own limits."""
     if verdict.outcome is not Outcome.FETCHED:
         return verdict, b""

@@ -14,8 +14,8 @@ from freshet.crawler.synthetic_web.content import (
     ENGLISH,
     Block,
     Content,
+    ContentHistory,
     Form,
-    History,
     Language,
     Link,
     Place,
@@ -67,7 +67,7 @@ class Head:
 class Document:
     """An HTML page with a life: after its death the answer is 410, or 301 if it moved."""
 
-    history: History
+    history: ContentHistory
     born_at: float
     died_at: float | None = None
     moved_to: str | None = None
@@ -204,7 +204,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class SyntheticSite:
     """One host. Its robots.txt closes the ``forbidden`` targets for everybody.
 
     ``clutter`` is for the skin of that name. ``robots`` is the text of robots.txt, in which
@@ -309,7 +309,7 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListEntry:
     """A link with the time during which lists show it."""
 
     link: Link
@@ -321,7 +321,7 @@ class Entry:
         return self.born_at <= at and (self.died_at is None or at < self.died_at)
 
 
-class Listing:
+class LinkList:
     """A stretch of a list of entries in their order, then a tail of other entries.
 
     Invariant: a revision stands exactly where the visible links change. Hence a new article changes
@@ -331,11 +331,11 @@ class Listing:
     def __init__(
         self,
         title: str,
-        entries: Iterable[Entry],
+        entries: Iterable[ListEntry],
         *,
         first: int = 0,
         count: int | None = None,
-        tail: Iterable[Entry] = (),
+        tail: Iterable[ListEntry] = (),
     ) -> None:
         self._title = title
         self._entries = tuple(entries)

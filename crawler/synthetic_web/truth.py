@@ -9,7 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from freshet.crawler.synthetic_web.content import EditKind, Form, Place, Revision
-from freshet.crawler.synthetic_web.site import Document, Fault, File, Manifest, Redirect, Site
+from freshet.crawler.synthetic_web.site import (
+    Document,
+    Fault,
+    File,
+    Manifest,
+    Redirect,
+    SyntheticSite,
+)
 from freshet.crawler.synthetic_web.sites import listed
 
 
@@ -52,7 +59,7 @@ class Life:
 class Truth:
     """Questions about the past and future of a web; intervals are (after, until]."""
 
-    def __init__(self, sites: Mapping[str, Site]) -> None:
+    def __init__(self, sites: Mapping[str, SyntheticSite]) -> None:
         self._sites = sites
         self._documents = {
             Place(site.name, target): document
@@ -135,7 +142,9 @@ def _in_order(events: Iterator[Event]) -> list[Event]:
 MAX_REDIRECTS = 10
 
 
-def reachable(sites: Mapping[str, Site], seeds: Iterable[str], at: float) -> frozenset[Place]:
+def reachable(
+    sites: Mapping[str, SyntheticSite], seeds: Iterable[str], at: float
+) -> frozenset[Place]:
     """Return the pages that a complete polite crawl from the roots of some sites finds at a time.
 
     It follows links and sitemaps within the sites that are seeds (and where their roots redirect
@@ -152,7 +161,7 @@ def reachable(sites: Mapping[str, Site], seeds: Iterable[str], at: float) -> fro
 class _Walk:
     """Places to visit, with the smallest number of redirects that led there."""
 
-    def __init__(self, sites: Mapping[str, Site], at: float) -> None:
+    def __init__(self, sites: Mapping[str, SyntheticSite], at: float) -> None:
         self._sites = sites
         self._at = at
         self._scope: set[str] = set()
@@ -201,7 +210,7 @@ class _Walk:
             case Fault(then=Document() as page):
                 self._read(site, place, page, hops)
 
-    def _read(self, site: Site, place: Place, page: Document, hops: int) -> None:
+    def _read(self, site: SyntheticSite, place: Place, page: Document, hops: int) -> None:
         if not page.is_alive(self._at):
             if page.moved_to is not None and self._at >= page.born_at:
                 self._follow(Place(site.name, page.moved_to), hops)

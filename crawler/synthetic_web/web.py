@@ -18,7 +18,7 @@ from freshet.crawler.synthetic_web.difficult_sites import (
     statuses,
     zoo,
 )
-from freshet.crawler.synthetic_web.site import Clutter, Site, Trap
+from freshet.crawler.synthetic_web.site import Clutter, SyntheticSite, Trap
 from freshet.crawler.synthetic_web.sites import Plot, documentation, news, shop, wiki
 from freshet.crawler.synthetic_web.sites import newsroom as newsroom_site
 from freshet.crawler.synthetic_web.sites import plain as plain_site
@@ -30,7 +30,7 @@ class SyntheticWeb:
     """Sites that change between two times (Unix seconds); afterwards they stand still."""
 
     seed: int
-    sites: Mapping[str, Site]
+    sites: Mapping[str, SyntheticSite]
     start_at: float
     end_at: float
     truth: Truth = field(init=False, repr=False, compare=False)
@@ -39,7 +39,9 @@ class SyntheticWeb:
         object.__setattr__(self, "truth", Truth(self.sites))
 
     @classmethod
-    def of(cls, seed: int, sites: Iterable[Site], start_at: float, end_at: float) -> SyntheticWeb:
+    def of(
+        cls, seed: int, sites: Iterable[SyntheticSite], start_at: float, end_at: float
+    ) -> SyntheticWeb:
         """Return a web of these sites."""
         return cls(seed, {site.name: site for site in sites}, start_at, end_at)
 
@@ -62,7 +64,7 @@ class SyntheticWeb:
 #: 2026-01-01, 00:00 UTC: when webs start to change.
 START_AT = 1_767_225_600.0
 
-Builder = Callable[[Plot], Site]
+Builder = Callable[[Plot], SyntheticSite]
 _LARGE: dict[str, Builder] = {
     "news": news,
     "docs": documentation,
@@ -93,7 +95,7 @@ class WebSpec:
         end_at = START_AT + self.span_days * DAY_S
         return Plot(name, self.seed, pages or self.pages_per_host, START_AT, end_at)
 
-    def web(self, sites: list[Site]) -> SyntheticWeb:
+    def web(self, sites: list[SyntheticSite]) -> SyntheticWeb:
         """Return the web of these sites."""
         return SyntheticWeb.of(self.seed, sites, START_AT, START_AT + self.span_days * DAY_S)
 
@@ -163,7 +165,7 @@ def showcase(seed: int = 1, *, traps: bool = True, span_days: float = 60.0) -> S
     spec = WebSpec(hosts=10, seed=seed, span_days=span_days)
     sites = [build(spec.plot(name)) for name, build in _LARGE.items()]
     sites += [
-        Site(name="old", title="Old Handbook", moved_to="docs"),
+        SyntheticSite(name="old", title="Old Handbook", moved_to="docs"),
         statuses(spec.plot("status")),
         guarded(spec.plot("guarded", pages=14)),
         notes(spec.plot("notes", pages=18)),

@@ -128,7 +128,7 @@ def test_a_rule_that_is_in_the_settings_no_longer_is_told_of_and_dropped(tmp_pat
     code, output = invoke("--drop", "hook", *options)
     assert code == 1
     assert "hook is in the settings; remove it there" in output
-    assert "hook is in the settings no longer; `freshet alerts --drop hook`" in invoke(*db)[1]
+    assert "hook is not in the settings any more; `freshet alerts --drop hook`" in invoke(*db)[1]
     # A daemon may be writing the store meanwhile.
     with being_written(tmp_path / "crawl.db"):
         code, output = invoke("--drop", "hook", *db)

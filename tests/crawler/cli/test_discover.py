@@ -190,7 +190,7 @@ def test_a_site_without_a_history_is_no_error(store: SmallStore) -> None:
     fill(store, weeks=0)
     result = discover("one.example", "--db", store.path)
     assert result.exit_code == 0
-    assert "no step behind the first crawl" in result.stdout
+    assert "no step after the first crawl" in result.stdout
     assert json.loads(discover("one.example", "--db", store.path, "--json").stdout)["cover"] == []
 
 

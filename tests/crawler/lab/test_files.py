@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from freshet.crawler.lab import plan_files
-from freshet.crawler.lab.plan_files import BadSources, Sources, UnusableFile
+from freshet.crawler.lab.plan_files import BadSources, PlanSources, UnusableFile
 
 NUMBER = "a finite number of at least 0"
 
@@ -30,7 +30,7 @@ def parquet_file(folder: Path, select: str) -> Path:
     return path
 
 
-def as_lists(sources: Sources) -> dict[str, object]:
+def as_lists(sources: PlanSources) -> dict[str, object]:
     return {
         "url": list(sources.url),
         "importance": sources.importance.tolist(),
@@ -320,7 +320,7 @@ def test_a_place_where_no_plan_can_be_written_is_told_beforehand(tmp_path: Path)
     with pytest.raises(UnusableFile, match="the folder does not exist"):
         plan_files.check_writable(tmp_path / "none" / "plan.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(UnusableFile, match="it is no file, and is not replaced"):
+    with pytest.raises(UnusableFile, match="not a file, so it is not replaced"):
         plan_files.check_writable(tmp_path / "folder.csv")
     plan_files.check_writable(tmp_path / "plan.csv")
     assert not (tmp_path / "plan.csv").exists()

@@ -123,7 +123,7 @@ def test_a_person_sees_all_of_it_on_one_screen(store: SmallStore) -> None:
         "2,400 requests a day by greedy_index, one every 36 s",
         "1,180 of 1,200 given since midnight UTC (98.3 %)",
         "100: 90 captured, 7 new waiting, 3 gone",
-        "91.2 % expected, 75.0 % measured (59.6 to 85.9 %, 40 draws, 7 d)",
+        "91.2 % expected, 75.0 % measured (59.6 to 85.9 %, 40 audits, 7 d)",
         "0.11 expected, 0.273 measured (",
         "50.0 % of pages are scheduled by their site's rhythm",
         "http://one.example/next at ",
