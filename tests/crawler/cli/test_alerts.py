@@ -133,7 +133,7 @@ def test_a_rule_that_is_in_the_settings_no_longer_is_told_of_and_dropped(tmp_pat
     with being_written(tmp_path / "crawl.db"):
         code, output = invoke("--drop", "hook", *db)
     assert code == 0
-    assert "hook: dropped, with 1 alert and 0 messages unsent and 0 given up" in output
+    assert "hook: rule removed; discarded: 1 alert and 0 messages unsent, 0 given up" in output
     assert "Nobody is told" in output
     code, output = invoke("--drop", "hook", *db)
     assert code == 1
