@@ -169,7 +169,7 @@ def _data_start(source: Slice, path: Path, member: zipfile.ZipInfo) -> int:
 
 
 def _in_list(path: Path, head: bytes, depth: int) -> Iterator[Input]:
-    """Return the files that a text names, one a line, relative to its folder."""
+    """Yield the files that a text names, one a line, relative to its folder."""
     if depth >= _MAX_LISTS:
         raise CrawlError(f"{path}: the list is named by a list {depth} deep")
     if not _is_text(head) or not _first_is_file(path, head):

@@ -359,7 +359,7 @@ class WarcOutput:
         self.size = at
 
     def sync(self) -> None:
-        """Return when all bytes are on the disk."""
+        """Wait until all bytes are on the disk."""
         _sync_data(self._file)
 
     def cut(self, size: int) -> None:

@@ -215,7 +215,7 @@ class ArchiveWriter:
         self._fields = fields
 
     async def flush(self) -> None:
-        """Return when all added entries are on the disk.
+        """Write all added entries to the disk.
 
         Raises:
             ArchiveUnwritable: the disk is full or fails; the entries are kept.

@@ -350,7 +350,7 @@ def simulate_web(order: WebOrder, *, json: bool) -> None:
 
 
 def _plans(order: WebOrder, settings: Settings) -> list[tuple[str, Plan]]:
-    """Yield each budget with each policy, and the budget's name."""
+    """Return each budget with each policy, and the budget's name."""
     budgets = order.budgets or ([settings.daemon.budget] if settings.daemon.budget else [])
     if not budgets:
         fail("how many requests may be sent? --budget 2000/day, which may be repeated", 2)

@@ -134,7 +134,7 @@ def test_a_rule_that_is_in_the_settings_no_longer_is_told_of_and_dropped(tmp_pat
         code, output = invoke("--drop", "hook", *db)
     assert code == 0
     assert "hook: rule removed; discarded: 1 alert and 0 messages unsent, 0 given up" in output
-    assert "Nobody is told" in output
+    assert "No alerts: add" in output
     code, output = invoke("--drop", "hook", *db)
     assert code == 1
     assert "no alerts of a rule hook" in output
