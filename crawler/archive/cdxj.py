@@ -263,8 +263,11 @@ def write_wacz(paths: Sequence[Path], target: Path, *, software: str, now: float
                     "resources": [each._asdict() for each in resources],
                 }
             )  # fmt: skip
-            told = add("datapackage.json", [manifest])
-            add("datapackage-digest.json", [_json({"path": told.path, "hash": told.hash})])
+            manifest_entry = add("datapackage.json", [manifest])
+            add(
+                "datapackage-digest.json",
+                [_json({"path": manifest_entry.path, "hash": manifest_entry.hash})],
+            )
     return count
 
 

@@ -248,7 +248,7 @@ class Player:
             await self._robots(result)
 
     async def _robots(self, result: FetchResult) -> None:
-        errand = self._hops.pop(result.url, None) or await self._asked(result)
+        errand = self._hops.pop(result.url, None) or await self._robots_request(result)
         if errand is None:
             self._early_robots.setdefault(str(origin(result.url)), []).append(result)
             return
@@ -259,7 +259,7 @@ class Player:
         for entry in await self._stage.visiting.robots_answered(errand, result):
             await self._uncommitted.submit(entry)
 
-    async def _asked(self, result: FetchResult) -> RobotsErrand | None:
+    async def _robots_request(self, result: FetchResult) -> RobotsErrand | None:
         """Return the request of a robots.txt; None if its host is not known yet."""
         at_origin = str(origin(result.url))
         known = self._stage.frontier.host_of(at_origin)

@@ -41,10 +41,10 @@ class RuleStatus:
 
     def as_json(self) -> dict[str, object]:
         """Return the rule as JSON values."""
-        told = asdict(self.counts)
+        counts = asdict(self.counts)
         return {
             "rule": self.name, "kinds": self.kinds, "mode": self.mode, "target": self.target,
-        } | {key: value for key, value in told.items() if key != "rule"}  # fmt: skip
+        } | {key: value for key, value in counts.items() if key != "rule"}  # fmt: skip
 
 
 def alerts_command(

@@ -35,10 +35,10 @@ def copying() -> Iterator[Progress]:
     """Show the progress of a copy on a terminal."""
     with err.status("copying") as status:
 
-        def told(what: str, share: float) -> None:
+        def show(what: str, share: float) -> None:
             status.update(f"{what} {share:.0%}" if share else what)
 
-        yield told
+        yield show
 
 
 def copied_words(copied: Copied, now: float) -> str:

@@ -24,7 +24,7 @@ _SUMMARY_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class ToldChange:
+class SummarisedChange:
     """A change and its summary."""
 
     change: PageChange
@@ -41,7 +41,7 @@ class Changes:
 
     since: float
     total: int
-    changes: list[ToldChange]
+    changes: list[SummarisedChange]
 
 
 def changes_command(
@@ -78,8 +78,10 @@ async def _read(
     try:
         async with page.snapshot(db) as connection:
             found = await overview.since(connection, after, limit, all_kinds=all_kinds)
-            told = [ToldChange(each, await _summary(connection, parser, each)) for each in found]
-            return Changes(after, await overview.count_since(connection, after), told)
+            found_changes = [
+                SummarisedChange(each, await _summary(connection, parser, each)) for each in found
+            ]
+            return Changes(after, await overview.count_since(connection, after), found_changes)
     finally:
         await parser.close()
 

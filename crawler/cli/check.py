@@ -94,7 +94,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
         found = Check(urls[0])
         for url in urls:
             found = Check(url)
-            result = await _asked(network.fetcher, settings, found)
+            result = await _visited(network.fetcher, settings, found)
             if result is not None and result.outcome is not Outcome.FAILED:
                 return await _judged(parser, db, found, result, now)
         return found
@@ -103,7 +103,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
         await network.close()
 
 
-async def _asked(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:
+async def _visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:
     """Return the page, or None if robots.txt forbids it."""
     if not await _robots(fetcher, settings, found.url, found):
         found.conclusion = "refused: only robots.txt was fetched"
@@ -169,7 +169,7 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
         ShownBlock(kind.name.lower(), text)
         for kind, text in zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
     ]
-    wall = await _wall(db, result, parsed, now)
+    wall = await _block_page(db, result, parsed, now)
     if wall is not None:
         found.steps.append(Step("content", str(wall.kind), wall.why))
         found.conclusion = "failed: this is no content, and the page's history would stay as it is"
@@ -179,7 +179,7 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
     return found
 
 
-async def _wall(db: Path, result: FetchResult, parsed: ParsedPage, now: float) -> Wall | None:
+async def _block_page(db: Path, result: FetchResult, parsed: ParsedPage, now: float) -> Wall | None:
     """Judge whether the page is a block page, by itself and by what its host has shown before."""
     if is_plain(result.header("Content-Type")) or not is_short(parsed.blocks.texts):
         return None

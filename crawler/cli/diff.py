@@ -81,7 +81,7 @@ class VersionDifference:
         return all(block.change is Change.KEPT for block in self.blocks)
 
     def around_changes(self, context: int) -> Iterator[AlignedBlock | Gap]:
-        """Return all changes with some unchanged blocks before and after, and gaps between."""
+        """Yield all changes with some unchanged blocks before and after, and gaps between."""
         near: set[int] = set()
         for place, block in enumerate(self.blocks):
             if block.change is not Change.KEPT:

@@ -33,7 +33,7 @@ log = structlog.get_logger("freshet")
 def watching(
     *, quiet: bool, verbose: bool, log_format: LogFormat = LogFormat.AUTO
 ) -> Iterator[Callable[[Live], Observer]]:
-    """Return the progress display of a crawl; ``quiet`` leaves the terminal to the JSON result."""
+    """Yield the progress display of a crawl; ``quiet`` leaves the terminal to the JSON result."""
     configure_logging(log_format, verbose=verbose)
     if quiet or verbose or not err.is_terminal or log_format is LogFormat.JSON:
         yield lambda live: _Log(live, every_page=verbose, silent=quiet and not verbose)
@@ -64,16 +64,16 @@ class Screen:
                 self._changes.append(_change_line(entry))
 
     def __rich__(self) -> Table:
-        """Yield the current lines."""
+        """Return the current lines."""
         now = self._live.clock.now()
         table = Table.grid(padding=(0, 1))
         if self._live.glimpse is None:
             table.add_row(self._counts_line(now))
             table.add_row(Text(self._comparing_line() or self._hosts_line(now), style="dim"))
         else:
-            glimpse = self._live.glimpse(now)
-            table.add_row(self._budget_line(glimpse, now))
-            table.add_row(_cut(self._next_line(glimpse, now), "dim"))
+            snapshot = self._live.glimpse(now)
+            table.add_row(self._budget_line(snapshot, now))
+            table.add_row(_cut(self._next_line(snapshot, now), "dim"))
         for change in self._changes:
             table.add_row(change)
         return table
@@ -91,35 +91,35 @@ class Screen:
         ]
         return Text("  ").join(parts)
 
-    def _budget_line(self, glimpse: Glimpse, now: float) -> Text:
+    def _budget_line(self, snapshot: Glimpse, now: float) -> Text:
         """Describe a daemon's spending and its results."""
         tally, kinds = self._live.tally, self._live.tally.kinds
-        stale = None if glimpse.outlook is None else glimpse.outlook.stale
+        stale = None if snapshot.outlook is None else snapshot.outlook.stale
         counts = (
             (kinds[Kind.CHANGED], "changed", "green"), (kinds[Kind.NEW], "new", ""),
             (kinds[Kind.GONE], "gone", "yellow"), (tally.errors, "failed", "red"),
         )  # fmt: skip
         return Text.assemble(
-            (f"{glimpse.spent:,}", "bold"),
-            f" of {int(glimpse.flowed):,} requests spent  ",
+            (f"{snapshot.spent:,}", "bold"),
+            f" of {int(snapshot.flowed):,} requests spent  ",
             "" if stale is None else f"{percent(1 - stale)} fresh  ",
             *((f"{count:,} {word}  ", style) for count, word, style in counts if count),
             _clock(now - self._started_at),
         )
 
-    def _next_line(self, glimpse: Glimpse, now: float) -> str:
+    def _next_line(self, snapshot: Glimpse, now: float) -> str:
         """Say what a daemon waits for."""
         waits = self._live.frontier.waits(now)
         parts = []
         if self._live.pool.stopping:
             parts.append("stopping: waiting for requests under way, Ctrl-C again to cancel them")
-        elif glimpse.next_url is not None:
-            wait = glimpse.next_at - now
-            parts.append(f"next{f' in {span(wait)}' if wait >= 1 else ''}: {glimpse.next_url}")
-        if glimpse.outlook is not None and glimpse.outlook.waiting:
-            parts.append(f"{counted(glimpse.outlook.waiting, 'new page')} waiting")
-        if glimpse.outlook is not None and glimpse.outlook.capped:
-            parts.append(f"{counted(len(glimpse.outlook.capped), 'host')} at the cap")
+        elif snapshot.next_url is not None:
+            wait = snapshot.next_at - now
+            parts.append(f"next{f' in {span(wait)}' if wait >= 1 else ''}: {snapshot.next_url}")
+        if snapshot.outlook is not None and snapshot.outlook.waiting:
+            parts.append(f"{counted(snapshot.outlook.waiting, 'new page')} waiting")
+        if snapshot.outlook is not None and snapshot.outlook.capped:
+            parts.append(f"{counted(len(snapshot.outlook.capped), 'host')} at the cap")
         reasons = Counter(waits.values()).most_common(_REASONS_SHOWN)
         parts += [f"{counted(n, 'host')} out: {why}" for why, n in reasons]
         return "  ·  ".join(parts)
@@ -190,10 +190,10 @@ class _Log:
         if self._live.glimpse is None:
             log.info("crawling", **counts)
             return
-        glimpse = self._live.glimpse(now)
-        if glimpse.outlook is not None and glimpse.outlook.stale is not None:
-            counts["fresh"] = round(1 - glimpse.outlook.stale, 4)
-        log.info("keeping fresh", **counts, flowed=int(glimpse.flowed))
+        snapshot = self._live.glimpse(now)
+        if snapshot.outlook is not None and snapshot.outlook.stale is not None:
+            counts["fresh"] = round(1 - snapshot.outlook.stale, 4)
+        log.info("keeping fresh", **counts, flowed=int(snapshot.flowed))
 
 
 def _log_visit(visit: Visit) -> None:

@@ -45,13 +45,13 @@ _WORTHWHILE_ASKS: Final = 200_000
 #: Each has all that its policy learns in memory: 1.4 GB where there are 100,000 pages.
 _MOST: Final = 4
 #: So many times each process says how far it has come.
-_TIMES_TOLD: Final = 100
+_REPORTS: Final = 100
 
 _Pipe: TypeAlias = "Connection[Any, Any]"
 
 
 def judging(asks: float) -> Judging:
-    """Yield a function that judges trials, in several processes if they are worth their start."""
+    """Return a function that judges trials, in several processes if they are worth their start."""
     processes = min(os.cpu_count() or 1, _MOST)
     return (
         partial(side_by_side, processes) if processes > 1 and asks > _WORTHWHILE_ASKS else in_turn
@@ -96,13 +96,13 @@ def _verdicts(
     while busy:
         ready = wait(list(busy))
         for worker in [each for each in busy if each in ready]:
-            match told := _received(worker):
+            match received := _received(worker):
                 case (str(name), float(share)) if progress is not None:
                     progress(name, share)
                 case PolicyError():
-                    raise told
+                    raise received
                 case Verdict():
-                    found[busy.pop(worker)] = told
+                    found[busy.pop(worker)] = received
                     if given < len(trials):
                         busy[worker] = given
                         worker.send(trials[given])
@@ -125,24 +125,24 @@ def _work(bench: Bench, pipe: _Pipe) -> None:
     while True:
         try:
             name, terms = pipe.recv()
-            told = _Telling(pipe)
-            pipe.send(judge.verdict(name, terms, told))
+            report = _ProgressReport(pipe)
+            pipe.send(judge.verdict(name, terms, report))
         except PolicyError as error:
             pipe.send(PolicyError(str(error)))
         except (EOFError, ConnectionError):
             return
 
 
-class _Telling:
+class _ProgressReport:
     """Reports through a pipe how far a trial has come, when that has changed."""
 
     def __init__(self, pipe: _Pipe) -> None:
         self._pipe = pipe
-        self._told = 0
+        self._sent = 0
 
     def __call__(self, name: str, share: float) -> None:
-        if share * _TIMES_TOLD >= self._told + 1:
-            self._told = int(share * _TIMES_TOLD)
+        if share * _REPORTS >= self._sent + 1:
+            self._sent = int(share * _REPORTS)
             self._pipe.send((name, float(share)))
 
 

@@ -288,8 +288,8 @@ def _choosing(choose: Algorithm, budget: int) -> Callable[[Past, Reveals], Ints]
 
 
 def _chosen(history: SiteHistory, cover: Ints, share: Floats) -> list[Chosen]:
-    told = yields(history.sightings)
-    revealed = told.revealed if history.new_sites is None else _revealed(history)
+    totals = yields(history.sightings)
+    revealed = totals.revealed if history.new_sites is None else _revealed(history)
     pages, now = history.pages, float(history.times[-1]) if history.times.size else 0.0
     looked_at = history.sightings.looked_before(cover, np.full(cover.size, np.inf))
     cluster_of = _clusters(history, cover)
@@ -297,7 +297,7 @@ def _chosen(history: SiteHistory, cover: Ints, share: Floats) -> list[Chosen]:
         Chosen(
             url=pages.url[page], role=pages.role[page], share=float(share[page]),
             expected=float(share[page]) * history.new_per_day * max(now - float(at), 0.0),
-            revealed=int(revealed[page]), looks=int(told.looks[page]) + 1, looked_at=float(at),
+            revealed=int(revealed[page]), looks=int(totals.looks[page]) + 1, looked_at=float(at),
             cluster=cluster,
         )
         for page, at, cluster in zip(cover.tolist(), looked_at, cluster_of, strict=True)

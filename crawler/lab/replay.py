@@ -80,7 +80,7 @@ class _Nowhere:
         """Close nothing."""
 
 
-async def _own_lane(url: str) -> str:
+async def _own_queue(url: str) -> str:
     """Give each host a queue of its own: nothing is requested."""
     return url
 
@@ -108,7 +108,7 @@ async def replay(
             run_id = await _open_run(database, settings, past)
             around = Surroundings(
                 settings=settings, database=database, run_id=run_id, clock=clock,
-                fetcher=_Nowhere(), lane_key=_own_lane, parser=parser, rng=Random(0),
+                fetcher=_Nowhere(), lane_key=_own_queue, parser=parser, rng=Random(0),
                 lasting=past.is_lasting, probe=_probes(database, past, clock),
             )  # fmt: skip
             reports.append(await _Replay(around, past, clock, counts).perform())

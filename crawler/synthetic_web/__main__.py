@@ -81,7 +81,7 @@ def _web(args: argparse.Namespace) -> SyntheticWeb:
 
 @contextmanager
 def _written_to(path: Path | None) -> Iterator[Callable[[LoggedExchange], None] | None]:
-    """Return a function that writes exchanges to a file, line by line."""
+    """Yield a function that writes exchanges to a file, line by line."""
     if path is None:
         yield None
         return

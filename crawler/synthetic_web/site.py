@@ -236,7 +236,7 @@ class SyntheticSite:
         return next((trap for trap in self.traps if target.startswith(trap)), None)
 
     def documents(self) -> list[tuple[str, Document]]:
-        """Yield all documents that ever live, with their targets."""
+        """Return all documents that ever live, with their targets."""
         found = []
         for target, resource in self.resources.items():
             page = resource.then if isinstance(resource, Fault) else resource

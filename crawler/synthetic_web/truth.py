@@ -93,7 +93,7 @@ class Truth:
         return page.content_at(first).text != page.content_at(second).text
 
     def lives(self) -> Iterator[Life]:
-        """Return the lives of all pages."""
+        """Yield the lives of all pages."""
         for place, page in self._documents.items():
             changed_at = tuple(
                 revision.at
