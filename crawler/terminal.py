@@ -71,7 +71,6 @@ def say(word: str, style: str, message: str) -> None:
 # -- display -----------------------------------------------------------------
 # Titles, anchors and robots.txt rules come from servers: what could control a terminal is
 # removed before they are shown.
-
 Cell: TypeAlias = str | int | None
 
 #: On a narrow terminal the columns are folded, but not below this width: no time is torn.
@@ -219,7 +218,6 @@ def _print(thing: RenderableType) -> None:
 
 
 # -- figures -----------------------------------------------------------------
-
 _MINUTES, _HOURS = 1_440.0, 24.0
 #: 1/p that misses a whole number by rounding only stays that number.
 _ROUNDING = 1e-9
@@ -279,7 +277,6 @@ def _brief(value: float) -> str:
 
 
 # -- bars --------------------------------------------------------------------
-
 #: Told what is simulated and which share of it is done.
 Tell: TypeAlias = Callable[[str, float], None]
 
@@ -303,7 +300,6 @@ def progress_bars() -> Iterator[Tell | None]:
 
 
 # -- running -----------------------------------------------------------------
-
 T = TypeVar("T")
 
 #: The exit code of a program that Ctrl-C ended, as shells give it.
@@ -340,8 +336,6 @@ def run(work: Coroutine[object, object, T]) -> T:
 
 
 # -- replacing ---------------------------------------------------------------
-
-
 @contextmanager
 def replacing(output: Path) -> Iterator[Path]:
     """Yield a file beside ``output`` that replaces it, synced, when the block succeeds.

@@ -31,7 +31,6 @@ from freshet.crawler.fetch.responses import media_type
 # Keys are Sort-friendly URLs by the rules of the Internet Archive's canonicaliser, which other
 # programs follow; the crawl's canonical URLs differ.
 # ``https://www.Example.org:443/News/?b=2&a=1`` becomes ``org,example)/news?a=1&b=2``.
-
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _WWW: Final = re.compile(r"^www\d*\.")
 #: Everything printable but blanks, # and %.
@@ -221,7 +220,6 @@ def _ended(entry: CdxEntry, at: int) -> CdxEntry:
 # -- wacz --------------------------------------------------------------------
 # A WACZ package (version 1.1.1) holds WARC files and their index uncompressed in one ZIP file,
 # so that ReplayWeb.page can read any part by its position, also over the network.
-
 _CHUNK_BYTES: Final = 1 << 20
 _VERSION: Final = "1.1.1"
 _PAGE_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})

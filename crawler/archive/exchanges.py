@@ -265,8 +265,6 @@ def _refers(fields: Mapping[str, str], url: str) -> tuple[int | None, int | None
 
 # -- accounts ----------------------------------------------------------------
 # Freshet's own archives describe, in the warcinfo of each file, the run that wrote it.
-
-
 @dataclass(frozen=True, slots=True)
 class Account:
     """A run: its start (Unix seconds), whether a daemon made it, and its site list."""

@@ -116,7 +116,6 @@ SELECT kind, sum(count) AS n FROM skipped GROUP BY kind ORDER BY n DESC, kind
 
 
 # -- filling -----------------------------------------------------------------
-
 _BATCH = 2_000
 
 Found = Gathered | GatheredInfo | Damage
@@ -324,7 +323,6 @@ def _columns(place: RecordPlace | None) -> tuple[int | None, int | None, int | N
 # One pass over each file writes a row for each exchange; reading is by time, ties by file and
 # offset. The index is a SQLite file beside its result: an interrupted pass resumes with its
 # file, and an unchanged finished file is not read again.
-
 _PAGE = 500
 #: What SQLite keeps of the index in memory.
 _CACHE_KIB = 32 * 1024

@@ -212,7 +212,6 @@ def _beginning(head: bytes) -> str:
 # -- capture lists -----------------------------------------------------------
 # CDXJ as pywb and Common Crawl write it: a key, a time and a JSON object with ``filename``,
 # ``offset`` and ``length``.
-
 _SLICE_BYTES = 64 * 1024
 _MAX_LINE_BYTES = 1024 * 1024
 #: Members of gzip that follow one another make one text; this is more than any disk has.

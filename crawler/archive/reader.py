@@ -284,7 +284,6 @@ def _message(block: bytes) -> tuple[RawHeaders, bytes]:
 # -- results -----------------------------------------------------------------
 # Freshet's own archives say how each exchange ended. A foreign exchange is judged by its
 # content and the limits of a fetch, so that a replay decides as a crawl would have decided.
-
 #: Headers that an archive renames because the body is kept in another form than they say.
 _RENAMED = b"x-archive-orig-"
 _ROBOTS_PATH = "/robots.txt"

@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 from freshet.crawler.fetch.responses import RawHeaders
 
+
 # -- captures ----------------------------------------------------------------
-
-
 class CaptureKind(StrEnum):
     """The form of an exchange in an archive.
 
@@ -281,7 +280,6 @@ def _number(text: str | None) -> float | None:
 # -- digests -----------------------------------------------------------------
 # A label is ``algorithm:digest``. The standard's example is SHA-1 in base 32; tools also write
 # SHA-256 and MD5, in hexadecimal or base 64.
-
 #: What hashlib calls the algorithms, and the size in bytes, by the letters and digits of their
 #: names.
 _ALGORITHMS = {

@@ -36,9 +36,8 @@ from freshet.crawler.archive.records import (
     written,
 )
 
+
 # -- slices ------------------------------------------------------------------
-
-
 class Slice:
     """``size`` bytes from ``start`` of a file; offsets count from ``start``.
 
@@ -103,7 +102,6 @@ class _Stream(io.RawIOBase):
 # -- members -----------------------------------------------------------------
 # A compressed archive is a chain of gzip members or zstd frames, usually one for each record;
 # "member" stands for both. Memory holds one slice at a time.
-
 _SLICE_BYTES = 64 * 1024
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _MAX_DICTIONARY_BYTES = 64 * 1024 * 1024
@@ -230,7 +228,6 @@ def declared_length(text: str | None) -> int | str:
 
 
 # -- scanned -----------------------------------------------------------------
-
 #: So much of a block is read at once, and kept of it.
 _SCAN_BYTES = 2 * MAX_HEAD_BYTES
 #: Up to so many bytes, a chunked payload whose digest is wrong is looked at without its framing:

@@ -298,7 +298,6 @@ def _status_line(result: FetchResult) -> bytes:
 # A file is called ``NAME.warc.gz.open`` until it is whole. It grows by whole gzip members, each
 # in one write, so that a killed writer leaves a readable file; the next writer cuts off an
 # incomplete member and renames it.
-
 #: The ends of the names of files that are whole, and of those that still grow.
 WHOLE: Final = ".warc.gz"
 OPEN: Final = ".warc.gz.open"

@@ -36,7 +36,6 @@ from freshet.storage.records import FetchResult, Validators
 # An SQLite file inside the archive holds the records that later answers of a URL may refer to.
 # It is never ahead of the WARC files; a lost entry costs a second full record. Its lock keeps
 # an archive to one writer.
-
 log = logging.getLogger(__name__)
 
 #: The file, inside the archive.
@@ -316,8 +315,6 @@ def _why(error: OSError | sqlite3.Error) -> str:
 
 
 # -- fetcher -----------------------------------------------------------------
-
-
 class ArchivingFetcher:
     """Another fetcher, whose exchanges are passed to ``keep`` as they end."""
 

@@ -27,9 +27,8 @@ from freshet.crawler.terminal import (
 from freshet.storage import maintenance
 from freshet.storage.maintenance import Copied, Progress, back_up
 
+
 # -- copying -----------------------------------------------------------------
-
-
 @contextmanager
 def copying() -> Iterator[Progress]:
     """Show the progress of a copy on a terminal."""
@@ -108,8 +107,6 @@ def _rotated(folder: Path, db: Path, keep: int) -> list[Path]:
 
 
 # -- restore -----------------------------------------------------------------
-
-
 def restore_command(
     backup: Annotated[
         Path, typer.Argument(metavar="BACKUP", help="A backup made by `freshet backup`.")

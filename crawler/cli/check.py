@@ -38,7 +38,6 @@ from freshet.storage.tables import hosts, observations
 from freshet.storage.words import REBASED, Kind, Outcome, RobotsStanding, Rung
 
 # -- checking ----------------------------------------------------------------
-
 _REDIRECTS = 5
 _RUNGS = {
     Rung.TEXT: "the main text is the same: only the frame changed",

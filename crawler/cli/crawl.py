@@ -43,7 +43,6 @@ from freshet.crawler.terminal import (
 from freshet.storage.words import REBASED, Kind
 
 # -- summary -----------------------------------------------------------------
-
 _SHOWN = 20
 _REASONS_SHOWN = 4
 

@@ -48,9 +48,8 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import owner_of
 
+
 # -- daemon summary ----------------------------------------------------------
-
-
 def print_daemon_summary(
     report: CrawlReport, standing: Standing | None, db: Path, now: float
 ) -> None:
@@ -184,8 +183,6 @@ def order_again(
 
 
 # -- reload ------------------------------------------------------------------
-
-
 def reload_command(db: Db = DEFAULT_DB) -> None:
     """Let a running daemon take over another budget, policy, site list or importances.
 

@@ -51,9 +51,8 @@ from freshet.storage.queries.page import StoredVersion
 from freshet.storage.records import PageHistory
 from freshet.storage.tables import observations
 
+
 # -- difference --------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Unchanged blocks that are not shown."""
@@ -123,7 +122,6 @@ def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
 
 
 # -- diff view ---------------------------------------------------------------
-
 _STYLES: Final = {
     Change.KEPT: (" ", "dim"),
     Change.EDITED: ("~", ""),
@@ -207,7 +205,6 @@ def _spaced(words: str) -> str:
 
 # -- diff page ---------------------------------------------------------------
 # One self-contained page: no script, no font, no network.
-
 _PAGE: Final = Template("""<!doctype html>
 <html lang="en">
 <head>

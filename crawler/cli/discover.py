@@ -36,7 +36,6 @@ from freshet.scheduler.discovery.thesis import ALGORITHMS, BEST
 from freshet.storage.tables.url_patterns import Throttle
 
 # -- discover view -----------------------------------------------------------
-
 _DAY_S: Final = 86_400.0
 #: New sites that are shown; JSON has all.
 _SITES: Final = 10
@@ -181,7 +180,6 @@ def _figures(record: Record) -> dict[str, float | None]:
 
 
 # -- throttled view ----------------------------------------------------------
-
 _THROTTLED_HEADER: Final = ("held back", "what", "why", "still", "for example")
 #: Rows of the table; JSON has all.
 _SHOWN: Final = 40

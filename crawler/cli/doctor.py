@@ -30,7 +30,6 @@ from freshet.storage.database import StoreError, reading
 from freshet.storage.tables import runs
 
 # -- checks ------------------------------------------------------------------
-
 #: Less free space than this, or than a tenth of the store, is worth a word.
 _LITTLE_SPACE: Final = 1_000_000_000
 _NO_SPACE: Final = 50_000_000

@@ -22,7 +22,6 @@ from freshet.storage.queries import exports, page
 from freshet.storage.queries.exports import EXPORTS, Export
 
 # -- parquet -----------------------------------------------------------------
-
 _TYPES: Final = {"TEXT": "VARCHAR", "INTEGER": "BIGINT", "REAL": "DOUBLE"}
 
 

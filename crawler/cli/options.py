@@ -88,8 +88,6 @@ def read_settings(file: Path | None, overrides: Mapping[str, object]) -> tuple[S
 
 
 # -- site lists --------------------------------------------------------------
-
-
 def read_again(arguments: list[str], file: str | None) -> list[Seed]:
     """Return the current seeds of the arguments and the file.
 
@@ -150,7 +148,6 @@ def _report_problems(site_list: SiteList, file: str, *, strict: bool) -> None:
 
 
 # -- lookup ------------------------------------------------------------------
-
 _NEAREST = 3
 
 
@@ -180,7 +177,6 @@ def _likeness(one: str, other: str) -> float:
 
 
 # -- since -------------------------------------------------------------------
-
 _UNITS_S: Final = {"min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(min|h|d|w)")
 

@@ -57,9 +57,8 @@ from freshet.scheduler.planning import HARDLY, Share, rate_plan
 from freshet.scheduler.policy import PolicyError
 from freshet.scheduler.sources import SourceTable
 
+
 # -- plan summary ------------------------------------------------------------
-
-
 def print_plan(report: PlanReport) -> None:
     """Print the report for people."""
     if not report.sources:

@@ -25,7 +25,6 @@ from freshet.crawler.terminal import err, fail, print_json, show_list
 from freshet.scheduler.policy import PolicyError
 
 # -- replay report -----------------------------------------------------------
-
 _SQLITE: Final = b"SQLite format 3\0"
 
 

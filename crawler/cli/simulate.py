@@ -58,7 +58,6 @@ from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.policy import PolicyError
 
 # -- simulating population ---------------------------------------------------
-
 DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
 
 
@@ -144,8 +143,6 @@ def _ratio(cost: float, optimum: float) -> float | None:
 
 
 # -- simulating ephemeral ----------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class EphemeralOrder:
     """The options of the simulation; ``bandwidth`` is in crawls per source and day."""
@@ -236,8 +233,6 @@ def _show_ephemeral(order: EphemeralOrder, harvest: Harvest) -> None:
 
 
 # -- simulated webs ----------------------------------------------------------
-
-
 def _synthetic(seed: int, days: float) -> Callable[..., SyntheticWeb]:
     def synthetic(hosts: int = 4, pages: int = 40) -> SyntheticWeb:
         return web_synthetic_web.mixed(WebSpec(hosts, pages, seed, days))
@@ -304,7 +299,6 @@ def load(specification: str, seed: int, days: float) -> SyntheticWeb:
 
 
 # -- simulating web ----------------------------------------------------------
-
 #: The sites of a simulation have no addresses, and registered no domains.
 _EACH_HOST = {"politeness.key": "host"}
 

@@ -79,4 +79,4 @@ def _root(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """A web crawler that knows when to come back."""
+    """Accept the options that precede a verb."""

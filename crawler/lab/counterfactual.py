@@ -39,7 +39,6 @@ from freshet.storage.tables import hosts
 
 # -- side by side ------------------------------------------------------------
 # Several processes judge the trials; the verdicts are the same as of one process.
-
 #: Asks in all from which on further processes earn back the seconds that it takes to start them.
 _WORTHWHILE_ASKS: Final = 200_000
 #: Each has all that its policy learns in memory: 1.4 GB where there are 100,000 pages.
@@ -147,7 +146,6 @@ class _ProgressReport:
 
 
 # -- past --------------------------------------------------------------------
-
 _DAY_S: Final = 86_400.0
 
 

@@ -30,7 +30,6 @@ from freshet.storage.tables import hosts, url_patterns
 from freshet.storage.tables.url_patterns import Reach, Throttle, Yield
 
 # -- other sites -------------------------------------------------------------
-
 _DAY_S: Final = 86_400.0
 
 
@@ -99,7 +98,6 @@ def _site(origin: str) -> str:
 
 
 # -- site history ------------------------------------------------------------
-
 #: A step where nothing else is said, in days, from so many weeks on; before there are ten.
 _WEEK, _WEEKS, _STEPS = 7.0, 4, 10
 #: Before each of them every algorithm looks at all the others.
@@ -323,7 +321,6 @@ def _clusters(history: SiteHistory, cover: Ints) -> list[int | None]:
 
 
 # -- throttled ---------------------------------------------------------------
-
 #: URLs of one reason that are looked at for an example of each shape.
 _LOOKED_AT: Final = 5_000
 _WHY: Final = {

@@ -23,7 +23,6 @@ from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.sources import Rows, SourceTable
 
 # -- plan ephemeral ----------------------------------------------------------
-
 _DAY_S: Final = 86_400.0
 #: Whose prices count where the policy of a plan has none.
 _PRICED: Final = "lambda_crawl"

@@ -169,7 +169,6 @@ def _refuse_twice(columns: FileColumns) -> None:
 
 # -- csv files ---------------------------------------------------------------
 # RFC 4180, UTF-8; the first line names the columns.
-
 #: Rows that are turned into columns at once: texts of numbers are not kept for longer.
 _ROWS = 50_000
 
@@ -338,7 +337,6 @@ def _undecodable(path: Path) -> str:
 # -- parquet files -----------------------------------------------------------
 # DuckDB (the extra ``parquet``) sees one file and nothing else: it neither reaches the network
 # nor loads extensions.
-
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
@@ -453,7 +451,6 @@ def _columns(path: Path, found: Mapping[str, NDArray[Any]]) -> FileColumns:
 
 # -- files -------------------------------------------------------------------
 # The ending of a name selects the format.
-
 _READERS = {".csv": read_csv, ".parquet": read_parquet}
 _WRITE = {".csv": write_csv, ".parquet": write_parquet}
 

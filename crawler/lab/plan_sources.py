@@ -27,7 +27,6 @@ from freshet.storage.queries.columns import KeptPages, PastObservations
 from freshet.storage.tables import links as links_tables
 
 # -- appearing ---------------------------------------------------------------
-
 _DAY_S: Final = 86_400.0
 _DAY_HOURS: Final = 24.0
 

@@ -39,7 +39,6 @@ from freshet.storage.tables import observations
 # A *copy* lasts from the first answered visit of a page to the first one after the page's
 # death, or to the end. It is stale from the page's first change, or death, to the next visit.
 # All means are over the time of copies, weighted with importance.
-
 _DAY_S: Final = 86_400.0
 #: The time in which a new page loses half of its worth, if it is one of those that soon do.
 HALF_LIFE_S: Final = 6 * 3_600.0

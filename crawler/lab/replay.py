@@ -240,7 +240,6 @@ class _Replay:
 
 
 # -- replaying archives ------------------------------------------------------
-
 #: A probe is what its host is sent next: so many exchanges of it, and of all, are looked at.
 _NEXT_OF_HOST: Final = 4
 _NEXT: Final = 2_000

@@ -37,7 +37,6 @@ from freshet.crawler.synthetic_web.traps import trap_content
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 
 # -- conditional -------------------------------------------------------------
-
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
@@ -162,8 +161,6 @@ def failure(fault: Fault, at: float) -> SiteResponse:
 # -- noise -------------------------------------------------------------------
 # Noise differs between two answers although nobody edited anything. A :class:`Template` is a
 # page with slots for it: each version is rendered once and filled thousands of times a second.
-
-
 class Slot(Enum):
     """A place for noise."""
 
@@ -233,7 +230,6 @@ class PageTemplate:
 
 # -- pages -------------------------------------------------------------------
 # Noise stands in the frame and in attributes only; the history gives the main content.
-
 Parts = Iterator[str | Slot]
 
 
@@ -399,7 +395,6 @@ class Renderer:
 
 # -- responder ---------------------------------------------------------------
 # Deterministic: the same requests in the same order at the same times get the same answers.
-
 #: Rendered versions that are kept, those used last.
 _TEMPLATES = 4096
 #: A place, the version of its content, and that of its site's frame.

@@ -137,7 +137,6 @@ def version_at(revisions: Sequence[Revision], at: float) -> int:
 # -- chance ------------------------------------------------------------------
 # Every part of the web has a random generator of its own, named by the seed and the part: a
 # page does not depend on other pages or on requests.
-
 DAY_S = 86_400.0
 
 
@@ -169,8 +168,6 @@ def poisson_times(
 # -- languages ---------------------------------------------------------------
 # The r-th word of a list is drawn with probability proportional to 1/(r + 2.7), the law of Zipf
 # as corrected by Mandelbrot (1953) for the most frequent words.
-
-
 @dataclass(frozen=True, slots=True)
 class Language:
     """A word list, most frequent first, and its way to make sentences.
@@ -290,7 +287,6 @@ RUSSIAN = Language(
 
 # -- edits -------------------------------------------------------------------
 # Every edit changes the visible text; a test holds this for all forms.
-
 #: Text pages: how often each form occurs among the edits of main content.
 PROSE_MIX: Mapping[Form, float] = {
     Form.WORD: 0.35,

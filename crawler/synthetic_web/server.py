@@ -208,8 +208,6 @@ def _endpoint(placement: SitePlacement, n: int, port: int) -> tuple[str, int]:
 
 
 # -- fetcher -----------------------------------------------------------------
-
-
 class SyntheticFetcher:
     """A :class:`crawler.fetch.client.Fetcher` at the web's own time; an exchange takes none.
 

@@ -26,9 +26,8 @@ from freshet.crawler.synthetic_web.content import (
     version_at,
 )
 
+
 # -- resources ---------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Encoding:
     """An encoding of text, and the place where the page names it."""
@@ -263,8 +262,6 @@ def without_utm(target: str) -> str:
 
 
 # -- histories ---------------------------------------------------------------
-
-
 class Story:
     """Prose under one title; each version is the one before it with one edit.
 
@@ -375,8 +372,6 @@ class LinkList:
 
 
 # -- addresses ---------------------------------------------------------------
-
-
 def authority(host: str, port: int) -> str:
     """Write host and port as in URLs and Host headers of plain http."""
     return host if port == 80 else f"{host}:{port}"

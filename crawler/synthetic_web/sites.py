@@ -47,7 +47,6 @@ from freshet.crawler.synthetic_web.site import (
 # -- manifests ---------------------------------------------------------------
 # robots.txt, sitemaps (https://www.sitemaps.org/protocol.html) and feeds (Atom: RFC 4287; RSS
 # 2.0).
-
 CONTENT_TYPES: Mapping[Manifest, str] = {
     Manifest.ROBOTS: "text/plain; charset=utf-8",
     Manifest.SITEMAP_INDEX: "application/xml",

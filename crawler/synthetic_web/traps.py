@@ -14,7 +14,6 @@ from freshet.crawler.synthetic_web.site import Document, SyntheticSite, Trap
 # -- wares -------------------------------------------------------------------
 # Every list shows wares that others show, too; each filter can be added to every list, and a
 # filter in the query always has a next page.
-
 #: Where wares stand that are pages of their own.
 WARE: Final = "/ware/"
 _FILTERS: Final[Mapping[str, Sequence[str]]] = {

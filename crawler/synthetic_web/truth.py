@@ -137,7 +137,6 @@ def _in_order(events: Iterator[Event]) -> list[Event]:
 
 
 # -- reach -------------------------------------------------------------------
-
 #: Redirects in a row that are followed.
 MAX_REDIRECTS = 10
 

@@ -60,7 +60,6 @@ class SyntheticWeb:
 
 
 # -- presets -----------------------------------------------------------------
-
 #: 2026-01-01, 00:00 UTC: when webs start to change.
 START_AT = 1_767_225_600.0
 
@@ -176,8 +175,6 @@ def showcase(seed: int = 1, *, traps: bool = True, span_days: float = 60.0) -> S
 
 
 # -- clock -------------------------------------------------------------------
-
-
 class WebClock:
     """Virtual Unix seconds that stand still, or run ``speed`` times as fast as real time.
 
