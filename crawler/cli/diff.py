@@ -51,11 +51,8 @@ from freshet.storage.queries.page import StoredVersion
 from freshet.storage.records import PageHistory
 from freshet.storage.tables import observations
 
+
 # -- difference --------------------------------------------------------------
-#
-# What ``freshet diff`` found out, as a value.
-
-
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Unchanged blocks that are not shown."""
@@ -64,7 +61,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VersionDifference:
     """Two versions of a page, aligned; ``volatile`` are positions in the later one."""
 
     url: str
@@ -74,16 +71,16 @@ class Difference:
     volatile: frozenset[int] = frozenset()
 
     def is_volatile(self, block: AlignedBlock) -> bool:
-        """Whether the block stands where the page differs at every visit."""
+        """Return whether the block stands at a slot that differs at every visit."""
         return block.after in self.volatile
 
     @property
     def is_empty(self) -> bool:
-        """Whether no block of main text differs."""
+        """True if no block of main text differs."""
         return all(block.change is BlockChange.KEPT for block in self.blocks)
 
     def around_changes(self, context: int) -> Iterator[AlignedBlock | Gap]:
-        """All that changed, with so many unchanged blocks before and after, and gaps between."""
+        """Yield all changes with some unchanged blocks before and after, and gaps between."""
         near: set[int] = set()
         for place, block in enumerate(self.blocks):
             if block.change is not BlockChange.KEPT:
@@ -101,7 +98,7 @@ class Difference:
             yield Gap(left_out)
 
     def as_json(self) -> dict[str, object]:
-        """The difference as JSON values; unchanged blocks are counted only."""
+        """Return the difference as JSON values; unchanged blocks are only counted."""
         return {
             "url": self.url,
             "before": asdict(self.before),
@@ -116,7 +113,7 @@ class Difference:
 
 
 def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
-    """The positions of the blocks at slots where the page differs at every visit."""
+    """Return the positions of the blocks at slots that differ at every visit."""
     if history.memory is None:
         return frozenset()
     volatile = PageMemory.from_bytes(history.memory).volatile
@@ -125,9 +122,6 @@ def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
 
 
 # -- diff view ---------------------------------------------------------------
-#
-# A difference on a screen: coloured on a terminal, marked like wdiff's output elsewhere.
-
 _STYLES: Final = {
     BlockChange.KEPT: (" ", "dim"),
     BlockChange.EDITED: ("~", ""),
@@ -140,8 +134,8 @@ _AROUND: Final = 60
 _UNCHANGED_WIDTH: Final = 100
 
 
-def print_difference(difference: Difference, context: int, now: float) -> None:
-    """Print it for people."""
+def print_difference(difference: VersionDifference, context: int, now: float) -> None:
+    """Print the difference for people."""
     show_facts(
         difference.url,
         {
@@ -186,7 +180,7 @@ def _block(block: AlignedBlock, *, is_volatile: bool) -> Text:
 
 
 def _distance(blocks: int) -> str:
-    """Which way, for those who read: other blocks that came or went count, too."""
+    """Describe the move as a reader sees it: added and removed blocks count, too."""
     return "down" if blocks > 0 else "up"
 
 
@@ -203,16 +197,14 @@ def _append_run(line: Text, run: Run) -> None:
 
 
 def _spaced(words: str) -> str:
-    """One printable line whose blanks at the ends stay."""
+    """Return one printable line that keeps the blanks at its ends."""
     start = " " if words[:1].isspace() else ""
     end = " " if words[-1:].isspace() and len(words) > 1 else ""
     return f"{start}{plain(words)}{end}"
 
 
 # -- diff page ---------------------------------------------------------------
-#
-# A difference as one HTML page that needs nothing else: no script, no font, no network.
-
+# One self-contained page: no script, no font, no network.
 _PAGE: Final = Template("""<!doctype html>
 <html lang="en">
 <head>
@@ -262,8 +254,8 @@ $blocks
 """)
 
 
-def page_of(difference: Difference, context: int) -> str:
-    """The page, with so many unchanged blocks around each change."""
+def page_of(difference: VersionDifference, context: int) -> str:
+    """Return the page, with some unchanged blocks around each change."""
     rows = [
         _html_gap(each)
         if isinstance(each, Gap)
@@ -311,7 +303,7 @@ def _run(run: Run) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DiffOrder:
-    """Which versions of which page; ``before`` and ``after`` as they were typed."""
+    """The two versions of a page; ``before`` and ``after`` as they were typed."""
 
     db: Path
     url: str
@@ -347,9 +339,9 @@ def diff_command(
 ) -> None:
     """Show what changed between two stored versions of a page, block by block.
 
-    Blocks of main text are edited, moved, added or removed; edited ones are shown word by
-    word. Without numbers the last change is shown.
-    """  # fmt: skip
+    Blocks of main text are edited, moved, added or removed; edited ones are shown word by word.
+    Without numbers the last change is shown.
+    """
     if html is not None and json:
         fail("--html and --json exclude each other", 2)
     settings, _ = read_settings(config, {})
@@ -362,7 +354,7 @@ def diff_command(
         _write(html, page_of(difference, context))
 
 
-async def _read(order: DiffOrder, settings: Settings) -> Difference:
+async def _read(order: DiffOrder, settings: Settings) -> VersionDifference:
     urls = terminal.spellings(order.url)
     parser = parser_of(settings)
     try:
@@ -374,7 +366,14 @@ async def _read(order: DiffOrder, settings: Settings) -> Difference:
             url = known.url if known.alias is None else known.alias.url
             stored = await page_queries.versions(connection, page_id)
             before, after = _chosen(url, stored, order)
-            return await _compare(connection, parser, page_id, url, before, after)
+            return await _compare(
+                connection=connection,
+                parser=parser,
+                page_id=page_id,
+                url=url,
+                before=before,
+                after=after,
+            )
     except NoText as error:
         fail(f"{order.url}: {error}")
     finally:
@@ -388,21 +387,21 @@ async def _compare(
     url: str,
     before: StoredVersion,
     after: StoredVersion,
-) -> Difference:
+) -> VersionDifference:
     old = await read_text(connection, parser, url, before)
     new = await read_text(connection, parser, url, after)
     history = await observations.load(connection, page_id)
     volatile = volatile_blocks(history, new) if history is not None else frozenset()
-    return Difference(url, before, after, align(old.texts, new.texts), volatile)
+    return VersionDifference(url, before, after, align(old.texts, new.texts), volatile)
 
 
 def _chosen(
     url: str, stored: list[StoredVersion], order: DiffOrder
 ) -> tuple[StoredVersion, StoredVersion]:
-    """The two versions; ends the program where there are none such."""
+    """Return the two versions; exit if they do not exist."""
     if len(stored) < 2:
         had = "one version" if stored else "no version"
-        fail(f"{url}: has {had} in the store; a diff takes two")
+        fail(f"{url}: has {had} in the store; a diff needs two")
     after = stored[-1] if order.after is None else _version_of(stored, order.after)
     if order.before is not None:
         return _version_of(stored, order.before), after
@@ -410,7 +409,7 @@ def _chosen(
 
 
 def _last_change(stored: list[StoredVersion]) -> StoredVersion:
-    """The last version whose text may differ from that of the last one."""
+    """Return the last version whose text may differ from that of the newest one."""
     place = len(stored) - 1
     while place > 1 and stored[place].same_text:
         place -= 1
@@ -418,7 +417,7 @@ def _last_change(stored: list[StoredVersion]) -> StoredVersion:
 
 
 def _version_of(stored: list[StoredVersion], text: str) -> StoredVersion:
-    """By number, from the end if negative, or by date: the version that stood then."""
+    """Return a version by number, from the end if negative, or the one of a date."""
     numbers = f"1 to {len(stored)}, or from the end -1 to -{len(stored)}"
     if text.removeprefix("-").isdecimal():
         number = int(text)

@@ -1,4 +1,4 @@
-"""``freshet import``: what another program watches becomes lines of a site list."""
+"""``freshet import``: add the watch list of another program to a site list."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def import_command(
         typer.Option("--into", metavar="LIST", help="The site list: text, or .csv with a header."),
     ],
     kind: Annotated[
-        ListFormat, typer.Option("--format", help="Where the files do not show it.")
+        ListFormat, typer.Option("--format", help="The format, if the files do not tell.")
     ] = ListFormat.AUTO,
     rules: Annotated[
         bool,
-        typer.Option("--rules", help="Print the intervals that they ask for as `daemon.rules`."),
+        typer.Option("--rules", help="Print their visit intervals as `daemon.rules`."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be added, and write nothing.")
@@ -68,9 +68,9 @@ def import_command(
 ) -> None:
     """Add the sites that another program watches to a site list.
 
-    Read are backups, data stores and lists of changedetection.io, urlwatch's urls.yaml, OPML and
-    sitemaps. What the list says already stays as it is: importing again adds nothing. What has no
-    counterpart is told.
+    It reads backups, data stores and lists of changedetection.io, urlwatch's urls.yaml, OPML and
+    sitemaps. Existing lines stay: importing again adds nothing. Settings without a counterpart are
+    reported.
     """
     with told_in_one_line():
         entries = [entry for file in files for entry in _read(file, kind)]
@@ -89,7 +89,7 @@ def import_command(
 
 
 def _read(file: Path, kind: ListFormat) -> list[Entry]:
-    """What a file says, its entries named with it."""
+    """Read a file; its entries carry its name."""
     try:
         return [_named(file, entry) for entry in _entries(file, kind)]
     except UnreadableList as reason:
@@ -161,7 +161,7 @@ def _print_json(found: Merged, *, dry_run: bool) -> None:
 
 
 def _print_rules(found: Merged) -> None:
-    """The intervals that sites ask for, as they are written in a file of settings."""
+    """Print the intervals of sites as rules for the settings file."""
     asked = [each for each in found.sites if each.days is not None]
     typer.echo("[daemon]\nrules = [")
     for each in asked:
@@ -194,8 +194,6 @@ def _print(found: Merged, into: Path, *, dry_run: bool) -> None:
         "Not taken over, for a site list has no place for it", ("what", "sites"), lost, _SHOWN
     )
     if asked := sum(each.days is not None for each in found.sites):
-        show_line(
-            f"{counted(asked, 'site')} asked to be looked at at intervals; --rules prints them"
-        )
+        show_line(f"{counted(asked, 'site')} have visit intervals; --rules prints them")
     if found.added:
         show_line("crawl just these pages with --scope list; else each stands for its whole host")

@@ -41,7 +41,7 @@ from freshet.crawler.requests import ApiRequests
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.run.archive import Archiving
 from freshet.crawler.signals.headers import HostHeaders
-from freshet.crawler.signals.listings import Complaints, Listings
+from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import Comparer, Pipeline, PoliteFetcher, Recorder, Reducer
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors

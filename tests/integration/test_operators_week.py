@@ -236,7 +236,7 @@ def assert_logged_once(records: list[logging.LogRecord]) -> None:
         "news.localhost answers again after ",
         "the disk is full; fetching is paused",
         "the store can be written again after ",
-        " requests of the budget could not be used",
+        " requests of the budget could not be spent",
         "reloaded: 480 requests a day by site_clock",
         "not reloaded: alerts.rules: now: url: the environment has no FRESHET_NOT_THERE",
     ]
@@ -266,7 +266,7 @@ def assert_counted(
 
 async def assert_readable(stage: Stage, said: dict[str, str]) -> None:
     """What the verbs say beside the daemon, and when it is over."""
-    assert "To be thrown away" in said["gc"]
+    assert "To be deleted" in said["gc"]
     outlook = json.loads(said["status"])["daemon"]["outlook"]
     assert (outlook["budget"], outlook["policy"]) == (480.0, "site_clock")
     rules = {each["rule"]: each for each in json.loads(said["alerts"])["rules"]}

@@ -1,4 +1,4 @@
-from freshet.crawler.synthetic_web.answers import Slot, Template, noise
+from freshet.crawler.synthetic_web.answers import PageTemplate, Slot, noise
 from freshet.crawler.synthetic_web.content import Place
 from freshet.crawler.synthetic_web.site import UTF_8, Encoding
 
@@ -23,15 +23,15 @@ def test_visitors_are_counted_upwards() -> None:
 
 def test_a_template_is_filled_in_order() -> None:
     values = noise(1, PLACE, 0, 0.0, ())
-    template = Template.of(["a", Slot.TOKEN, Slot.NONCE, "b", "c"], UTF_8)
+    template = PageTemplate.of(["a", Slot.TOKEN, Slot.NONCE, "b", "c"], UTF_8)
     assert template.fill(values).decode() == f"a{values[Slot.TOKEN]}{values[Slot.NONCE]}bc"
 
 
 def test_a_template_keeps_the_mark_and_the_codec() -> None:
     encoding = Encoding("utf-16-le", mark=b"\xff\xfe")
     values = noise(1, PLACE, 0, 0.0, ("ü",))
-    assert Template.of(["ä", Slot.ADVERT], encoding).fill(values).decode("utf-16") == "äü"
+    assert PageTemplate.of(["ä", Slot.ADVERT], encoding).fill(values).decode("utf-16") == "äü"
 
 
 def test_what_a_codec_lacks_becomes_a_reference() -> None:
-    assert Template.of(["ж–"], Encoding("cp1252")).fill({}) == b"&#1078;\x96"
+    assert PageTemplate.of(["ж–"], Encoding("cp1252")).fill({}) == b"&#1078;\x96"

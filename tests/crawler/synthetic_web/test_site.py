@@ -5,7 +5,7 @@ from freshet.crawler.synthetic_web.site import (
     File,
     Manifest,
     Resource,
-    Site,
+    SyntheticSite,
     Trap,
     without_utm,
 )
@@ -26,12 +26,12 @@ def test_only_utm_parameters_are_left_out(target: str, plain: str) -> None:
 
 
 def test_a_site_has_a_robots_txt_if_and_only_if_it_has_a_text_for_it() -> None:
-    assert Site(name="s", title="S").find("/robots.txt") is None
-    assert Site(name="s", title="S", robots="").find("/robots.txt") is Manifest.ROBOTS
+    assert SyntheticSite(name="s", title="S").find("/robots.txt") is None
+    assert SyntheticSite(name="s", title="S", robots="").find("/robots.txt") is Manifest.ROBOTS
 
 
 def test_a_site_knows_its_own_traps_only() -> None:
-    site = Site(name="s", title="S", traps=(Trap.CALENDAR,))
+    site = SyntheticSite(name="s", title="S", traps=(Trap.CALENDAR,))
     assert site.trap("/calendar/2026/01") is Trap.CALENDAR
     assert site.trap("/rooms/1") is site.trap("/page") is None
 
@@ -42,5 +42,5 @@ def test_the_feed_is_found_among_the_resources() -> None:
         "/feed": Manifest.RSS,
         "/no": Fault(500),
     }
-    assert Site(name="s", title="S", resources=resources).feed == ("/feed", Manifest.RSS)
-    assert Site(name="s", title="S").feed is None
+    assert SyntheticSite(name="s", title="S", resources=resources).feed == ("/feed", Manifest.RSS)
+    assert SyntheticSite(name="s", title="S").feed is None
