@@ -293,7 +293,9 @@ async def test_what_it_thinks_of_a_page_can_be_told(tmp_path: Path) -> None:
     assert busy.importance == Importance(1.0, "site list", "http://news.localhost/", 1.0)
     assert busy.due_in_days is not None
     assert quiet.due_in_days is not None
-    assert 0 <= busy.due_in_days < quiet.due_in_days < 60
+    # Which is next depends on when each was visited last.
+    assert 0 <= busy.due_in_days < 1
+    assert 0 <= quiet.due_in_days < 60
     assert busy.estimated_at is not None
     assert 0 <= stage.clock.now() - busy.estimated_at <= HOUR_S
     said = paragraph(busy, stage.clock.now(), obstacle=None, is_running=True)
