@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.snapshot import Glimpse
+from freshet.crawler.run.snapshot import DaemonSnapshot
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.logs import LogFormat, configure_logging
 from freshet.crawler.terminal import counted, err, percent, span
@@ -67,13 +67,13 @@ class Screen:
         """The lines as of now."""
         now = self._live.clock.now()
         table = Table.grid(padding=(0, 1))
-        if self._live.glimpse is None:
+        if self._live.snapshot is None:
             table.add_row(self._counts_line(now))
             table.add_row(Text(self._comparing_line() or self._hosts_line(now), style="dim"))
         else:
-            glimpse = self._live.glimpse(now)
-            table.add_row(self._budget_line(glimpse, now))
-            table.add_row(_cut(self._next_line(glimpse, now), "dim"))
+            snapshot = self._live.snapshot(now)
+            table.add_row(self._budget_line(snapshot, now))
+            table.add_row(_cut(self._next_line(snapshot, now), "dim"))
         for change in self._changes:
             table.add_row(change)
         return table
@@ -90,34 +90,34 @@ class Screen:
             f"{tally.refused_by_robots:,} refused  ", f"{_clock(seconds)}",
         )  # fmt: skip
 
-    def _budget_line(self, glimpse: Glimpse, now: float) -> Text:
+    def _budget_line(self, snapshot: DaemonSnapshot, now: float) -> Text:
         """What a daemon has spent, and what came of it."""
         tally, kinds = self._live.tally, self._live.tally.kinds
-        stale = None if glimpse.outlook is None else glimpse.outlook.stale
+        stale = None if snapshot.outlook is None else snapshot.outlook.stale
         counts = (
             (kinds[Kind.CHANGED], "changed", "green"), (kinds[Kind.NEW], "new", ""),
             (kinds[Kind.GONE], "gone", "yellow"), (tally.errors, "failed", "red"),
         )  # fmt: skip
         return Text.assemble(
-            (f"{glimpse.spent:,}", "bold"), f" of {int(glimpse.flowed):,} requests spent  ",
+            (f"{snapshot.spent:,}", "bold"), f" of {int(snapshot.flowed):,} requests spent  ",
             "" if stale is None else f"{percent(1 - stale)} fresh  ",
             *((f"{count:,} {word}  ", style) for count, word, style in counts if count),
             _clock(now - self._started_at),
         )  # fmt: skip
 
-    def _next_line(self, glimpse: Glimpse, now: float) -> str:
+    def _next_line(self, snapshot: DaemonSnapshot, now: float) -> str:
         """What a daemon waits for."""
         waits = self._live.frontier.waits(now)
         parts = []
         if self._live.pool.stopping:
             parts.append("stopping: waiting for what is under way, Ctrl-C again to break off")
-        elif glimpse.next_url is not None:
-            wait = glimpse.next_at - now
-            parts.append(f"next{f' in {span(wait)}' if wait >= 1 else ''}: {glimpse.next_url}")
-        if glimpse.outlook is not None and glimpse.outlook.waiting:
-            parts.append(f"{counted(glimpse.outlook.waiting, 'new page')} waiting")
-        if glimpse.outlook is not None and glimpse.outlook.capped:
-            parts.append(f"{counted(len(glimpse.outlook.capped), 'host')} at the cap")
+        elif snapshot.next_url is not None:
+            wait = snapshot.next_at - now
+            parts.append(f"next{f' in {span(wait)}' if wait >= 1 else ''}: {snapshot.next_url}")
+        if snapshot.outlook is not None and snapshot.outlook.waiting:
+            parts.append(f"{counted(snapshot.outlook.waiting, 'new page')} waiting")
+        if snapshot.outlook is not None and snapshot.outlook.capped:
+            parts.append(f"{counted(len(snapshot.outlook.capped), 'host')} at the cap")
         reasons = Counter(waits.values()).most_common(_REASONS_SHOWN)
         parts += [f"{counted(n, 'host')} out: {why}" for why, n in reasons]
         return "  ·  ".join(parts)
@@ -165,7 +165,7 @@ class _Log:
         self._live = live
         self._every_page = every_page
         self._silent = silent
-        self._every_s = _LOG_EVERY_S if live.glimpse is None else _DAEMON_LOG_EVERY_S
+        self._every_s = _LOG_EVERY_S if live.snapshot is None else _DAEMON_LOG_EVERY_S
         self._next_at = live.clock.now() + self._every_s
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
@@ -185,13 +185,13 @@ class _Log:
             "pages": tally.pages, "fetches": tally.fetches, "errors": tally.errors,
             "changed": tally.kinds[Kind.CHANGED], "active": self._live.pool.active,
         }  # fmt: skip
-        if self._live.glimpse is None:
+        if self._live.snapshot is None:
             log.info("crawling", **counts)
             return
-        glimpse = self._live.glimpse(now)
-        if glimpse.outlook is not None and glimpse.outlook.stale is not None:
-            counts["fresh"] = round(1 - glimpse.outlook.stale, 4)
-        log.info("keeping fresh", **counts, flowed=int(glimpse.flowed))
+        snapshot = self._live.snapshot(now)
+        if snapshot.outlook is not None and snapshot.outlook.stale is not None:
+            counts["fresh"] = round(1 - snapshot.outlook.stale, 4)
+        log.info("keeping fresh", **counts, flowed=int(snapshot.flowed))
 
 
 def _log_visit(visit: Visit) -> None:

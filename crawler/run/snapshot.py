@@ -1,4 +1,4 @@
-"""A running daemon at one moment, for progress."""
+"""The status of a running daemon at one moment, for progress."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from freshet.storage.entries import Outlook
 
 
-@dataclass(frozen=True, slots=True)
-class Glimpse:
-    """A daemon at this moment, and its last outlook.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonSnapshot:
+    """A daemon at one moment, and its last outlook.
 
-    ``spent`` are the requests since it began, of those that ``flowed``; ``next_url`` is what it
-    asks for next, at ``next_at`` at the earliest.
+    ``spent`` requests of the ``flowed`` ones, which the budget has allowed since the start;
+    ``next_url`` is requested next, not before ``next_at``.
     """
 
     spent: int

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.cli.explain import Explanation, ExplanationRules, Finding, explain
+from freshet.crawler.cli.explain import Explanation, ExplanationRules, Provenance, explain
 from freshet.storage.queries.page import snapshot
 from freshet.storage.words import RobotsStanding
 from tests.storage.small_store import HOST, SmallStore, small_store
@@ -145,7 +145,7 @@ async def test_a_page_is_found_by_the_first_link_with_its_anchor(store: SmallSto
     page, home = store.page("/a"), store.page("/")
     store.link(home, page, NOW, anchor="An article", rel="nofollow")
     told = await explained(store, f"{HOST}/a")
-    assert told.found == Finding("link", f"{HOST}/", "An article", "nofollow")
+    assert told.found == Provenance("link", f"{HOST}/", "An article", "nofollow")
 
 
 async def test_a_seed_is_found_by_its_line_whatever_links_to_it(store: SmallStore) -> None:
@@ -153,7 +153,7 @@ async def test_a_seed_is_found_by_its_line_whatever_links_to_it(store: SmallStor
     page, other = store.page("/"), store.page("/a")
     store.link(other, page, NOW)
     store.insert("seed", text="one.example", url=f"{HOST}/", page_id=page, added_at=NOW)
-    assert (await explained(store)).found == Finding("seed", "one.example")
+    assert (await explained(store)).found == Provenance("seed", "one.example")
 
 
 async def test_a_sitemaps_entry_is_found_by_the_sitemap(store: SmallStore) -> None:
@@ -161,9 +161,9 @@ async def test_a_sitemaps_entry_is_found_by_the_sitemap(store: SmallStore) -> No
     page, sitemap = store.page("/a"), store.page("/sitemap.xml", role="sitemap")
     store.link(sitemap, page, NOW, rel="sitemap")
     found = (await explained(store, f"{HOST}/a")).found
-    assert found == Finding("sitemap", f"{HOST}/sitemap.xml", None, "sitemap")
+    assert found == Provenance("sitemap", f"{HOST}/sitemap.xml", None, "sitemap")
     named = (await explained(store, f"{HOST}/sitemap.xml")).found
-    assert named == Finding("robots.txt", None)
+    assert named == Provenance("robots.txt", None)
 
 
 async def test_the_target_of_a_redirect_is_found_by_it(store: SmallStore) -> None:
@@ -171,7 +171,7 @@ async def test_the_target_of_a_redirect_is_found_by_it(store: SmallStore) -> Non
     page = store.page("/new", redirects=1, found_at=NOW - 50)
     store.page("/old", alias_of=page, alias_kind="temporary", alias_at=NOW - 50)
     store.link(store.page("/later"), page, NOW)
-    assert (await explained(store, f"{HOST}/new")).found == Finding("redirect", f"{HOST}/old")
+    assert (await explained(store, f"{HOST}/new")).found == Provenance("redirect", f"{HOST}/old")
 
 
 async def test_an_unknown_url_still_gets_the_verdict_of_its_host(store: SmallStore) -> None:

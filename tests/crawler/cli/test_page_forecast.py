@@ -12,7 +12,7 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.crawler.cli.explain import paragraph
-from freshet.crawler.run.daemon_state import Prospect, prospect, rate_of
+from freshet.crawler.cli.page_forecast import PageForecast, forecast_page, rate_of
 from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, SmallStore, small_store
 
@@ -85,9 +85,9 @@ def looked_at(
     return page
 
 
-async def ahead(store: SmallStore, page: int) -> Prospect:
+async def ahead(store: SmallStore, page: int) -> PageForecast:
     async with snapshot(store.path) as connection:
-        found = await prospect(connection, page, NOW)
+        found = await forecast_page(connection, page, NOW)
     assert found is not None
     return found
 
@@ -327,10 +327,10 @@ async def test_of_a_crawl_and_of_what_is_held_back_a_daemon_has_nothing_to_say(
 ) -> None:
     page = store.page("/kept-out", held_back="nofollow")
     async with snapshot(store.path) as connection:
-        assert await prospect(connection, page, NOW) is None
+        assert await forecast_page(connection, page, NOW) is None
     store.run(NOW - DAY_S)
     async with snapshot(store.path) as connection:
-        assert await prospect(connection, 1, NOW) is None
+        assert await forecast_page(connection, 1, NOW) is None
 
 
 async def test_a_source_of_news_and_its_newest_item_are_told_as_such(store: SmallStore) -> None:
