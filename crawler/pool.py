@@ -24,9 +24,9 @@ from freshet.storage.words import Kind, Role
 class PoolRules:
     """Bounds of one invocation; 0 means none.
 
-    A run waits ``patience_s`` for the next due URL; a drain waits ``grace_s`` for requests under way
-    and then cancels them. A cancelled request leaves its host queue and its page taken: a pool
-    that ``goes_on`` after a limit or a pause waits for all.
+    A run waits ``patience_s`` for the next due URL; a drain waits ``grace_s`` for the requests
+    under way and then cancels them. A cancelled request leaves its host queue and its page taken: a
+    pool that ``goes_on`` after a limit or a pause waits for all.
     """
 
     exchanges: int = 256

@@ -65,8 +65,8 @@ class ExplanationRules:
 class Provenance:
     """The way by which a URL became known.
 
-    ``how`` is seed, link, sitemap, feed, redirect, robots.txt or discovery (of feeds); ``source`` is
-    the line of the site list, or the linking URL.
+    ``how`` is seed, link, sitemap, feed, redirect, robots.txt or discovery (of feeds); ``source``
+    is the line of the site list, or the linking URL.
     """
 
     how: str
@@ -92,8 +92,8 @@ class RobotsView:
 class Explanation:
     """All stored facts on a URL; ``known`` is None if the store does not have it.
 
-    Then ``linked_out_of_scope`` is a link to it, and ``nearest`` are similar known URLs. ``pattern``
-    is that of a URL with parameters, ``copy_of`` the page with the same text.
+    Then ``linked_out_of_scope`` is a link to it, and ``nearest`` are similar known URLs.
+    ``pattern`` is that of a URL with parameters, ``copy_of`` the page with the same text.
     """
 
     url: str
@@ -213,7 +213,7 @@ async def _finding(
 
 def _outlook_unknown(link: InLink | None) -> str:
     if link is not None:
-        return "not crawled: it is out of the scope of this crawl"
+        return "not crawled: it was out of scope when a link to it was found"
     return "not crawled: no seed, link, sitemap or redirect leads to it"
 
 
@@ -409,7 +409,8 @@ def _value(it: PageForecast, now: float) -> Iterator[str]:
             )
         if it.reveals >= _WORTH_TELLING:
             yield f"A visit is expected to find {amount(it.reveals)} new pages."
-        yield f"The value of a visit was {amount(it.worth)} {_ago(now - it.estimated_at)}.{_price(it)}"
+        ago = _ago(now - it.estimated_at)
+        yield f"The value of a visit was {amount(it.worth)} {ago}.{_price(it)}"
     elif not it.captured and it.estimated_at is not None:
         yield "Without a copy, it is chosen by its importance and its days of waiting."
 

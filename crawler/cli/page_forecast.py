@@ -73,9 +73,10 @@ class PageForecast:
     changed since its visit or discovery ``age_days`` ago; ``clocked``: it follows the rhythm of the
     site; ``claimed``: it follows change signals (None: there are none, or they are ignored).
     ``least_days`` and ``most_days`` are the bounds of the rules between two visits; ``excluded_by``
-    is the pattern of the rule that forbids visits; the page may be visited from ``not_before`` (Unix
-    seconds) on. Under an index policy ``worth`` is the value of a visit at ``estimated_at``, and
-    ``price`` the least value of visited pages; a rate policy plans ``planned`` visits a day. ``reveals`` are the new pages that a visit is expected to find. An
+    is the pattern of the rule that forbids visits; the page may be visited from ``not_before``
+    (Unix seconds) on. Under an index policy ``worth`` is the value of a visit at ``estimated_at``,
+    and ``price`` the least value of visited pages; a rate policy plans ``planned`` visits a day.
+    ``reveals`` are the new pages that a visit is expected to find. An
     ephemeral source has ``arrival_rate`` new items a day, which lose half of their worth in
     ``half_life_hours``; its ``urgent`` items are fetched at once. ``capped`` is the page's host
     queue if more visits are wanted there than politeness allows.

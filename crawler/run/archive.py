@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from freshet import __version__
 from freshet.config.settings import Settings
-from freshet.crawler import __version__
 from freshet.crawler.archive.warc import Fields, Unasked
 from freshet.crawler.archive.writer import (
     Archive,

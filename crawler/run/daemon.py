@@ -370,7 +370,7 @@ class _Daemon:
         """Return the fetch pool, and register the observers of its batches."""
         rules = PoolRules(self._context.settings.crawl.exchanges, patience_s=inf, goes_on=True)
         self._assembly.listeners.append(self._tally.add)
-        # Alerts start after the first turn: during the first learning no delivery could be recorded.
+        # Alerts start after the first turn: during the first learning no delivery is recorded.
         pool = self._assembly.pool(seeding, rules, self._pacer, begun=self.outbox.start)
         self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
         pool.chores.append(partial(self._recorder.chore, submit=pool.submit))

@@ -17,8 +17,8 @@ from time import monotonic, perf_counter
 from types import MappingProxyType
 from typing import Final
 
+from freshet import __version__
 from freshet.config.settings import Operation
-from freshet.crawler import __version__
 from freshet.crawler.clock import Clock
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.pacing import Pacer

@@ -138,8 +138,8 @@ async def test_a_writer_that_has_stopped_is_not_kept_alive(
     assert heard == []
     (record,) = caplog.records
     assert record.message == (
-        "nothing has been committed for 121 s although 5 entries wait: the service manager is to "
-        "start the daemon anew"
+        "nothing has been committed for 121 s although 5 entries wait: the service manager "
+        "will restart the daemon"
     )
     # Until a batch commits after all.
     service.committed([])
