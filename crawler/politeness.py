@@ -230,15 +230,15 @@ class HostQueue:
     def _pause_s(self, answer: HostAnswer, retry_after_s: float | None) -> float:
         if answer in (HostAnswer.FINE, HostAnswer.FORBIDDEN):
             return 0.0
-        asked = min(retry_after_s or 0.0, self.rules.retry_after_cap_s)
+        wanted_s = min(retry_after_s or 0.0, self.rules.retry_after_cap_s)
         # The first refusal with a Retry-After is obeyed as it stands, and single failures are
         # taken for the URL's own: back-off starts with the next ones.
         free = {
-            HostAnswer.THROTTLED: int(asked > 0),
+            HostAnswer.THROTTLED: int(wanted_s > 0),
             HostAnswer.FAILED: self.rules.failures_to_park - 1,
         }
         beyond = self.troubles - free.get(answer, 0)
-        return max(asked, back_off_s(self.rules, beyond, self.rng) if beyond > 0 else 0.0)
+        return max(wanted_s, back_off_s(self.rules, beyond, self.rng) if beyond > 0 else 0.0)
 
 
 # -- keys of host queues -----------------------------------------------------

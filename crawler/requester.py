@@ -103,8 +103,8 @@ class Requester:
         return Probed(request.host_id, self.clock.now(), host=host)
 
     async def _call(self, request: ApiRequest) -> Sequence[Entry]:
-        asked = Request(request.url, Accept.ANSWER, form=request.form)
-        result = await self.fetcher.fetch(request.lane, asked)
+        wanted = Request(request.url, Accept.ANSWER, form=request.form)
+        result = await self.fetcher.fetch(request.lane, wanted)
         now = self.clock.now()
         return [Called(now), *self.api_requests.answered(request, result, now)]
 
@@ -113,8 +113,8 @@ class Requester:
     async def _robots(self, request: RobotsRequest) -> Sequence[Entry]:
         """Fetch a robots.txt, or one redirect hop; the last hop returns the entries."""
         most = self.rules.max_bytes + 1
-        asked = Request(request.url, Accept.ROBOTS, max_body_bytes=most)
-        result = await self.fetcher.fetch(request.lane, asked)
+        wanted = Request(request.url, Accept.ROBOTS, max_body_bytes=most)
+        result = await self.fetcher.fetch(request.lane, wanted)
         hop = await self.next_hop(request, result)
         if hop is not None:
             self.frontier.follow(hop)

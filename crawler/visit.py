@@ -58,10 +58,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: A page that asks the browser to go on after at most this many seconds is a redirect.
+#: A page that sends the browser on after at most this many seconds is a redirect.
 _REFRESH_IS_REDIRECT_S: Final = 10.0
 _PREFIX_BYTES: Final = 2_048
-#: Redirects that are not temporary; one with 200 asked the browser to go on, and is replayed.
+#: Redirects that are not temporary; a meta refresh comes with 200.
 _ALIASES: Final[dict[int | None, AliasKind]] = {
     301: AliasKind.PERMANENT,
     308: AliasKind.PERMANENT,
@@ -244,20 +244,20 @@ class Reducer:
         if text is not None:
             version = self.parser.text_version(due.fetch_url)
             digests = replace(digests, text=text.text_digest, text_version=version)
-        asked = Directives() if parsed is _NO_PAGE else self._directives(result, parsed)
+        directives = Directives() if parsed is _NO_PAGE else self._directives(result, parsed)
         return Capture(
             digests=digests,
             size_bytes=len(result.body),
             content_type=result.header("Content-Type"),
             encoding=parsed.encoding,
             sketch=None if text is None else text.to_bytes(),
-            body=None if asked.noarchive else await self._packed(result.body),
+            body=None if directives.noarchive else await self._packed(result.body),
             title=parsed.title,
             language=parsed.language,
             canonical_url=parsed.canonical,
-            noindex=asked.noindex,
-            noarchive=asked.noarchive,
-            nofollow=asked.nofollow,
+            noindex=directives.noindex,
+            noarchive=directives.noarchive,
+            nofollow=directives.nofollow,
         )
 
     def _directives(self, result: FetchResult, parsed: ParsedPage) -> Directives:
@@ -433,10 +433,10 @@ class Pipeline:
         """Visit a due URL."""
         due = request.due
         validators = due.validators if due.digests is not None else None
-        asked = Request(due.fetch_url, validators=validators)
+        wanted = Request(due.fetch_url, validators=validators)
         if due.role is Role.SITEMAP:
-            asked = replace(asked, accept=Accept.SITEMAP, max_body_bytes=self.sitemap_max_bytes)
-        return await self.take(due, await self.fetcher.fetch(request.lane, asked))
+            wanted = replace(wanted, accept=Accept.SITEMAP, max_body_bytes=self.sitemap_max_bytes)
+        return await self.take(due, await self.fetcher.fetch(request.lane, wanted))
 
     async def take(self, due: DueUrl, result: FetchResult) -> Visit:
         """Reduce, compare and record a fetch result, of this crawl or of an archive.

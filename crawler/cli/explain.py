@@ -308,9 +308,6 @@ def _sentences(
         yield "No daemon is running."
 
 
-# -- past visits -------------------------------------------------------------------
-
-
 def _history(it: PageForecast, now: float) -> Iterator[str]:
     last = it.last
     if last is None:
@@ -386,9 +383,6 @@ def _why(last: LastVisit) -> str:
     return ": ".join(word for word in (last.reason, last.detail) if word) or "reason unknown"
 
 
-# -- value -------------------------------------------------------------------------
-
-
 def _value(it: PageForecast, now: float) -> Iterator[str]:
     if it.arrival_rate is not None:
         yield (
@@ -435,9 +429,6 @@ def _is_overdue(it: PageForecast) -> bool:
     return it.captured and it.most_days is not None and it.age_days >= it.most_days
 
 
-# -- next visit --------------------------------------------------------------------
-
-
 def _when(it: PageForecast, now: float) -> Iterator[str]:
     if it.captured and it.least_days:
         yield f"A rule keeps visits at least {_days(it.least_days)} apart."
@@ -454,9 +445,6 @@ def _when(it: PageForecast, now: float) -> Iterator[str]:
         yield "It is due when its host allows a request." if it.capped else "It is due now."
     else:
         yield f"The next visit is due about {moment(at, now)}."
-
-
-# -- words -------------------------------------------------------------------------
 
 
 def _budget(it: PageForecast) -> str:

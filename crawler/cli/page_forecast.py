@@ -116,16 +116,16 @@ def daemon_settings(text: str | None) -> Settings | None:
 
 async def rate_of(connection: aiosqlite.Connection, page_id: int) -> Rate:
     """Estimate the change rate of a page from its own visits alone."""
-    looks = await columns.looks(connection, page_id)
-    at = looks.at / _DAY_S
+    visits = await columns.looks(connection, page_id)
+    at = visits.at / _DAY_S
     spans = np.diff(at, prepend=at[:1])
-    tells = looks.compared & (spans > 0)
+    tells = visits.compared & (spans > 0)
     learner, count = EmpiricalBayes(1), int(tells.sum())
-    one, changes = np.zeros(count, np.intp), looks.changed[tells].astype(np.int64)
+    one, changes = np.zeros(count, np.intp), visits.changed[tells].astype(np.int64)
     learner.observe(Evidence(one, at[tells], spans[tells], changes, np.zeros(count, np.bool_)))
     (lower,), (upper,) = learner.credible_interval()
     rate = float(learner.change_rate()[0])
-    return Rate(rate, float(lower), float(upper), int(looks.compared.sum()))
+    return Rate(rate, float(lower), float(upper), int(visits.compared.sum()))
 
 
 async def forecast_page(

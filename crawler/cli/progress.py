@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.snapshot import DaemonSnapshot
+from freshet.crawler.run.status import DaemonSnapshot
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.logs import LogFormat, configure_logging
 from freshet.crawler.terminal import counted, err, percent, span

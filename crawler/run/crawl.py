@@ -26,7 +26,7 @@ from freshet.crawler.pool import Ending, FetchPool, PoolRules
 from freshet.crawler.run.archive import ArchivedRun, archiving
 from freshet.crawler.run.orders import CrawlReport, given, make_report, require_readable
 from freshet.crawler.run.push import sender
-from freshet.crawler.run.snapshot import DaemonSnapshot
+from freshet.crawler.run.status import DaemonSnapshot
 from freshet.crawler.run.upkeep import GroupingProgress, catch_up, correct, retention_of
 from freshet.crawler.run.wiring import (
     Assembly,

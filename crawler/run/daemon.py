@@ -111,17 +111,17 @@ async def chosen_sites(
 _OF_QUEUES: Final = ("key", "groups")
 
 
-def taken_over(running: Settings, asked: Settings) -> Settings:
+def taken_over(running: Settings, wanted: Settings) -> Settings:
     """Return the running settings with the groups that a reload can change."""
     keys = {name: getattr(running.politeness, name) for name in _OF_QUEUES}
-    politeness = asked.politeness.model_copy(update=keys)
-    taken = {name: getattr(asked, name) for name in ("daemon", "ephemeral", "alerts")}
+    politeness = wanted.politeness.model_copy(update=keys)
+    taken = {name: getattr(wanted, name) for name in ("daemon", "ephemeral", "alerts")}
     return running.model_copy(update={**taken, "politeness": politeness})
 
 
-def waiting_for_a_restart(running: Settings, asked: Settings) -> str:
+def waiting_for_a_restart(running: Settings, wanted: Settings) -> str:
     """Return the changed settings that need a restart, for a log line, or ""."""
-    now, then = running.model_dump(), asked.model_dump()
+    now, then = running.model_dump(), wanted.model_dump()
     names = [
         f"{group}.{key}"
         for group, values in then.items()
@@ -314,9 +314,11 @@ class _Daemon:
     def _left_out(self, urls: Sequence[str]) -> Bools:
         return self._chosen.left_out_of(urls, self._assembly.admission.scope)
 
-    async def _importances(self, told: Sequence[Told]) -> Sequence[float]:
-        ids = np.array([each.page_id for each in told], np.int64)
-        found = self.state.terms(ids, [each.url for each in told], [each.origin for each in told])
+    async def _importances(self, alerts: Sequence[Told]) -> Sequence[float]:
+        ids = np.array([each.page_id for each in alerts], np.int64)
+        found = self.state.terms(
+            ids, [each.url for each in alerts], [each.origin for each in alerts]
+        )
         return [float(value) for value in found.importance]
 
     async def run(self, watch: Callable[[Live], Observer]) -> CrawlReport:
@@ -430,8 +432,8 @@ class _Daemon:
             ranker = ranker_of(order.policy, order.budget)
             self._require_contact([seed.url for seed in order.seeds])
             now, database = self._clock.now(), self._context.database
-            asked = order.settings or self._settings
-            settings = taken_over(self._settings, asked)
+            wanted = order.settings or self._settings
+            settings = taken_over(self._settings, wanted)
             self.outbox.obey(settings.alerts, channels(settings.alerts))
             said = in_force(settings, order)
             await database.write(partial(self._record, order=order, said=said, now=now))
@@ -439,7 +441,7 @@ class _Daemon:
             log.warning("not reloaded: %s; the daemon goes on with its old settings", error)
             self._service.reloaded(done=False)
             return
-        left_for_later = waiting_for_a_restart(settings, asked)
+        left_for_later = waiting_for_a_restart(settings, wanted)
         before, self._settings = self._chosen, settings
         self._chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
         if self._context.archive is not None:

@@ -11,8 +11,8 @@ import numpy as np
 
 from freshet.crawler.capacities import Limits
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.run.snapshot import DaemonSnapshot
 from freshet.crawler.run.state import DaemonState
+from freshet.crawler.run.status import DaemonSnapshot
 from freshet.scheduler.agenda.ephemeral import decays
 from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
 from freshet.scheduler.agenda.ranker import Beliefs, BoundsRates, Ranker
@@ -175,14 +175,14 @@ class StatusRecorder:
         """Return the host queues for which more visits are wanted than politeness allows."""
         table, waited = sources(pages, beliefs, limits.lane, limits.per_day, day)
         try:
-            looks = wanted(followed, table, waited, self._agenda.budget)
+            visits = wanted(followed, table, waited, self._agenda.budget)
         except Exception:  # noqa: BLE001 - a plug-in policy; the ranker's guard logs the error
             return ()
         count = np.bincount(table.host, minlength=len(limits.keys))
         found = [
             CappedLane(limits.keys[code], *each)
             for code, each in enumerate(
-                zip(limits.per_day.tolist(), looks.tolist(), count.tolist(), strict=True)
+                zip(limits.per_day.tolist(), visits.tolist(), count.tolist(), strict=True)
             )
             if each[1] > each[0]
         ]
@@ -245,9 +245,9 @@ class StatusRecorder:
         free = np.where(pages["captured"], pages["since"] + pages["least"], -np.inf)
         free = np.maximum(free, pages["not_before"])
         paid_lately = price(self._agenda.paid)
-        asked = np.inf if paid_lately is None else paid_lately
-        wait = np.maximum(asked - worth, 0.0) / pages["importance"]
-        again = _wait(worth, noted["hazard"], noted["rate"], asked)
+        least = np.inf if paid_lately is None else paid_lately
+        wait = np.maximum(least - worth, 0.0) / pages["importance"]
+        again = _wait(worth, noted["hazard"], noted["rate"], least)
         wait = np.where(pages["captured"], again, wait)
         with np.errstate(divide="ignore"):
             due = np.where(planned > 0, pages["since"] + 1 / planned, found.at + wait)
@@ -282,20 +282,20 @@ class StatusRecorder:
         )
 
 
-def _wait(worth: Floats, hazard: Floats, rate: Floats, asked: float) -> Floats:
+def _wait(worth: Floats, hazard: Floats, rate: Floats, least: float) -> Floats:
     """Return the days (m,) until visits are worth a price; inf: not for years, nan: not known.
 
     The worth of a page grows as x − 1 + e^{−x} of the changes x expected since its last visit.
     """
     early, late = np.zeros(len(worth)), np.full(len(worth), _FARTHEST_DAYS)
     with np.errstate(divide="ignore", invalid="ignore"):
-        wanted = asked / worth * _grown(hazard)
+        wanted = least / worth * _grown(hazard)
     for _ in range(_HALVINGS):
         middle = (early + late) / 2
         reached = _grown(hazard + rate * middle) >= wanted
         early, late = np.where(reached, early, middle), np.where(reached, middle, late)
     late[late >= _FARTHEST_DAYS] = np.inf
-    return np.where(np.isnan(worth), np.nan, np.where(worth >= asked, 0.0, late))
+    return np.where(np.isnan(worth), np.nan, np.where(worth >= least, 0.0, late))
 
 
 def _grown(changes: Floats) -> Floats:

@@ -74,11 +74,11 @@ class PushReceiver:
     async def turn(self, now: float, *, asking: bool) -> list[Entry]:
         """Place due requests if ``asking``, and return the entries to write."""
         self.refusals.tell(now)
-        asked: list[Entry] = []
+        entries: list[Entry] = []
         if asking:
-            asked += await self._subscriber.ask(now) if self._subscriber is not None else []
-            asked += self._pinging.ask(now)
-        return [*asked, *self._inbox.take()]
+            entries += await self._subscriber.ask(now) if self._subscriber is not None else []
+            entries += self._pinging.ask(now)
+        return [*entries, *self._inbox.take()]
 
     async def close(self) -> None:
         """Cancel the work under way, and log the last refusals."""

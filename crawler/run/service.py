@@ -298,17 +298,17 @@ class Service:
 
     async def _sampling(self, parts: DaemonParts) -> None:
         """Read values that are not in memory, from time to time."""
-        told = ""
+        logged = ""
         while True:
             try:
                 await self._sample(parts)
             except StoreError as error:
                 # Logged once: it recurs every 15 s until the cause is gone.
-                if told != str(error):
+                if logged != str(error):
                     log.warning(
                         "%s; its size and the measured freshness keep their last values", error
                     )
-                told = str(error)
+                logged = str(error)
             await asyncio.sleep(_SAMPLE_S)
 
     async def _sample(self, parts: DaemonParts) -> None:

@@ -120,7 +120,7 @@ class _Seen:
         page = self.parsed
         return bool(self.had_content) or tells(page.title, page.blocks.texts, self.result.body)
 
-    def look(self, url: str) -> PageLook:
+    def signs(self, url: str) -> PageLook:
         return look_at(self.result, url, self.parsed, self.new, self.had_content)
 
 
@@ -139,7 +139,7 @@ class _Host:
     def judge(self, due: DueUrl, seen: _Seen, at: float) -> Wall | None:
         """Judge a page, and remember its visit if it passes as content."""
         self.taken.pop(due.fetch_url, None)
-        wall = self.walls.judge(seen.look(due.fetch_url), at)
+        wall = self.walls.judge(seen.signs(due.fetch_url), at)
         if wall is None:
             self.taken[due.fetch_url] = due.page_id, at
         return wall

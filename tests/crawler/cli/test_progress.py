@@ -12,7 +12,7 @@ from rich.console import Console
 
 from freshet.crawler.cli.progress import Screen, watching
 from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.snapshot import DaemonSnapshot
+from freshet.crawler.run.status import DaemonSnapshot
 from freshet.crawler.run.upkeep import GroupingProgress
 from freshet.crawler.tally import Tally
 from freshet.storage.entries import CappedLane, Outlook
