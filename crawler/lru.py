@@ -1,4 +1,4 @@
-"""A bounded mapping that forgets what was used longest ago."""
+"""A bounded mapping that drops the least recently used entry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LruCache(OrderedDict[K, V]):
             self.popitem(last=False)
 
     def use(self, key: K) -> V | None:
-        """Return the value of a key, which counts as a use, or None."""
+        """Return the value of a key, or None, and count a use."""
         if key in self:
             self.move_to_end(key)
         return self.get(key)

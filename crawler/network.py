@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Final
 
+from freshet import __version__
 from freshet.config.settings import Settings
-from freshet.crawler import __version__
 from freshet.crawler.clock import Clock, VirtualClock
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
 from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher

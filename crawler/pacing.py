@@ -1,9 +1,9 @@
-"""Pacing: when the next request may start under a budget.
+"""Pacing of requests under a budget.
 
-The budget flows in evenly, and what is not taken is kept for half a minute, or as one request
-where less than one flows in by then. *Invariant.* In any span of time no more requests start than
-flow in during it and that reserve. Consequence: no burst at a start, after a pause, or when a
-host that was down for a day is back.
+The budget flows in evenly; the unused part is kept for half a minute, or as one request if less
+than one flows in by then. *Invariant.* In any span of time no more requests start than flow in
+during it, plus that reserve. Consequence: no burst at a start, after a pause, or when a host that
+was down for a day is back.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Final
 
 _DAY_S: Final = 86_400.0
 _KEPT_S: Final = 30.0
-#: Times of today differ by 2e-7 s at least: a request that is due to this is due.
+#: Floats near the present Unix time differ by 2e-7 s: a request due within this is due.
 _CLOCK_S: Final = 1e-6
 
 
 class Pacer:
-    """Lets requests start; ``per_day`` is the budget (inf: no limit), ``now`` in seconds.
+    """A token bucket; ``per_day`` is the budget (inf: no limit), ``now`` in seconds.
 
     It begins empty: the first request waits for its share of the day.
 
     Attributes:
         spent: requests started.
-        forgone: requests that the budget had room for while nothing could be asked.
+        forgone: requests that the budget allowed and no host could take.
 
     Raises:
         ValueError: if the budget is not above 0.
@@ -43,7 +43,7 @@ class Pacer:
 
     def _set(self, per_day: float) -> None:
         if not per_day > 0:
-            raise ValueError(f"per_day: is {per_day!r}; accepted is a number above 0")
+            raise ValueError(f"per_day is {per_day!r}; it must be above 0")
         self._per_s = per_day / _DAY_S
         self._most = max(1.0, self._per_s * _KEPT_S)
         self._enough = 1.0 - min(0.5, 1e-9 + self._per_s * _CLOCK_S)
@@ -54,7 +54,7 @@ class Pacer:
         return self._per_s * _DAY_S
 
     def change(self, per_day: float, now: float) -> None:
-        """Go on with another budget; what has flowed in stays.
+        """Change the budget; the balance stays.
 
         Raises:
             ValueError: if the budget is not above 0.
@@ -63,31 +63,31 @@ class Pacer:
         self._set(per_day)
 
     def flowed(self, now: float) -> float:
-        """The requests that the budget has had room for since the beginning."""
+        """Return the number of requests that the budget has allowed since the start."""
         self._flow(now)
         return self.spent + self.forgone + self._balance
 
     def allows(self, now: float) -> bool:
-        """Whether a request may start."""
+        """Return whether a request may start."""
         if self._per_s == inf:
             return True
         self._flow(now)
         return self._balance >= self._enough
 
     def allows_at(self, now: float) -> float:
-        """When the next request may start, if none does before."""
+        """Return the time at which the next request may start, if none does before."""
         if self.allows(now):
             return now
         return now + (1.0 - self._balance) / self._per_s
 
     def started(self) -> None:
-        """A request has started."""
+        """Count a request that has started."""
         self.spent += 1
         if self._per_s < inf:
             self._balance -= 1.0
 
     def _flow(self, now: float) -> None:
-        # A clock that was set back gives nothing, and takes nothing.
+        # A clock that was set back neither adds nor takes.
         balance = self._balance + max(0.0, now - self._at) * self._per_s
         self._at = now
         self._balance = min(balance, self._most)

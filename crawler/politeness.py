@@ -1,11 +1,9 @@
-"""Politeness as a state machine: when may the next exchange with a host start?
+"""Politeness: host queues as state machines, their keys, and retries.
 
-Invariant: in every lane, the start of an exchange lies at least the lane's delay after
-the end of the one before it, whatever that one was (page, robots.txt, redirect, failure).
-Consequence: no server sees requests closer together than configured, from any code path,
-because every exchange starts with :meth:`Lane.start` and ends with :meth:`Lane.end`.
-
-Pure: the time and the random generator are arguments; times are Unix seconds.
+Invariant: in every host queue, a request starts at least the queue's delay after the end of the
+one before it, whatever that one was (page, robots.txt, redirect, failure). Consequence: no server
+sees requests closer together than configured, from any code path, because every request starts with
+:meth:`HostQueue.start` and ends with :meth:`HostQueue.end`. Times are Unix seconds.
 """
 
 from __future__ import annotations
@@ -25,12 +23,12 @@ from freshet.storage.records import DueUrl
 
 @dataclass(frozen=True, slots=True)
 class PolitenessRules:
-    """How a host is treated; seconds unless the name says otherwise.
+    """Rules of politeness; in seconds unless the name says otherwise.
 
     The delay is the largest of ``delay_s``, robots.txt's Crawl-delay up to
     ``crawl_delay_cap_s``, and ``slow_factor`` times the last response time up to
-    ``slow_cap_s``. Trouble parks a host for ``back_off_initial_s`` times
-    ``back_off_factor`` to the power of the troubles before it, with jitter on top.
+    ``slow_cap_s``. A failure parks a host for ``back_off_initial_s`` times
+    ``back_off_factor`` to the power of the failures before it, plus jitter.
     """
 
     delay_s: float = 1.0
@@ -47,8 +45,8 @@ class PolitenessRules:
     forbidden_burst: int = 5
 
 
-class Answer(StrEnum):
-    """What an exchange said about its host."""
+class HostAnswer(StrEnum):
+    """The state of a host, as one response shows it."""
 
     FINE = "fine"
     THROTTLED = "throttled"
@@ -59,35 +57,35 @@ class Answer(StrEnum):
 
 _CONNECTION_FAILURES = frozenset({"dns", "connect", "tls", "not_tls", "timeout_connect"})
 _BROKEN_OFF = frozenset({"protocol", "timeout_headers", "timeout_body", "too_slow", "cut_short"})
-#: The host's name leads nowhere, for now or for ever.
+#: The host's name has no address, for now or for ever.
 NO_ADDRESS = frozenset({"address", "no_such_host"})
-_NO_EXCHANGE = NO_ADDRESS | {"url"}
-#: Doublings beyond this are beyond every cap, and would not fit a float at 1024.
+_NO_REQUEST = NO_ADDRESS | {"url"}
+#: More doublings exceed every cap; 1024 of them exceed a float.
 _MOST_DOUBLINGS = 64
 
 
-def answer_of(status: int | None, reason: str | None, *, lasting: bool = False) -> Answer:
-    """Classify an exchange by its status and failure word (see ``FetchResult.reason``).
+def answer_of(status: int | None, reason: str | None, *, lasting: bool = False) -> HostAnswer:
+    """Classify a response by its status and failure word (see ``FetchResult.reason``).
 
-    No connection at all means that the host is down; a connection that broke (before or
-    after the status), or a 5xx, may be this one URL's fault. In a ``lasting`` run a name
-    without an address is down, too: it may have one again.
+    Without a connection the host is down; a connection that broke (before or after the status),
+    or a 5xx, may be the fault of this one URL. In a ``lasting`` run a name without an address is
+    down, too: it may have one again.
     """
     if status in (429, 503):
-        return Answer.THROTTLED
+        return HostAnswer.THROTTLED
     if status == 403:
-        return Answer.FORBIDDEN
+        return HostAnswer.FORBIDDEN
     if reason in _CONNECTION_FAILURES:
-        return Answer.DOWN
-    if reason in _NO_EXCHANGE:
-        return Answer.DOWN if lasting and reason in NO_ADDRESS else Answer.FINE
+        return HostAnswer.DOWN
+    if reason in _NO_REQUEST:
+        return HostAnswer.DOWN if lasting and reason in NO_ADDRESS else HostAnswer.FINE
     if status is None or status >= 500 or reason in _BROKEN_OFF:
-        return Answer.FAILED
-    return Answer.FINE
+        return HostAnswer.FAILED
+    return HostAnswer.FINE
 
 
 class BackOff(Protocol):
-    """How pauses grow: the first one, by which factor, up to which, and the share of chance."""
+    """Growth of pauses: the first, the factor, the longest, and the random share."""
 
     @property
     def back_off_initial_s(self) -> float: ...  # noqa: D102 - the class says it
@@ -100,18 +98,18 @@ class BackOff(Protocol):
 
 
 def back_off_s(rules: BackOff, troubles: int, rng: Random) -> float:
-    """Return the pause after so many troubles in a row (from 1), jitter included."""
+    """Return the pause after this number of failures in a row (from 1), with jitter."""
     doublings = min((troubles - 1) * log2(rules.back_off_factor), _MOST_DOUBLINGS)
     pause = min(rules.back_off_initial_s * exp2(doublings), rules.back_off_max_s)
     return pause * (1 + rules.back_off_jitter * rng.random())
 
 
-class Lane:
+class HostQueue:
     """One politeness key: a host, a domain, an address, or a group of hosts.
 
-    Times are Unix seconds, -inf for never. ``ready_at`` is when the next exchange may start;
-    ``parked_until`` is the part of it that trouble asked for, on account of
-    ``parked_reason``. ``troubles`` and ``forbidden`` count answers in a row.
+    ``ready_at`` is the time at which the next request may start, ``parked_until`` the end of the
+    pause for ``parked_reason`` (-inf: never). ``troubles`` and ``forbidden`` count responses in a
+    row.
     """
 
     __slots__ = (
@@ -132,12 +130,12 @@ class Lane:
         self.forbidden = 0
         self.parked_until = -inf
         self.parked_reason: str | None = None
-        # What an earlier run had learnt of the host counts until the host answers well.
+        # The delay of an earlier run holds until the host answers well.
         self._inherited_delay_s = 0.0
 
     @property
     def delay_s(self) -> float:
-        """The pause between two exchanges; doubled by each burst of 403 answers."""
+        """The pause between two requests; doubled by each burst of 403 responses."""
         rules = self.rules
         delay = max(
             rules.delay_s,
@@ -152,27 +150,31 @@ class Lane:
 
     @property
     def is_full(self) -> bool:
-        """Whether no further connection may be used, whatever the time."""
+        """True if no further connection may be used, whatever the time."""
         return self.in_flight >= self.rules.connections_per_host
 
     def start(self) -> None:
-        """An exchange starts; only where the lane is not full and ``ready_at`` has come."""
+        """Start a request. Call only if the queue is not full and ``ready_at`` has come."""
         self.in_flight += 1
 
     def end(
-        self, now: float, response_s: float, answer: Answer, retry_after_s: float | None, why: str
+        self,
+        now: float,
+        response_s: float,
+        answer: HostAnswer,
+        retry_after_s: float | None,
+        why: str,
     ) -> None:
-        """An exchange has ended: decide when the next may start.
+        """End a request that took ``response_s``, and set the time of the next one.
 
-        ``response_s`` is the time it took. A Retry-After is obeyed up to a cap, and
-        outgrown where the host keeps refusing in spite of it.
+        A Retry-After is obeyed up to a cap; a host that keeps refusing gets longer pauses.
         """
         self.in_flight -= 1
         self.last_end_at = max(self.last_end_at, now)
-        if answer is not Answer.DOWN:
+        if answer is not HostAnswer.DOWN:
             self.response_s = response_s
-        # What was under way when the lane was parked belongs to the trouble that parked it:
-        # it neither counts twice nor says that the trouble is over.
+        # A request that was under way when the queue was parked belongs to the same failure:
+        # it neither counts twice nor ends the pause.
         if now >= self.parked_until:
             self._count(answer)
         pause = self._pause_s(answer, retry_after_s)
@@ -181,17 +183,17 @@ class Lane:
             self.parked_until, self.parked_reason = now + pause, why
 
     def refused(self, now: float, retry_after_s: float | None, why: str) -> None:
-        """An exchange that ended well was a refusal by its content: pause as for a 429."""
+        """Pause as for a 429 after a response whose content is a refusal."""
         self.start()
-        self.end(now, self.response_s, Answer.THROTTLED, retry_after_s, why)
+        self.end(now, self.response_s, HostAnswer.THROTTLED, retry_after_s, why)
 
     def obey_crawl_delay(self, crawl_delay_s: float) -> None:
-        """Keep this Crawl-delay from now on, after the last exchange already."""
+        """Apply this Crawl-delay, also after the last request."""
         self.crawl_delay_s = crawl_delay_s
         self.ready_at = max(self.ready_at, self.last_end_at + self.delay_s)
 
     def restore(self, state: HostState) -> None:
-        """Go on as an earlier run left a host of this lane."""
+        """Continue from the state that an earlier run left for a host of this queue."""
         if state.lane == self.key and state.last_exchange_at < self.last_end_at:
             return
         self.last_end_at = max(self.last_end_at, state.last_exchange_at)
@@ -202,44 +204,50 @@ class Lane:
         self.ready_at = max(self.ready_at, self.last_end_at + self.delay_s, self.parked_until)
 
     def state(self, host_id: int) -> HostState:
-        """What must outlive the process."""
+        """Return the state that must outlive the process."""
         is_parked = self.parked_until > self.last_end_at
         return HostState(
-            host_id, self.key, self.last_end_at, self.delay_s, self.troubles,
-            self.parked_until if is_parked else None, self.parked_reason if is_parked else None,
-        )  # fmt: skip
+            host_id=host_id,
+            lane=self.key,
+            last_exchange_at=self.last_end_at,
+            delay_s=self.delay_s,
+            failures=self.troubles,
+            parked_until=self.parked_until if is_parked else None,
+            parked_reason=self.parked_reason if is_parked else None,
+        )
 
-    def _count(self, answer: Answer) -> None:
-        if answer is Answer.FINE:
+    def _count(self, answer: HostAnswer) -> None:
+        if answer is HostAnswer.FINE:
             self.troubles = 0
             self.forbidden = 0
             self._inherited_delay_s = 0.0
-        elif answer is Answer.FORBIDDEN:
+        elif answer is HostAnswer.FORBIDDEN:
             self.troubles = 0
             self.forbidden += 1
         else:
             self.troubles += 1
 
-    def _pause_s(self, answer: Answer, retry_after_s: float | None) -> float:
-        if answer in (Answer.FINE, Answer.FORBIDDEN):
+    def _pause_s(self, answer: HostAnswer, retry_after_s: float | None) -> float:
+        if answer in (HostAnswer.FINE, HostAnswer.FORBIDDEN):
             return 0.0
-        asked = min(retry_after_s or 0.0, self.rules.retry_after_cap_s)
-        # The first refusal with a Retry-After is obeyed as it stands, and single failures
-        # are taken for the URL's own: back-off starts with the troubles after them.
-        free = {Answer.THROTTLED: int(asked > 0), Answer.FAILED: self.rules.failures_to_park - 1}
+        wanted_s = min(retry_after_s or 0.0, self.rules.retry_after_cap_s)
+        # The first refusal with a Retry-After is obeyed as it stands, and single failures are
+        # taken for the URL's own: back-off starts with the next ones.
+        free = {
+            HostAnswer.THROTTLED: int(wanted_s > 0),
+            HostAnswer.FAILED: self.rules.failures_to_park - 1,
+        }
         beyond = self.troubles - free.get(answer, 0)
-        return max(asked, back_off_s(self.rules, beyond, self.rng) if beyond > 0 else 0.0)
+        return max(wanted_s, back_off_s(self.rules, beyond, self.rng) if beyond > 0 else 0.0)
 
 
-# -- keys --------------------------------------------------------------------
-#
-# The politeness key: which hosts share one lane, and so one delay.
+# -- keys of host queues -----------------------------------------------------
 
 _DEFAULT_PORTS = frozenset({80, 443})
 
 
 class LaneKind(StrEnum):
-    """What a lane is shared by."""
+    """The unit whose hosts share one queue, and so one delay."""
 
     HOST = "host"
     DOMAIN = "domain"
@@ -247,11 +255,10 @@ class LaneKind(StrEnum):
 
 
 class LaneKeys:
-    """Maps origins to lanes: a custom group first, then the chosen kind of key.
+    """Maps origins to keys of host queues: a custom group first, then the chosen kind.
 
-    ``groups`` name host patterns (``*.example.org``); ``addresses`` resolves a host name,
-    and its first address in sorted order is the key, so that the answer's rotation does
-    not matter.
+    ``groups`` name host patterns (``*.example.org``); ``addresses`` resolves a host name. The
+    lowest address is the key, whatever the order of the DNS answer.
     """
 
     def __init__(
@@ -265,7 +272,7 @@ class LaneKeys:
         self._addresses = addresses
 
     async def key(self, url: str) -> str:
-        """The lane of a URL's (or origin's) host."""
+        """Return the key of the queue of a URL's (or origin's) host."""
         place = origin(url)
         for name, patterns in self._groups.items():
             if any(fnmatchcase(place.host, pattern.lower()) for pattern in patterns):
@@ -276,16 +283,14 @@ class LaneKeys:
             case LaneKind.IP:
                 return min(await self._addresses(place.host), default=place.host)
             case _:
-                # http and https of one name share a lane; another port is another server.
+                # http and https of one name share a queue; another port is another server.
                 return place.host if place.port in _DEFAULT_PORTS else f"{place.host}:{place.port}"
 
 
-# -- retrying ----------------------------------------------------------------
+# -- retries -----------------------------------------------------------------
 #
-# Retries: the one place that says whether and when a failed URL is asked for again.
-#
-# Pure. A host that is down is the lane's affair: its URLs wait with it and are not charged.
-# A URL that fails on a host that answers is charged an attempt, and put behind the others.
+# The URLs of a host that is down wait with its queue and are not charged. A URL that fails on a
+# host that answers is charged an attempt, and put behind the others.
 
 _FINAL = frozenset(
     {
@@ -296,14 +301,14 @@ _FINAL = frozenset(
 
 
 class Retry(NamedTuple):
-    """The time of the next try, None for none, and whether it is charged to the URL."""
+    """Time of the next try (None: no more), and whether the URL is charged."""
 
     at: float | None
     charged: bool
 
 
 class Retries:
-    """Decides on retries; ``attempts`` is how often a URL is tried in one run.
+    """Decides on retries; a URL is tried ``attempts`` times in one run.
 
     In a ``lasting`` run URLs of a name without an address wait with their host.
     """
@@ -317,20 +322,20 @@ class Retries:
         self._rng = rng
 
     def obey(self, rules: PolitenessRules) -> None:
-        """Wait by these rules from now on."""
+        """Apply these rules from now on."""
         self._rules = rules
 
     def after(self, due: DueUrl, status: int | None, reason: str | None, now: float) -> Retry:
         """Decide on a URL that failed at ``now`` with this status and reason."""
         answer = answer_of(status, reason, lasting=self._lasting)
-        return Retry(self._at(due, reason, answer, now), answer is not Answer.DOWN)
+        return Retry(self._at(due, reason, answer, now), answer is not HostAnswer.DOWN)
 
-    def _at(self, due: DueUrl, reason: str | None, answer: Answer, now: float) -> float | None:
+    def _at(self, due: DueUrl, reason: str | None, answer: HostAnswer, now: float) -> float | None:
         if self._lasting and reason in NO_ADDRESS:
             return now
-        if reason in _FINAL or answer in (Answer.FINE, Answer.FORBIDDEN):
+        if reason in _FINAL or answer in (HostAnswer.FINE, HostAnswer.FORBIDDEN):
             return None
-        if answer is Answer.DOWN:
+        if answer is HostAnswer.DOWN:
             return now
         if due.attempt + 1 >= self._attempts:
             return None

@@ -1,7 +1,6 @@
-"""The fetch pool: launches what the frontier allows, and says when a run is over.
+"""The fetch pool: starts the requests that the frontier allows, and ends the run.
 
-Shell over the state machines: it awaits, they decide. A request is performed in a task of its
-own; everything that it found reaches the store through the one writer.
+Each request is performed in its own task; its entries reach the store through the one writer.
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ from freshet.storage.words import Kind, Role
 class PoolRules:
     """Bounds of one invocation; 0 means none.
 
-    ``patience_s`` is how long a run waits for the next URL, ``grace_s`` how long a drain
-    waits for the requests under way before it breaks them off. A request that is broken off
-    leaves its lane and its page taken: a pool that ``goes_on`` after a limit or a pause waits for
-    all.
+    A run waits ``patience_s`` for the next due URL; a drain waits ``grace_s`` for the requests
+    under way and then cancels them. A cancelled request leaves its host queue and its page taken: a
+    pool that ``goes_on`` after a limit or a pause waits for all.
     """
 
     exchanges: int = 256
@@ -39,7 +37,7 @@ class PoolRules:
 
 
 class Ending(StrEnum):
-    """The reason why a run of the pool ended."""
+    """Reason for the end of a pool's run."""
 
     NOTHING_DUE = "nothing due"
     INTERRUPTED = "interrupted"
@@ -54,13 +52,13 @@ _ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
 class FetchPool:
     """Performs requests until nothing is due within the patience, a limit, or :meth:`stop`.
 
-    ``perform`` makes one request and returns its entries, which ``write`` hands to the writer;
-    ``pacer`` is asked before each. ``begun`` is called in each run after the first turn, which
-    may take a while.
+    ``perform`` makes one request, when the ``pacer`` allows it, and returns its entries, which
+    ``write`` hands to the writer. ``begun`` is called in each run after the first turn, which may
+    take a while.
 
     Attributes:
-        chores: awaited in this order at the beginning of each turn, at least once a minute of a
-            daemon's; the argument is the time.
+        chores: awaited in this order with the time at each turn, in a daemon at least once a
+            minute.
         told_to_stop: set by :meth:`stop`.
     """
 
@@ -89,23 +87,23 @@ class FetchPool:
 
     @property
     def active(self) -> int:
-        """Requests under way."""
+        """The number of requests under way."""
         return len(self._tasks)
 
     @property
     def unacknowledged(self) -> int:
-        """Entries that were handed to the writer and have not committed."""
+        """The number of entries that the writer has received and not committed."""
         return self._unacknowledged
 
     @property
     def stopping(self) -> bool:
-        """True from the call of :meth:`stop` on."""
+        """True after :meth:`stop`."""
         return self.told_to_stop.is_set()
 
     def stop(self, *, at_once: bool = False) -> None:
         """Take no new work: :meth:`run` returns when the requests under way have ended.
 
-        ``at_once`` they are broken off, and their URLs stay due.
+        With ``at_once`` they are cancelled, and their URLs stay due.
         """
         if at_once:
             self._break_off()
@@ -118,7 +116,7 @@ class FetchPool:
         self._changed.set()
 
     def hold(self, *, while_store_is_away: bool) -> None:
-        """Start nothing while what is found cannot be kept, or start again."""
+        """Start no request while the store cannot be written, or go on."""
         self._is_store_away = while_store_is_away
         self._changed.set()
 
@@ -127,7 +125,7 @@ class FetchPool:
         self._changed.set()
 
     def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
-        """Note what the writer has committed."""
+        """Count the entries that the writer has committed."""
         for item in batch:
             self._unacknowledged -= 1
             self.agenda.done(item)
@@ -136,7 +134,7 @@ class FetchPool:
         self._changed.set()
 
     async def submit(self, entry: Entry) -> None:
-        """Hand an entry to the writer, and count it until it is acknowledged."""
+        """Send an entry to the writer, and count it until it is acknowledged."""
         self._unacknowledged += 1
         try:
             await self.write(entry)
@@ -145,9 +143,9 @@ class FetchPool:
             raise
 
     async def run(self, *, time_limit_s: float = 0.0) -> Ending:
-        """Crawl, for so long at most (0: no limit); may be repeated.
+        """Crawl, at most for the time limit (0: none); may be repeated.
 
-        Everything that was submitted has been acknowledged when this returns.
+        All submitted entries have been acknowledged when this returns.
         """
         deadline = self.clock.now() + (time_limit_s or inf)
         self._drain_until = None
@@ -171,7 +169,7 @@ class FetchPool:
                 if ending is not None or not self.agenda.hungry:
                     await self._wait(deadline, draining=ending is not None)
                 else:
-                    # Everybody else has a turn, too.
+                    # Other tasks get a turn, too.
                     await asyncio.sleep(0)
         finally:
             self._break_off()
@@ -183,7 +181,7 @@ class FetchPool:
             await chore(self.clock.now())
         supply = await self.agenda.replenish(self.clock.now())
         new = [host for host in supply.new_hosts if not self.frontier.knows(host.host_id)]
-        # Together: a key may be an address, and each name a query.
+        # Concurrently: a key may need a DNS query.
         keys = await asyncio.gather(*(self.lane_key(host.origin) for host in new))
         for host, key in zip(new, keys, strict=True):
             self.frontier.add_host(host, key)
@@ -191,7 +189,7 @@ class FetchPool:
             self.frontier.wake(host_id)
 
     async def _launch(self, deadline: float) -> Ending | None:
-        """Start what may start; return why nothing more will be started, or None."""
+        """Start requests; return the reason if no more will be started, else None."""
         while True:
             now = self.clock.now()
             if ending := self._must_end(now, deadline):
@@ -215,22 +213,22 @@ class FetchPool:
         return Ending.LIMIT if now >= deadline or full else None
 
     def _may_launch(self) -> bool:
-        """Return whether there is room for a request, and use for one.
+        """Return whether there is room and need for a request.
 
-        A visit that waits for a probe has ended its own request, and the probe must be sent even
-        where that visit is the last that the limits allow.
+        A visit that waits for a probe has ended its own request; the probe must be sent even if
+        that visit is the last that the limits allow.
         """
         waiting = self.probes.waiting
         has_room = len(self._tasks) - waiting < self.rules.exchanges
         return has_room and (waiting > 0 or self._may_take_pages())
 
     def _may_take_pages(self) -> bool:
-        """Return whether the limit has room for pages if all that are in flight answer."""
+        """Return whether the limit allows more pages if all requests in flight succeed."""
         pages = self._pages + self._page_tasks + self._unacknowledged
         return not self.rules.max_pages or pages < self.rules.max_pages
 
     def _over(self, now: float) -> bool:
-        """Return whether the run has ended: nothing is due within the patience."""
+        """Return whether the run is over: no URL is due within the patience."""
         if not self._quiet() or self.agenda.hungry:
             return False
         at = self._next_wake()
@@ -244,7 +242,7 @@ class FetchPool:
         return min((at for at in times if at is not None), default=None)
 
     async def _wait(self, deadline: float, *, draining: bool) -> None:
-        """Wait until something has ended or become due; a drain breaks off after its grace."""
+        """Wait until a request has ended or is due; a drain cancels after its grace period."""
         now = self.clock.now()
         if draining and self.rules.goes_on and not self.stopping:
             until = inf
@@ -255,7 +253,7 @@ class FetchPool:
             until = deadline
             if self._may_launch() and not self._is_store_away:
                 until = min(until, self._next_launch(now))
-        # What has been given up or broken off is about to end: it needs no time.
+        # Cancelled requests and abandoned probes are about to end.
         idle = not draining and self._idle()
         came = await self.clock.wait(self._changed, until, idle=idle)
         if draining and not came:
@@ -263,15 +261,15 @@ class FetchPool:
             self._drain_until = inf
 
     def _next_launch(self, now: float) -> float:
-        """Return the time at which something may start again, or should be looked for."""
+        """Return the time of the next possible start."""
         if self._is_held:
-            # It may have come to allow it just now: what is ready must not wait for anything else.
+            # The pacer may allow one by now: a ready request must not wait for anything else.
             return self.pacer.allows_at(now)
         at = self._next_wake()
         return inf if at is None else at
 
     def _idle(self) -> bool:
-        """Return whether time alone can bring anything new."""
+        """Return whether only the passing of time can bring new work."""
         return len(self._tasks) == self.probes.waiting and not self._unacknowledged
 
     # -- requests ----------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The requester: performs what the frontier sends out, and returns the entries to write."""
+"""The requester: performs the frontier's requests, and returns the entries to write."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _REDIRECTS: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requester:
-    """Pages are visited by the ``pipeline``; robots.txt, probes and API requests are handled here.
+    """Performs requests: pages by the ``pipeline``, robots.txt, probes and API requests itself.
 
-    ``offsite_at`` reads which URLs of an origin a known page leads to out of its scope, and
-    that page's depth. ``on_refusal`` is called for each due URL that is not asked for. A
-    ``lasting`` run has no end in which hosts could be tried again: none is hopeless.
+    ``offsite_at(page, origin)`` reads the URLs of an origin that a known page links to out of its
+    scope, with that page's depth. ``on_refusal`` is called for each URL that is not requested. In a
+    ``lasting`` run no host is hopeless: it may come back.
     """
 
     pipeline: Pipeline
@@ -58,7 +58,7 @@ class Requester:
     clock: Clock
     probes: Probes
     api_requests: ApiRequests
-    book: RobotsCache
+    robots: RobotsCache
     rules: RobotsRules
     admission: Admission
     discovery: SourceDiscovery
@@ -83,9 +83,9 @@ class Requester:
                 return [self.refuse(request)]
 
     def refuse(self, refusal: Refusal) -> Visit:
-        """Record a URL that is not asked for, with the reason."""
+        """Return the visit of a URL that is not requested, with the reason."""
         due, now = refusal.due, self.clock.now()
-        barred = self.book.barred(due.host_id)
+        barred = self.robots.barred(due.host_id)
         if barred is None:
             kind, reason, detail = Kind.REFUSED, "robots", refusal.rule
         else:
@@ -96,25 +96,25 @@ class Requester:
         return unasked(due, observation)
 
     async def _probe(self, request: ProbeRequest) -> Probed:
-        """Ask for what cannot exist, and pass the answer on to the visits that wait for it."""
+        """Request a page that cannot exist, for the visits that wait for the response."""
         result = await self.fetcher.fetch(request.lane, Request(request.url, Accept.PROBE))
         self.probes.answered(request.host_id, result)
         host = self.frontier.host_state(request.host_id)
         return Probed(request.host_id, self.clock.now(), host=host)
 
     async def _call(self, request: ApiRequest) -> Sequence[Entry]:
-        asked = Request(request.url, Accept.ANSWER, form=request.form)
-        result = await self.fetcher.fetch(request.lane, asked)
+        wanted = Request(request.url, Accept.ANSWER, form=request.form)
+        result = await self.fetcher.fetch(request.lane, wanted)
         now = self.clock.now()
         return [Called(now), *self.api_requests.answered(request, result, now)]
 
     # -- robots.txt ----------------------------------------------------------------
 
     async def _robots(self, request: RobotsRequest) -> Sequence[Entry]:
-        """Fetch a robots.txt, or one hop of it; the entries come with the last hop."""
+        """Fetch a robots.txt, or one redirect hop; the last hop returns the entries."""
         most = self.rules.max_bytes + 1
-        asked = Request(request.url, Accept.ROBOTS, max_body_bytes=most)
-        result = await self.fetcher.fetch(request.lane, asked)
+        wanted = Request(request.url, Accept.ROBOTS, max_body_bytes=most)
+        result = await self.fetcher.fetch(request.lane, wanted)
         hop = await self.next_hop(request, result)
         if hop is not None:
             self.frontier.follow(hop)
@@ -131,12 +131,12 @@ class Requester:
         return replace(request, url=result.location, lane=lane, redirects=request.redirects + 1)
 
     async def robots_answered(self, request: RobotsRequest, result: FetchResult) -> Sequence[Entry]:
-        """Take in a host's robots.txt after its last hop."""
+        """Record a host's robots.txt after the last hop."""
         now = self.clock.now()
         if result.reason in _HOPELESS and not self.lasting:
-            self.book.bar(request.host_id, Bar(result.reason or "", result.detail or ""))
+            self.robots.bar(request.host_id, Bar(result.reason or "", result.detail or ""))
         fetched = self._record(result, now)
-        record = self.book.settle(request.host_id, request.origin, fetched, now)
+        record = self.robots.settle(request.host_id, request.origin, fetched, now)
         self.frontier.robots_known(request.host_id, now)
         visit = RobotsVisit(
             host_id=request.host_id,
@@ -151,13 +151,13 @@ class Requester:
     async def _sitemaps(self, request: RobotsRequest, record: RobotsRecord) -> Targets:
         """Admit the sitemaps that a robots.txt names, where its origin is in scope.
 
-        A sitemap on another host may have been read before it was known that it may speak
-        for this one: what it lists here was kept, and is admitted now.
+        A sitemap on another host may have been read before this robots.txt named it: the URLs of
+        this host that it listed were kept, and are admitted now.
         """
         targets = Targets()
         if not self.rules.sitemaps or not self.admission.scope.contains(request.origin):
             return targets
-        for named in self.book.sitemaps(request.host_id):
+        for named in self.robots.sitemaps(request.host_id):
             url = resolve(named, request.url)
             if url is None or not is_http(url):
                 continue
@@ -170,7 +170,7 @@ class Requester:
         return targets
 
     def _record(self, result: FetchResult, now: float) -> RobotsRecord:
-        # A body that broke off comes with the status 200, which says nothing of the file.
+        # A body that broke off comes with the status 200, which proves nothing.
         broken = result.outcome is not Outcome.FETCHED and (result.status or 0) < _REDIRECTS
         state = standing(result.status, result.reason if broken else None)
         parsed = state is RobotsStanding.PARSED

@@ -1,8 +1,8 @@
-"""The requests that the frontier sends out, and the refusal of one.
+"""The requests that the frontier hands out; ``lane`` is the key of the host queue.
 
-An API request is for no page (a hub, a key file). It is sent as politely as any request, and in
-the budget; whoever placed it handles the answer first, and the entries that come of it are
-committed with it.
+An API request is for no page (a hub, a key file). It is polite and counted in the budget like any
+request; its subscriber handles the response first, and the entries that result are committed with
+it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ProbeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request for no page; a ``form`` is posted. ``number`` is given by :class:`ApiRequests`."""
+    """A request for no page, numbered by :class:`ApiRequests`; a ``form`` is posted."""
 
     number: int
     url: str
@@ -54,7 +54,7 @@ class ApiRequest:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A due URL that robots.txt forbids: nothing is sent."""
+    """A due URL that robots.txt forbids."""
 
     due: DueUrl
     rule: str
@@ -62,12 +62,12 @@ class Refusal:
 
 FrontierRequest = PageRequest | RobotsRequest | ProbeRequest | ApiRequest | Refusal
 
-#: Takes an answer and its time, and returns the entries to write.
+#: Takes a response and its time, and returns the entries to write.
 AnswerHandler = Callable[[FetchResult, float], Sequence[Entry]]
 
 
 class ApiRequests:
-    """The API requests that wait in the frontier or are under way; ``queue`` takes a new one."""
+    """API requests that wait in the frontier or are under way; ``queue`` takes a new one."""
 
     def __init__(self, queue: Callable[[ApiRequest], None]) -> None:
         self._queue = queue
@@ -78,11 +78,11 @@ class ApiRequests:
         return len(self._handlers)
 
     def place(self, lane: str, url: str, handle: AnswerHandler, *, form: str | None = None) -> None:
-        """Queue a request on this lane: a GET, or a POST of the ``form``."""
+        """Queue a GET, or a POST of the ``form``, on the host queue of this key."""
         number = next(self._numbers)
         self._handlers[number] = handle
         self._queue(ApiRequest(number, url, lane, form))
 
     def answered(self, request: ApiRequest, result: FetchResult, now: float) -> Sequence[Entry]:
-        """Hand an answer to its handler, and return the entries to write."""
+        """Pass a response to its handler, and return the entries to write."""
         return self._handlers.pop(request.number)(result, now)

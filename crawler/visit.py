@@ -58,10 +58,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: A page that asks the browser to go on after at most this many seconds is a redirect.
+#: A page that sends the browser on after at most this many seconds is a redirect.
 _REFRESH_IS_REDIRECT_S: Final = 10.0
 _PREFIX_BYTES: Final = 2_048
-#: Redirects that are not temporary; one with 200 asked the browser to go on, and is replayed.
+#: Redirects that are not temporary; a meta refresh comes with 200.
 _ALIASES: Final[dict[int | None, AliasKind]] = {
     301: AliasKind.PERMANENT,
     308: AliasKind.PERMANENT,
@@ -71,7 +71,7 @@ _TOO_MANY_REQUESTS: Final = 429
 _IN_A_THREAD_BYTES: Final = 256 * 1024
 _ANSWERED: Final = frozenset({Outcome.FETCHED, Outcome.NOT_MODIFIED})
 _WITHOUT_CONTENT: Final = frozenset({Kind.FAILED, Kind.REDIRECTED})
-#: Block pages by which a host says that it is asked too much: it is left alone, and asked again.
+#: Block pages that mean "too many requests": the host gets a pause, the page another visit.
 _TURNED_AWAY: Final = frozenset({str(WallKind.RATE_LIMITED_PAGE), str(WallKind.CAPTCHA)})
 _NO_PAGE: Final = ParsedPage("", None)
 
@@ -90,7 +90,7 @@ class ReducedPage:
 
 @dataclass(frozen=True, slots=True)
 class ReducedFeed:
-    """An RSS or Atom feed with the text of its entries, and what it claims of its pages."""
+    """An RSS or Atom feed with the text of its entries, and its claims on pages."""
 
     capture: Capture
     feed: Feed
@@ -108,7 +108,7 @@ class ReducedSitemap:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Content that cannot be parsed: it is known by its bytes alone, and leads nowhere."""
+    """Content that cannot be parsed: it is compared by its bytes, and has no links."""
 
     capture: Capture
     why: str
@@ -132,7 +132,7 @@ class Failure:
 
 Captured = ReducedPage | ReducedFeed | ReducedSitemap | Opaque
 Reduced = Captured | Unmodified | RedirectTarget | Failure
-#: What a URL turned out to be, if it is not what it was due as.
+#: The role of a URL by its content, if it differs from the role it was due as.
 _ROLES: Final = {ReducedFeed: Role.FEED, ReducedSitemap: Role.SITEMAP, Opaque: Role.PAGE}
 
 
@@ -141,9 +141,9 @@ _ROLES: Final = {ReducedFeed: Role.FEED, ReducedSitemap: Role.SITEMAP, Opaque: R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoliteFetcher:
-    """The fetch stage: makes requests on lanes that the frontier has started.
+    """The fetch stage: makes requests that the frontier has started.
 
-    In a ``lasting`` run a host without an address is down, as it may have one again.
+    In a ``lasting`` run a host without an address is down: it may have one again.
     """
 
     fetcher: Fetcher
@@ -152,7 +152,7 @@ class PoliteFetcher:
     lasting: bool = False
 
     async def fetch(self, lane: str, request: Request) -> FetchResult:
-        """Make one request, and tell the frontier how it ended."""
+        """Make one request, and report its end to the frontier."""
         result = await self.fetcher.fetch(request)
         answer = answer_of(result.status, result.reason, lasting=self.lasting)
         self.frontier.ended(
@@ -168,7 +168,7 @@ class PoliteFetcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reducer:
-    """The reduce stage: says what came, and sketches its text.
+    """The reduce stage: parses the response, and sketches its text.
 
     ``agent_token`` is the robots token; ``zstd_level`` packs the bodies that are kept.
     """
@@ -180,7 +180,7 @@ class Reducer:
     zstd_level: int = 3
 
     async def reduce(self, due: DueUrl, result: FetchResult) -> Reduced:
-        """Reduce a fetch result to its content, or to the reason why there is none."""
+        """Reduce a fetch result to its content, or to the reason for its absence."""
         match result.outcome:
             case Outcome.FETCHED:
                 return await self._body(due, result)
@@ -203,7 +203,7 @@ class Reducer:
         if looks_like_feed(prefix):
             return await self._feed(due, result)
         if due.role is Role.FEED and due.digests is None:
-            return _no_listing(due, "what came is no feed")
+            return _no_listing(due, "the response is not a feed")
         return await self._page(due, result)
 
     async def _page(self, due: DueUrl, result: FetchResult) -> Reduced:
@@ -244,20 +244,20 @@ class Reducer:
         if text is not None:
             version = self.parser.text_version(due.fetch_url)
             digests = replace(digests, text=text.text_digest, text_version=version)
-        asked = Directives() if parsed is _NO_PAGE else self._directives(result, parsed)
+        directives = Directives() if parsed is _NO_PAGE else self._directives(result, parsed)
         return Capture(
             digests=digests,
             size_bytes=len(result.body),
             content_type=result.header("Content-Type"),
             encoding=parsed.encoding,
             sketch=None if text is None else text.to_bytes(),
-            body=None if asked.noarchive else await self._packed(result.body),
+            body=None if directives.noarchive else await self._packed(result.body),
             title=parsed.title,
             language=parsed.language,
             canonical_url=parsed.canonical,
-            noindex=asked.noindex,
-            noarchive=asked.noarchive,
-            nofollow=asked.nofollow,
+            noindex=directives.noindex,
+            noarchive=directives.noarchive,
+            nofollow=directives.nofollow,
         )
 
     def _directives(self, result: FetchResult, parsed: ParsedPage) -> Directives:
@@ -276,14 +276,14 @@ class Reducer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparer:
-    """The compare stage: is it content, and has it changed since the last visit?"""
+    """The compare stage: decides whether a page is content, and whether it has changed."""
 
     detector: Detector
     check: NotContentCheck
     redirects: Redirects
 
     async def compare(self, due: DueUrl, result: FetchResult, content: Reduced) -> Verdict:
-        """Compare a content with what the store has of its page."""
+        """Compare content with the page's last version in the store."""
         if due.role is Role.PAGE and result.outcome in _ANSWERED:
             self.detector.visited(due.host_id)
         match content:
@@ -303,10 +303,10 @@ class Comparer:
                 return Verdict(content.kind, reason=content.reason, detail=content.detail)
 
     async def _page(self, due: DueUrl, result: FetchResult, page: ReducedPage) -> Verdict:
-        """Judge a page; one that is not content is a failure, of which nothing is kept."""
+        """Judge a page; one that is not content is a failure, and nothing of it is kept."""
         known = due
         if due.digests is not None and not due.digests.is_comparable(_text_version(page)):
-            # The last text was extracted in another way: it says nothing of this one.
+            # The last text was extracted in another way: the two are not comparable.
             known = replace(due, digests=None)
         checked = await self.check.check(known, result, page.parsed, page.text)
         if checked.wall is not None:
@@ -315,7 +315,9 @@ class Comparer:
             found = await self._judged(due, result, page, checked.history)
             if page.parsed.links_truncated:
                 taken = f"{len(page.parsed.links):,}"
-                detail = f"only its first {taken} links were taken (parse.max_links)"
+                detail = (
+                    f"only its first {taken} links were read; raise parse.max_links to read more"
+                )
                 found = replace(found, detail=detail)
         return replace(found, walls=checked.walls, retractions=checked.retractions)
 
@@ -333,7 +335,7 @@ class Comparer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """The record stage: gathers all that a visit changes in the store."""
+    """The record stage: gathers all changes of a visit to the store."""
 
     admission: Admission
     discovery: SourceDiscovery
@@ -348,9 +350,9 @@ class Recorder:
     async def record(
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
     ) -> Visit:
-        """Return the visit; the frontier leaves a host alone that turned us away."""
+        """Return the visit; a host that turned us away gets a pause from the frontier."""
         if verdict.kind is Kind.FAILED:
-            # Nothing of it is kept or followed.
+            # No content is kept, no link followed.
             content = Failure(verdict.kind, verdict.reason, verdict.detail)
         seen = _observation(due, result, verdict)
         role = _ROLES.get(type(content), due.role)
@@ -358,7 +360,7 @@ class Recorder:
         # After the links were admitted: they show in which combinations values recur.
         text = content.text if isinstance(content, ReducedPage) else None
         copies = () if text is None else await self.copies.find(due, text)
-        heard = self.headers.hear(due, role, seen, result, _said(content))
+        signals = self.headers.signals(due, role, seen, result, _said(content))
         retry = self._retry(due, seen, found)
         if seen.reason in _TURNED_AWAY and result.outcome is Outcome.FETCHED:
             now = self.clock.now()
@@ -383,11 +385,11 @@ class Recorder:
             walls=verdict.walls,
             retractions=verdict.retractions,
             copies=copies,
-            claim_kind=heard.claim_kind,
-            claims=heard.said.claims,
-            claims_rejected=heard.said.rejected,
-            signs=heard.signs,
-            wish_s=heard.wish_s,
+            claim_kind=signals.claim_kind,
+            claims=signals.said.claims,
+            claims_rejected=signals.said.rejected,
+            signs=signals.signs,
+            wish_s=signals.wish_s,
             advertised=_advertised(due, result, content),
         )
 
@@ -431,16 +433,16 @@ class Pipeline:
         """Visit a due URL."""
         due = request.due
         validators = due.validators if due.digests is not None else None
-        asked = Request(due.fetch_url, validators=validators)
+        wanted = Request(due.fetch_url, validators=validators)
         if due.role is Role.SITEMAP:
-            asked = replace(asked, accept=Accept.SITEMAP, max_body_bytes=self.sitemap_max_bytes)
-        return await self.take(due, await self.fetcher.fetch(request.lane, asked))
+            wanted = replace(wanted, accept=Accept.SITEMAP, max_body_bytes=self.sitemap_max_bytes)
+        return await self.take(due, await self.fetcher.fetch(request.lane, wanted))
 
     async def take(self, due: DueUrl, result: FetchResult) -> Visit:
-        """Take in what was fetched, by this crawl or by that of an archive.
+        """Reduce, compare and record a fetch result, of this crawl or of an archive.
 
-        A hostile page that makes a stage raise fails by itself: the crawl goes on. A parser
-        that was lost is our failure: nothing of the response is kept, it is requested again.
+        If a hostile page makes a stage raise, only its visit fails. If the parser process dies,
+        nothing of the response is kept, and the page is requested again.
         """
         try:
             content = await self.reducer.reduce(due, result)
@@ -461,7 +463,7 @@ class Pipeline:
 
 
 def unasked(due: DueUrl, observation: Observation) -> Visit:
-    """Return the visit of a URL for which no request was made."""
+    """Return the visit of a URL that was not requested."""
     return Visit(due=due, observation=observation, role=due.role, fetches=0)
 
 
@@ -470,9 +472,9 @@ def _text_version(content: ReducedPage | ReducedFeed) -> str | None:
 
 
 def _no_listing(due: DueUrl, detail: str | None) -> Failure:
-    """Return the failure of a sitemap or feed that was tried unseen, and is not there.
+    """Return the failure of a sitemap or feed that was tried at a usual place and is not there.
 
-    It is no page that has gone: what is looked for at the usual places was never promised.
+    It is not a page that has gone: nothing had named it.
     """
     return Failure(Kind.SKIPPED, f"no_{due.role}", detail)
 
@@ -488,7 +490,7 @@ async def _sketch(blocks: Blocks) -> Sketch:
 
 
 async def _done(size: int, work: Callable[[], T]) -> T:
-    """Do work on so many bytes: much of it in a thread."""
+    """Do work on ``size`` bytes; large work in a thread."""
     return work() if size <= _IN_A_THREAD_BYTES else await asyncio.to_thread(work)
 
 

@@ -5,7 +5,7 @@ Everything in scope becomes a known page; a page that is not crawled has a reaso
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,6 +24,7 @@ from freshet.crawler.admission.traps import (
     pattern_of,
 )
 from freshet.crawler.compare.ladder import Verdict
+from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import canonical, origin, registrable_domain, site_key, without_fragment
 from freshet.storage.records import (
     Alias,
@@ -299,15 +300,13 @@ def sitemap_links(urls: Collection[tuple[str, str]]) -> Links:
     )
 
 
-# -- redirection -------------------------------------------------------------
+# -- redirects ---------------------------------------------------------------
 #
-# Redirects: a redirect is a discovery, and its target a due URL of its own.
-#
-# Consequence: each hop is judged by scope, robots.txt and the address guard like any URL,
-# takes its turn on its own host's lane, and a crawl that is killed between two hops goes on
-# at the second.
+# A redirect's target is a due URL of its own. Consequence: each hop is checked by scope, robots.txt
+# and the address guard like any URL, waits in its own host's queue, and a crawl that is killed
+# between two hops goes on at the second.
 
-#: A visit commits long before that.
+#: A visit commits much sooner.
 _RECENT_S: Final = 60.0
 _RECENT: Final = 1_024
 _RESPELLED: Final = "respelled"
@@ -316,16 +315,16 @@ _OUT_OF_SCOPE: Final = "out_of_scope"
 
 @dataclass(frozen=True, slots=True)
 class RedirectTarget:
-    """An answer that sends its visitor on: a status, or a page with a meta refresh."""
+    """The target of a redirect by status or by meta refresh."""
 
     location: str
     kind: AliasKind
 
 
 class Redirects:
-    """Judges redirects, and finds where they lead.
+    """Judges redirects, and admits their targets.
 
-    ``alias_target`` reads the id of the page of which a URL is another name, or None.
+    ``alias_target`` reads the id of the page that a URL is an alias of, or None.
     """
 
     def __init__(
@@ -338,8 +337,8 @@ class Redirects:
         self._admission = admission
         self._alias_target = alias_target
         self._max_redirects = max_redirects
-        # Of visits that may not have committed: where each URL led, and when.
-        self._recent: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        # Target and time by URL, for visits that may not have committed.
+        self._recent: LruCache[str, tuple[str, float]] = LruCache(_RECENT)
 
     async def judge(self, due: DueUrl, redirect: RedirectTarget, now: float) -> Verdict:
         """Return REDIRECTED with the target as detail, or FAILED."""
@@ -348,23 +347,23 @@ class Redirects:
         except ValueError as error:
             return _failed("bad_redirect", str(error))
         if due.redirects >= self._max_redirects:
-            why = f"more than {self._max_redirects} redirects in a row, the next to {target}"
+            why = f"more than {self._max_redirects} redirects in a row, the next one to {target}"
             return _failed("too_many_redirects", why)
         if target == due.url:
             return _same_page(due, redirect.location)
-        # Noted before anything is waited for: of two that lead to one another, the second to
-        # answer closes the circle, however their visits interleave.
-        self._note(due.url, target, now)
+        # Recorded before the first await: of two URLs that redirect to each other, the second to
+        # answer finds the loop, however their visits interleave.
+        self._recent[due.url] = target, now
         if await self._leads_back(target, due, now):
             self._recent.pop(due.url, None)
-            return _failed("redirect_loop", f"{target} leads back here")
+            return _failed("redirect_loop", f"{target} redirects back here")
         moves = due.role is not Role.PAGE or due.seed_id is not None
         within = moves or self._admission.scope.contains(target)
         reason = redirect.kind if within else _OUT_OF_SCOPE
         return Verdict(Kind.REDIRECTED, reason=reason, detail=target)
 
     def found(self, due: DueUrl, redirect: RedirectTarget, verdict: Verdict) -> FoundUrls:
-        """Return where a redirect with this verdict leads; a seed's moves the scope."""
+        """Return the target of a redirect with this verdict; a seed's redirect moves the scope."""
         target = verdict.detail
         if verdict.kind is not Kind.REDIRECTED or target is None:
             return FoundUrls()
@@ -377,16 +376,15 @@ class Redirects:
             self._admission.scope.move_seed(due.url, target)
         targets = Targets()
         self._admission.add(
-            targets, target, redirect.location, depth=due.depth, role=due.role,
+            targets,
+            target,
+            redirect.location,
+            depth=due.depth,
+            role=due.role,
             redirects=due.redirects + 1,
-        )  # fmt: skip
+        )
         new_root = target if due.seed_id is not None else None
         return FoundUrls(targets=targets, alias=Alias(target, redirect.kind), new_root=new_root)
-
-    def _note(self, url: str, target: str, now: float) -> None:
-        self._recent[url] = target, now
-        if len(self._recent) > _RECENT:
-            self._recent.popitem(last=False)
 
     async def _leads_back(self, target: str, due: DueUrl, now: float) -> bool:
         led_to, at = self._recent.get(target, (None, -inf))
@@ -396,9 +394,9 @@ class Redirects:
 
 
 def _same_page(due: DueUrl, location: str) -> Verdict:
-    """Judge another spelling of the same page: ask for that one instead.
+    """Judge a redirect to another spelling of the same URL: it is requested instead.
 
-    Once, or twice where the second is the canonical one.
+    This happens once, or twice if the second spelling is the canonical one.
     """
     spelling = without_fragment(location)
     is_new = spelling != due.fetch_url and (spelling == due.url or not due.attempt)

@@ -13,7 +13,8 @@ from typing import Annotated
 
 import typer
 
-from freshet.crawler import __version__, terminal
+from freshet import __version__
+from freshet.crawler import terminal
 from freshet.crawler.archive.cdxj import UnreadableArchive, entries, write_cdxj, write_wacz
 from freshet.crawler.archive.warc import OPEN, WHOLE
 from freshet.crawler.archive.writer import NAME, ArchiveInUse, recovered

@@ -41,7 +41,7 @@ from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, crawls_per_day, parsed
 from freshet.crawler.run.service import Service
-from freshet.crawler.run.standing import Standing, read_standing
+from freshet.crawler.run.status import DaemonStatus, read_status
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.logs import LogFormat
 from freshet.crawler.tally import CrawlError
@@ -51,7 +51,7 @@ from freshet.storage.database import owner_of
 
 # -- daemon summary ----------------------------------------------------------
 def print_daemon_summary(
-    report: CrawlReport, standing: Standing | None, db: Path, now: float
+    report: CrawlReport, standing: DaemonStatus | None, db: Path, now: float
 ) -> None:
     """Print the work of a daemon's invocation, and its status, for people."""
     print_outcomes(report)
@@ -155,7 +155,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         print_json(report.as_json())
     else:
         now = time.time()
-        print_daemon_summary(report, terminal.run(read_standing(db, now)), db, now)
+        print_daemon_summary(report, terminal.run(read_status(db, now)), db, now)
 
 
 def order_again(

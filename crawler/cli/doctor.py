@@ -16,8 +16,9 @@ from typing import Annotated, Final
 
 import typer
 
+from freshet import __version__
 from freshet.config.settings import Settings
-from freshet.crawler import __version__, terminal
+from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.fetch.addresses import LookupFailed, NoSuchHost

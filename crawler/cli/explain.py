@@ -1,4 +1,4 @@
-"""``freshet explain URL``: what Freshet knows of a URL, and what it would do with it."""
+"""``freshet explain URL``: the stored facts on a URL, and its next visit."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import typer
 from freshet.crawler import terminal
 from freshet.crawler.cli import history, options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.cli.page_forecast import LastVisit, PageForecast, Rate, forecast_page, rate_of
 from freshet.crawler.robots.parser import RobotsVerdict, in_force, is_fresh
-from freshet.crawler.run.daemon_state import LastVisit, Prospect, Rate, prospect, rate_of
 from freshet.crawler.terminal import (
     amount,
     joined,
@@ -46,10 +46,6 @@ from freshet.storage.tables.claims import HeardClaim
 from freshet.storage.tables.url_patterns import CopyPattern
 from freshet.storage.words import REBASED, AliasKind, Kind, RobotsStanding, Role
 
-# -- explanation -------------------------------------------------------------
-#
-# What Freshet knows of one URL, and what it would do with it next.
-
 _ALIASES = 20
 _OBSERVATIONS = 5
 _CLAIMS = 5
@@ -66,11 +62,11 @@ class ExplanationRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """How a URL became known.
+class Provenance:
+    """The way by which a URL became known.
 
-    ``how`` is seed, link, sitemap, feed, redirect, robots.txt or discovery (of feeds);
-    ``source`` is the line of the site list, or the URL that led here.
+    ``how`` is seed, link, sitemap, feed, redirect, robots.txt or discovery (of feeds); ``source``
+    is the line of the site list, or the linking URL.
     """
 
     how: str
@@ -79,9 +75,9 @@ class Finding:
     rel: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsView:
-    """What a host's stored robots.txt says of the URL; ``fresh`` if it is not asked again."""
+    """The verdict of a host's stored robots.txt on the URL; a stale file is fetched again."""
 
     verdict: RobotsVerdict
     standing: RobotsStanding
@@ -94,17 +90,17 @@ class RobotsView:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Everything there is to say; ``known`` is None for a URL that nothing has led to.
+    """All stored facts on a URL; ``known`` is None if the store does not have it.
 
-    ``pattern`` is that of a URL with parameters, ``copy_of`` the page that it says again.
-    ``linked_out_of_scope`` is then a link that was seen, and ``nearest`` are known URLs.
+    Then ``linked_out_of_scope`` is a link to it, and ``nearest`` are similar known URLs.
+    ``pattern`` is that of a URL with parameters, ``copy_of`` the page with the same text.
     """
 
     url: str
     at: float
     outlook: str
     known: KnownUrl | None
-    found: Finding | None
+    found: Provenance | None
     place: FrontierPlace | None
     robots: RobotsView | None
     host: HostState | None
@@ -118,14 +114,14 @@ class Explanation:
     nearest: list[str]
 
     def as_json(self) -> dict[str, object]:
-        """The explanation as JSON values."""
+        """Return the explanation as JSON values."""
         return asdict(self)
 
 
 async def explain(
     connection: aiosqlite.Connection, urls: Sequence[str], rules: ExplanationRules, now: float
 ) -> Explanation:
-    """Explain the first of these canonical URLs that the store knows, else the first."""
+    """Explain the first of these canonical URLs that the store has, else the first."""
     known = await page.find(connection, urls)
     if known is None:
         return await _explain_unknown(connection, urls, rules, now)
@@ -138,7 +134,8 @@ async def explain(
     return Explanation(
         url=known.url,
         at=now,
-        outlook=_outlook(known, place, robots, host.state, rules, now) + _because(known, pattern),
+        outlook=_outlook(known, place, rules, now, obstacle=obstacle(robots, host.state, now))
+        + _because(known, pattern),
         known=known,
         found=await _finding(connection, known, aliases),
         place=place,
@@ -187,62 +184,61 @@ def _robots_view(host: Host, url: str, rules: ExplanationRules, now: float) -> R
         return None
     file = in_force(record)
     return RobotsView(
-        file.verdict(rules.agent, url),
-        record.standing,
-        record.fetched_at,
-        is_fresh(record, now, rules.robots_max_age_s),
-        record.stale_since,
-        record.reason,
-        file.crawl_delay_s(rules.agent),
+        verdict=file.verdict(rules.agent, url),
+        standing=record.standing,
+        fetched_at=record.fetched_at,
+        fresh=is_fresh(record, now, rules.robots_max_age_s),
+        stale_since=record.stale_since,
+        reason=record.reason,
+        crawl_delay_s=file.crawl_delay_s(rules.agent),
     )
 
 
 async def _finding(
     connection: aiosqlite.Connection, known: KnownUrl, aliases: Sequence[OtherName]
-) -> Finding | None:
-    """A seed explains itself; else the first link, a redirect, or robots.txt."""
+) -> Provenance | None:
+    """Return how a URL was found: as a seed, else by a link, a redirect, or robots.txt."""
     if text := await page.seed_text(connection, known):
-        return Finding("seed", text)
+        return Provenance("seed", text)
     link = await page.first_link(connection, known.page_id)
     if known.redirects and aliases and (link is None or link.first_seen_at > known.found_at):
-        return Finding("redirect", aliases[0].url)
+        return Provenance("redirect", aliases[0].url)
     if link is not None:
         how = "link" if link.role is Role.PAGE else str(link.role)
-        return Finding(how, link.url, link.anchor or None, link.rel or None)
-    # What is named by no link that is kept: by a robots.txt, in the head of a page, or tried.
+        return Provenance(how, link.url, link.anchor or None, link.rel or None)
+    # Not by a link: named by robots.txt or the head of a page, or tried at a usual place.
     unlinked = {Role.SITEMAP: "robots.txt", Role.FEED: "discovery"}.get(known.role)
-    return Finding(unlinked, None) if unlinked else None
+    return Provenance(unlinked, None) if unlinked else None
 
 
 def _outlook_unknown(link: InLink | None) -> str:
     if link is not None:
-        return "not crawled: it was out of scope where a link to it was found"
-    return "not crawled: no seed, link, sitemap or redirect has led to it"
+        return "not crawled: it was out of scope when a link to it was found"
+    return "not crawled: no seed, link, sitemap or redirect leads to it"
 
 
 def _outlook(
     known: KnownUrl,
     place: FrontierPlace | None,
-    robots: RobotsView | None,
-    host: HostState | None,
     rules: ExplanationRules,
     now: float,
+    *,
+    obstacle: str | None,
 ) -> str:
-    """What happens to a known URL next, and what stands in its way."""
+    """Return the next step for a known URL, and the obstacle to it."""
     if known.held_back is not None:
         return f"not crawled: {known.held_back}"
     when = _when_due(place, now) if place else _when_again(known, rules, now)
-    hindered = obstacle(robots, host, now)
-    return f"{when}; {hindered}" if hindered else when
+    return f"{when}; {obstacle}" if obstacle else when
 
 
 def _because(known: KnownUrl, pattern: CopyPattern | None) -> str:
-    """Why a pattern is closed, of a URL that is held back for it."""
+    """Return the reason why the pattern of a held-back URL is closed."""
     if known.held_back != url_patterns.KIND or pattern is None:
         return ""
     return (
-        f": {pattern.copies:,} of {pattern.read:,} pages like {pattern.shape} said what others "
-        "say; a sample is asked for to see if that changes"
+        f": {pattern.copies:,} of {pattern.read:,} pages like {pattern.shape} repeat the text of "
+        "other pages; a sample is visited to see if that changes"
     )
 
 
@@ -259,37 +255,35 @@ def _when_again(known: KnownUrl, rules: ExplanationRules, now: float) -> str:
     if alias is not None and alias.kind is AliasKind.PERMANENT:
         again_at = alias.at + rules.permanent_recheck_days * _DAY_S
         if again_at > now:
-            return f"an alias, asked again in the first run after {moment(again_at, now)}"
+            return f"an alias, visited again in the first run after {moment(again_at, now)}"
     return "not due in this run; due again when the next one starts"
 
 
 def obstacle(robots: RobotsView | None, host: HostState | None, now: float) -> str | None:
-    """What stands in the way of asking a host for a URL, or None."""
+    """Return the obstacle to a visit, or None."""
     if robots is not None and robots.standing is RobotsStanding.UNREACHABLE:
-        return f"nothing is asked for while robots.txt cannot be reached: {robots.reason}"
+        return f"its host is not visited while robots.txt is unreachable: {robots.reason}"
     if robots is not None and not robots.verdict.allowed:
-        return "robots.txt forbids it, so it is recorded as refused"
+        return "robots.txt forbids it"
     if host is not None and host.parked_until is not None and host.parked_until > now:
-        return f"its host is parked until {moment(host.parked_until, now)}: {host.parked_reason}"
+        return f"its host is paused until {moment(host.parked_until, now)}: {host.parked_reason}"
     return None
 
 
-# -- prospect words ----------------------------------------------------------
-#
-# The forecast of a page in sentences: why it was or was not visited, and when it is next.
+# -- the forecast in sentences -----------------------------------------------
 
 #: Expected new pages from which on they are mentioned.
 _WORTH_TELLING: Final = 0.05
 _TIMES: Final = {1: "once", 2: "twice"}
 
 
-def paragraph(it: Prospect, now: float, *, obstacle: str | None, is_running: bool) -> str:
-    """Return all that is known; ``obstacle`` is what keeps the page's host from being asked."""
+def paragraph(it: PageForecast, now: float, *, obstacle: str | None, is_running: bool) -> str:
+    """Return the forecast as a paragraph; ``obstacle`` keeps the page from being visited now."""
     return " ".join(_sentences(it, now, obstacle, is_running=is_running))
 
 
 def _sentences(
-    it: Prospect, now: float, obstacle: str | None, *, is_running: bool
+    it: PageForecast, now: float, obstacle: str | None, *, is_running: bool
 ) -> Iterator[str]:
     if it.excluded_by is not None:
         yield f"Not visited: the rule for {it.excluded_by} says never."
@@ -303,21 +297,18 @@ def _sentences(
         yield f"It is visited again from {moment(it.not_before, now)} on."
     if it.capped is not None:
         yield (
-            f"Its host is at its cap: {amount(it.capped.most)} visits a day at most, where "
+            f"Its host allows {amount(it.capped.most)} visits a day; "
             f"{amount(it.capped.wanted)} are wanted."
         )
     if obstacle:
         yield f"Now {obstacle}."
     if it.estimated_at is None:
-        yield "The daemon has not valued it since; it does so once an hour."
+        yield "The daemon has not valued it since; it values pages once an hour."
     if not is_running:
         yield "No daemon is running."
 
 
-# -- what was found ----------------------------------------------------------------
-
-
-def _history(it: Prospect, now: float) -> Iterator[str]:
+def _history(it: PageForecast, now: float) -> Iterator[str]:
     last = it.last
     if last is None:
         yield f"Found {_ago(it.age_days * _DAY_S)} and not fetched yet."
@@ -338,87 +329,87 @@ def _history(it: Prospect, now: float) -> Iterator[str]:
 def change_rate(rate: Rate) -> str:
     """Return a change rate as a sentence."""
     if not rate.compared:
-        return f"Its change rate is not known yet; {_often(rate.per_day)} is taken for likely."
+        return f"Its change rate is not known yet; the daemon assumes {_often(rate.per_day)}."
     comparisons = f"{rate.compared:,} comparison{'s' * (rate.compared != 1)}"
     between = _between(rate.lower, rate.upper)
     return f"It changes about {_often(rate.per_day)} ({between}, from {comparisons})."
 
 
-def _visited(it: Prospect, last: LastVisit, now: float) -> str:
+def _visited(it: PageForecast, last: LastVisit, now: float) -> str:
     found = {Kind.NEW: "fetched for the first time", Kind.CHANGED: "found changed"}
     what = found.get(last.kind, "found unchanged")
     if last.reason == REBASED:
-        what = "read by another extraction of text than before, and not compared,"
+        what = "read by a new version of the text extraction, and not compared,"
     why = ""
     if last.drawn:
-        why = ", drawn at random to measure the freshness"
+        why = ", as part of the random audit sample"
     elif last.worth is not None:
         why = f", when a visit was worth {amount(last.worth)}"
     chance = f"the chance that it has changed since is {percent(it.stale)}{_basis(it)}"
     return f"It was {what} {_ago(now - last.at)}{why}; {chance}."
 
 
-def _basis(it: Prospect) -> str:
+def _basis(it: PageForecast) -> str:
     if it.claimed:
-        return ", by what others say of it, which has proved right"
+        return ", by its change signals, which have proved right"
     rhythm = ", by the rhythm of its site" if it.clocked else ""
-    return rhythm if it.claimed is None else f"{rhythm}; what others say of it is not believed"
+    return rhythm if it.claimed is None else f"{rhythm}; its change signals have proved unreliable"
 
 
-def _gone(it: Prospect, last: LastVisit, now: float) -> str:
+def _gone(it: PageForecast, last: LastVisit, now: float) -> str:
     part = "tenth" if it.captured else "hundredth"
     return (
         f"It was gone {_times(last.in_a_row)} ({_why(last)}), last {_ago(now - last.at)}; each "
-        f"time in a row divides the worth of a visit to a {part}."
+        f"time in a row reduces the value of a visit to a {part}."
     )
 
 
-def _failed(it: Prospect, last: LastVisit, now: float) -> str:
+def _failed(it: PageForecast, last: LastVisit, now: float) -> str:
     kept = "the copy from before is kept" if it.captured else "there is no copy yet"
-    return f"It failed {_times(last.in_a_row)} ({_why(last)}), last {_ago(now - last.at)}; {kept}."
+    return (
+        f"Visits failed {_times(last.in_a_row)} ({_why(last)}), last {_ago(now - last.at)}; {kept}."
+    )
 
 
 def _elsewhere(last: LastVisit, now: float) -> str:
     what = {
-        Kind.REDIRECTED: f"It led to {last.detail}",
+        Kind.REDIRECTED: f"It redirected to {last.detail}",
         Kind.REFUSED: f"Its host's robots.txt forbade it ({last.detail})",
     }.get(last.kind, f"It is not crawled ({_why(last)})")
     return f"{what} when it was visited {_ago(now - last.at)}."
 
 
 def _why(last: LastVisit) -> str:
-    return ": ".join(word for word in (last.reason, last.detail) if word) or "no reason known"
+    return ": ".join(word for word in (last.reason, last.detail) if word) or "reason unknown"
 
 
-# -- what it is worth --------------------------------------------------------------
-
-
-def _value(it: Prospect, now: float) -> Iterator[str]:
+def _value(it: PageForecast, now: float) -> Iterator[str]:
     if it.arrival_rate is not None:
         yield (
             f"It is an ephemeral source: about {amount(it.arrival_rate)} new items appear a day, "
-            f"which lose half of their worth in {span((it.half_life_hours or 0.0) * 3_600)}."
+            f"which lose half of their value in {span((it.half_life_hours or 0.0) * 3_600)}."
         )
     if it.urgent:
-        yield "It is new at an ephemeral source: it comes before all that can wait."
+        yield "It is a new item of an ephemeral source: it is visited before other pages."
     elif it.planned is not None:
         yield _plan(it)
     elif _is_overdue(it):
-        yield f"A rule wants it visited every {_days(it.most_days)}: it goes before all others."
+        yield f"A rule asks for a visit every {_days(it.most_days)}: it is overdue and comes first."
     elif it.worth is not None and it.estimated_at is not None:
         if not it.captured:
             yield (
-                "Without a copy a visit is worth the importance times the days that it waits, and "
-                "a turn of all pages, as far as it is likely to be there."
+                "Without a copy, the value of a visit is its importance times the days of waiting "
+                "and of one turn of all pages, times the chance that the page exists."
             )
         if it.reveals >= _WORTH_TELLING:
-            yield f"A visit is expected to reveal {amount(it.reveals)} new pages."
-        yield f"A visit was worth {amount(it.worth)} {_ago(now - it.estimated_at)}.{_price(it)}"
+            yield f"A visit is expected to find {amount(it.reveals)} new pages."
+        ago = _ago(now - it.estimated_at)
+        yield f"The value of a visit was {amount(it.worth)} {ago}.{_price(it)}"
     elif not it.captured and it.estimated_at is not None:
-        yield "Without a copy it is chosen by its importance and the days that it waits."
+        yield "Without a copy, it is chosen by its importance and its days of waiting."
 
 
-def _price(it: Prospect) -> str:
+def _price(it: PageForecast) -> str:
     if it.price is None:
         return ""
     return (
@@ -427,42 +418,36 @@ def _price(it: Prospect) -> str:
     )
 
 
-def _plan(it: Prospect) -> str:
+def _plan(it: PageForecast) -> str:
     plan = f"The plan of {it.policy} for {_budget(it)}"
     if not it.planned:
-        return f"{plan} gives it no visits: others gain more."
+        return f"{plan} gives it no visits: other pages gain more."
     return f"{plan} visits it {_often(it.planned)}."
 
 
-def _is_overdue(it: Prospect) -> bool:
+def _is_overdue(it: PageForecast) -> bool:
     return it.captured and it.most_days is not None and it.age_days >= it.most_days
 
 
-# -- when it is next ---------------------------------------------------------------
-
-
-def _when(it: Prospect, now: float) -> Iterator[str]:
+def _when(it: PageForecast, now: float) -> Iterator[str]:
     if it.captured and it.least_days:
-        yield f"A rule keeps visits {_days(it.least_days)} apart."
+        yield f"A rule keeps visits at least {_days(it.least_days)} apart."
     if it.captured and it.most_days is not None and not _is_overdue(it):
-        yield f"A rule wants it visited every {_days(it.most_days)}."
+        yield f"A rule asks for a visit every {_days(it.most_days)}."
     if it.due_in_days is None:
         if it.not_before is not None:
             yield f"It is not visited before {moment(it.not_before, now)}."
         elif it.price is not None and it.worth is not None:
-            yield "At this price it is visited only when it is drawn at random."
+            yield "At this price it is visited only in the random audit sample."
         return
     at = now + it.due_in_days * _DAY_S
     if at <= now:
-        yield "It is next when its host is free." if it.capped else "It is due now."
+        yield "It is due when its host allows a request." if it.capped else "It is due now."
     else:
         yield f"The next visit is due about {moment(at, now)}."
 
 
-# -- words -------------------------------------------------------------------------
-
-
-def _budget(it: Prospect) -> str:
+def _budget(it: PageForecast) -> str:
     number, _, unit = it.budget.partition("/")
     return f"{amount(float(number))} requests a {unit.strip()}"
 
@@ -499,9 +484,9 @@ def explain_command(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Show what is known of a URL, what happens to it next, and why.
+    """Show the stored facts on a URL, its next visit, and the reasons.
 
-    Nothing is fetched: the robots.txt in question is the stored one.
+    Nothing is fetched: robots.txt is the stored one.
     """
     settings, _ = read_settings(config, {})
     rules = ExplanationRules(
@@ -519,19 +504,19 @@ def explain_command(
 
 async def _read(
     db: Path, urls: Sequence[str], rules: ExplanationRules, now: float
-) -> tuple[Explanation, Prospect | None, Rate | None]:
+) -> tuple[Explanation, PageForecast | None, Rate | None]:
     async with page.snapshot(db) as connection:
         it = await explain(connection, urls, rules, now)
         if it.known is None:
             return it, None, None
         page_id = it.known.page_id
-        ahead = await prospect(connection, page_id, now)
+        ahead = await forecast_page(connection, page_id, now)
         if ahead is not None:
             return it, ahead, ahead.rate
         return it, None, await rate_of(connection, page_id) if it.capture else None
 
 
-def _print(it: Explanation, ahead: Prospect | None, rate: Rate | None, db: Path) -> None:
+def _print(it: Explanation, ahead: PageForecast | None, rate: Rate | None, db: Path) -> None:
     show_line(it.url, "bold")
     show_line(it.outlook if ahead is None else _ahead(it, ahead, db))
     if ahead is None and rate is not None:
@@ -550,7 +535,7 @@ def _print(it: Explanation, ahead: Prospect | None, rate: Rate | None, db: Path)
     show_list("Last observations", history.HEADER, [history.row(o, it.at) for o in it.observations])
 
 
-def _ahead(it: Explanation, ahead: Prospect, db: Path) -> str:
+def _ahead(it: Explanation, ahead: PageForecast, db: Path) -> str:
     hindered = obstacle(it.robots, it.host, it.at)
     is_running = (owner_of(db) or ("",))[0] == "daemon"
     return paragraph(ahead, it.at, obstacle=hindered, is_running=is_running)
@@ -567,7 +552,7 @@ def _print_identity(it: Explanation, known: KnownUrl) -> None:
     show_facts(
         "URL",
         {
-            "asked for as": known.fetch_url,
+            "requested as": known.fetch_url,
             "role": known.role,
             "depth": str(known.depth),
             "found": joined(
@@ -588,16 +573,16 @@ def _print_identity(it: Explanation, known: KnownUrl) -> None:
 
 
 def _wish(wish_s: float | None) -> str | None:
-    """What Cache-Control or Expires ask for; it is told, not obeyed."""
+    """Return the wish of Cache-Control or Expires, which is shown only."""
     if wish_s is None:
         return None
-    return f"to be used for {span(wish_s)}" if wish_s else "to be asked every time"
+    return f"reuse for {span(wish_s)}" if wish_s else "revalidate every time"
 
 
 def _print_claims(said: Sequence[HeardClaim], now: float) -> None:
     show_list(
-        "What others say (when it changed last, by their clocks)",
-        ("source", "changed", "heard"),
+        "Change signals (time of the last change, by the source's clock)",
+        ("source", "changed", "received"),
         [(f"{c.kind} {c.url}", _claimed(c, now), moment(c.received_at, now)) for c in said],
     )
 
@@ -607,7 +592,7 @@ def _claimed(claim: HeardClaim, now: float) -> str:
     return since if claim.since == claim.until else f"{since} to {moment(claim.until, now)}"
 
 
-def _found(found: Finding) -> str:
+def _found(found: Provenance) -> str:
     words = joined((found.source, _quoted(found.anchor), found.rel and f"rel={found.rel}"), " ")
     preposition = {
         "seed": "seed",
@@ -642,7 +627,7 @@ def _standing(robots: RobotsView) -> str:
         case RobotsStanding.PARSED:
             return "read"
         case RobotsStanding.ALLOW_ALL:
-            return "there is none: everything is allowed"
+            return "missing: everything is allowed"
         case RobotsStanding.UNREACHABLE:
             return f"unreachable: everything is forbidden ({robots.reason})"
 
@@ -651,7 +636,7 @@ def _freshness(robots: RobotsView, now: float) -> str:
     if robots.stale_since is not None:
         since = moment(robots.stale_since, now)
         return f"an older copy; the file is unreachable since {since}: {robots.reason}"
-    return "fresh" if robots.fresh else "asked for again before the next page"
+    return "fresh" if robots.fresh else "fetched again before the next page"
 
 
 def _print_host(host: HostState, now: float) -> None:
@@ -659,11 +644,11 @@ def _print_host(host: HostState, now: float) -> None:
     show_facts(
         "Politeness",
         {
-            "lane": host.lane,
+            "host queue": host.lane,
             "delay": f"{host.delay_s:g} s",
-            "last exchange": moment(host.last_exchange_at, now),
+            "last request": moment(host.last_exchange_at, now),
             "failures in a row": host.failures or None,
-            "parked until": f"{moment(host.parked_until, now)}: {host.parked_reason}"
+            "paused until": f"{moment(host.parked_until, now)}: {host.parked_reason}"
             if parked and host.parked_until is not None
             else None,
         },

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.snapshot import Glimpse
+from freshet.crawler.run.status import DaemonSnapshot
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.logs import LogFormat, configure_logging
 from freshet.crawler.terminal import counted, err, percent, span
@@ -67,11 +67,11 @@ class Screen:
         """Return the current lines."""
         now = self._live.clock.now()
         table = Table.grid(padding=(0, 1))
-        if self._live.glimpse is None:
+        if self._live.snapshot is None:
             table.add_row(self._counts_line(now))
             table.add_row(Text(self._comparing_line() or self._hosts_line(now), style="dim"))
         else:
-            snapshot = self._live.glimpse(now)
+            snapshot = self._live.snapshot(now)
             table.add_row(self._budget_line(snapshot, now))
             table.add_row(_cut(self._next_line(snapshot, now), "dim"))
         for change in self._changes:
@@ -91,7 +91,7 @@ class Screen:
         ]
         return Text("  ").join(parts)
 
-    def _budget_line(self, snapshot: Glimpse, now: float) -> Text:
+    def _budget_line(self, snapshot: DaemonSnapshot, now: float) -> Text:
         """Describe a daemon's spending and its results."""
         tally, kinds = self._live.tally, self._live.tally.kinds
         stale = None if snapshot.outlook is None else snapshot.outlook.stale
@@ -107,7 +107,7 @@ class Screen:
             _clock(now - self._started_at),
         )
 
-    def _next_line(self, snapshot: Glimpse, now: float) -> str:
+    def _next_line(self, snapshot: DaemonSnapshot, now: float) -> str:
         """Say what a daemon waits for."""
         waits = self._live.frontier.waits(now)
         parts = []
@@ -167,7 +167,7 @@ class _Log:
         self._live = live
         self._every_page = every_page
         self._silent = silent
-        self._every_s = _LOG_EVERY_S if live.glimpse is None else _DAEMON_LOG_EVERY_S
+        self._every_s = _LOG_EVERY_S if live.snapshot is None else _DAEMON_LOG_EVERY_S
         self._next_at = live.clock.now() + self._every_s
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
@@ -187,10 +187,10 @@ class _Log:
             "pages": tally.pages, "fetches": tally.fetches, "errors": tally.errors,
             "changed": tally.kinds[Kind.CHANGED], "active": self._live.pool.active,
         }  # fmt: skip
-        if self._live.glimpse is None:
+        if self._live.snapshot is None:
             log.info("crawling", **counts)
             return
-        snapshot = self._live.glimpse(now)
+        snapshot = self._live.snapshot(now)
         if snapshot.outlook is not None and snapshot.outlook.stale is not None:
             counts["fresh"] = round(1 - snapshot.outlook.stale, 4)
         log.info("keeping fresh", **counts, flowed=int(snapshot.flowed))

@@ -12,7 +12,7 @@ import typer
 
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
-from freshet.crawler.run.daemon_state import daemon_settings
+from freshet.crawler.cli.page_forecast import daemon_settings
 from freshet.crawler.run.orders import require_readable
 from freshet.crawler.run.state import DaemonState, load_state
 from freshet.crawler.terminal import counted, moment, print_json, show_line, show_list, span

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from freshet.crawler.run.standing import AUDITED_S, Spent, Standing
+from freshet.crawler.run.status import AUDITED_S, DaemonStatus, Spent
 from freshet.crawler.terminal import (
     amount,
     clock_time,
@@ -25,7 +25,7 @@ _BAR = 40
 _LANES_SHOWN = 4
 
 
-def print_standing(it: Standing, now: float) -> None:
+def print_standing(it: DaemonStatus, now: float) -> None:
     """Print budget, freshness, change rates, hosts at their cap and what is next."""
     outlook = it.outlook
     state = f"running (process {it.process})" if it.process else "not running"
@@ -110,7 +110,7 @@ def _new_pages(it: Discovered) -> str | None:
     return f"{amount(it.new_per_day)} a day expected, {amount(it.unknown_pages)} unknown by now"
 
 
-def _fresh(it: Standing) -> str | None:
+def _fresh(it: DaemonStatus) -> str | None:
     stale, measured = it.outlook.stale, it.measured
     expected = None if stale is None else f"{percent(1 - stale)} expected"
     if measured is None:
@@ -121,7 +121,7 @@ def _fresh(it: Standing) -> str | None:
     return joined((expected, f"{percent(1 - binary.mean)} measured ({interval}, {by})"))
 
 
-def _harmonic(it: Standing) -> str | None:
+def _harmonic(it: DaemonStatus) -> str | None:
     harmonic = it.outlook.harmonic
     expected = None if harmonic is None else f"{amount(harmonic)} expected"
     measured = None if it.measured is None else _interval(it.measured.harmonic)
@@ -144,7 +144,7 @@ def _clocks(outlook: Outlook) -> str | None:
     return f"{percent(outlook.clocked)} of pages are scheduled by their site's rhythm"
 
 
-def _next(it: Standing, now: float) -> str | None:
+def _next(it: DaemonStatus, now: float) -> str | None:
     """Describe the next visits, if they are still to come."""
     outlook = it.outlook
     if it.process is None or outlook.next_at <= now or it.next_url is None:

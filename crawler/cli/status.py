@@ -9,7 +9,7 @@ from pathlib import Path
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
 from freshet.crawler.cli.standing_view import print_standing
-from freshet.crawler.run.standing import Standing, standing
+from freshet.crawler.run.status import DaemonStatus, daemon_status
 from freshet.crawler.terminal import (
     counted_duplicates,
     moment,
@@ -79,7 +79,7 @@ class Status:
     held_back: dict[str, int]
     duplicates: IndexState
     alerts: list[RuleCounts]
-    daemon: Standing | None
+    daemon: DaemonStatus | None
 
     def as_json(self) -> dict[str, object]:
         """Return the status as JSON values."""
@@ -121,7 +121,7 @@ async def _read(db: Path, now: float) -> Status:
             held_back=await overview.held_back(connection),
             duplicates=await near_duplicates.state(connection),
             alerts=await alerts_tables.counts(connection),
-            daemon=await standing(connection, db, last, now),
+            daemon=await daemon_status(connection, db, last, now),
         )
 
 
@@ -181,7 +181,7 @@ def _print_run(status: Status) -> None:
     )
 
 
-def _state(state: RunState, daemon: Standing | None) -> str:
+def _state(state: RunState, daemon: DaemonStatus | None) -> str:
     if state is RunState.ENDED:
         return "ended"
     if daemon is not None:

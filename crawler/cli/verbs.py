@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from freshet.crawler import __version__
+from freshet import __version__
 
 #: Where each verb is, in the order of the help.
 VERBS: Final[Mapping[str, str]] = {

@@ -17,7 +17,7 @@ pages never come here: a failed fetch is no version of a page.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -38,6 +38,7 @@ from freshet.crawler.compare.history import (
 )
 from freshet.crawler.compare.layout import Item, Layout, LayoutDifference, Slot, difference
 from freshet.crawler.compare.templates import HostRun, Template, frame_items
+from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 from freshet.storage.entries import Amendment, Retraction
 from freshet.storage.records import Digests, DueUrl, PageHistory
@@ -379,9 +380,9 @@ SAMPLE_PAGES: Final = 32
 #: Differing texts of a host after which its template is learnt again: what a run shows of the
 #: first pages is known for the others.
 _LEARN_AGAIN_AT: Final = frozenset({6, 24, 96, 384})
-#: Hosts whose templates are held, those used last.
+#: Hosts whose templates are held.
 _HOSTS: Final = 256
-#: A page that moved is the same page if its text resembles the old one at least so much.
+#: A page that moved is the same page from this resemblance of its texts on.
 _SAME_PAGE: Final = 0.5
 
 
@@ -395,13 +396,13 @@ class PageHistories(Protocol):
         """Return the history of the URL from which a page has moved here."""
 
     async def sample(self, host_id: int, most: int) -> list[PageHistory]:
-        """Return the histories of at most so many pages of a host."""
+        """Return the histories of at most ``most`` pages of a host."""
 
     async def walls(self, host_id: int) -> bytes | None:
-        """Return the host's walls as stored (versioned bytes)."""
+        """Return the host's block pages as stored (versioned bytes)."""
 
 
-#: What was remembered speaks of blocks that the text does not have any more.
+#: The old memory names blocks that the text does not have any more.
 _REBASED: Final = Verdict(
     Kind.NEW,
     reason=REBASED,
@@ -417,10 +418,10 @@ class Detector:
         self._past = past
         self._significant_below = significant_below
         self._pages: Counter[int] = Counter()
-        self._hosts: OrderedDict[int, HostRun] = OrderedDict()
+        self._hosts: LruCache[int, HostRun] = LruCache(_HOSTS)
 
     def visited(self, host_id: int) -> None:
-        """Count a page of the host that answered with content, changed or not."""
+        """Count a page of the host that has content, changed or not."""
         self._pages[host_id] += 1
 
     async def detect(
@@ -432,10 +433,10 @@ class Detector:
         *,
         text_version: str | None = None,
     ) -> Verdict:
-        """Judge the text of a page, seen at ``at``, whose bytes are not those of before.
+        """Judge the text of a page whose bytes differ from the last ones, seen at ``at``.
 
-        ``history`` is the page's, where it has been read already. A text of another
-        ``text_version`` than the page's last one is a new baseline.
+        ``history`` is the page's, if it has been read. A text of another ``text_version`` than the
+        page's last one is a new baseline.
         """
         if due.digests is None:
             return await self._first(due, new, at, text_version)
@@ -449,9 +450,11 @@ class Detector:
             return Verdict(Kind.CHANGED, Rung.BODY)
         judged = await self._judged(due, PageRecord.of(history), new, at)
         return replace(
-            judged.verdict, keeps_sketch=judged.keeps_sketch, memory=judged.memory.to_bytes(),
+            judged.verdict,
+            keeps_sketch=judged.keeps_sketch,
+            memory=judged.memory.to_bytes(),
             amendments=judged.amendments,
-        )  # fmt: skip
+        )
 
     async def _first(
         self, due: DueUrl, new: Sketch, at: float, text_version: str | None
@@ -475,15 +478,13 @@ class Detector:
         return judge_blocks(past, new, host, at, significant_below=self._significant_below)
 
     async def _host(self, host_id: int) -> HostRun:
-        known = self._hosts.get(host_id)
+        known = self._hosts.use(host_id)
         if known is None or known.differing in _LEARN_AGAIN_AT:
             template = await self._template(host_id)
             # Another text of the host may have come while this waited.
-            known = self._hosts.setdefault(host_id, HostRun())
+            known = self._hosts.use(host_id) or HostRun()
+            self._hosts[host_id] = known
             known.template = template
-            if len(self._hosts) > _HOSTS:
-                self._hosts.popitem(last=False)
-        self._hosts.move_to_end(host_id)
         known.pages = self._pages[host_id]
         return known
 

@@ -29,7 +29,7 @@ from freshet.crawler.network import parser_of
 from freshet.crawler.pool import Ending
 from freshet.crawler.run.orders import CrawlReport, make_report
 from freshet.crawler.run.upkeep import correct, retention_of
-from freshet.crawler.run.wiring import Assembly, Surroundings, copy_rule
+from freshet.crawler.run.wiring import Assembly, RunContext, copy_rule
 from freshet.crawler.tally import CrawlError, Tally
 from freshet.crawler.urls import origin
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
@@ -107,7 +107,7 @@ async def replay(
         for past in await _left(database, pasts):
             clock = VirtualClock(past.began_at)
             run_id = await _open_run(database, settings, past)
-            around = Surroundings(
+            around = RunContext(
                 settings=settings,
                 database=database,
                 run_id=run_id,
@@ -190,7 +190,7 @@ class _Replay:
     """The replay of one run."""
 
     def __init__(
-        self, around: Surroundings, past: RunPast, clock: VirtualClock, counts: Counts
+        self, around: RunContext, past: RunPast, clock: VirtualClock, counts: Counts
     ) -> None:
         self._around = around
         self._past = past
@@ -231,7 +231,7 @@ class _Replay:
         stage = Stage(
             requester=assembly.requester(seeding),
             frontier=assembly.frontier,
-            book=assembly.book,
+            book=assembly.robots,
             admission=assembly.admission,
             known=_known(self._around.database),
             clock=self._clock,

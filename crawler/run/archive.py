@@ -1,4 +1,4 @@
-"""The archive of a crawl or a daemon: opened, described, and kept ahead of the store."""
+"""The WARC archive of a crawl or a daemon, which is written before the store."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from freshet import __version__
 from freshet.config.settings import Settings
-from freshet.crawler import __version__
 from freshet.crawler.archive.warc import Fields, Unasked
 from freshet.crawler.archive.writer import (
     ArchiveInUse,
@@ -28,45 +28,42 @@ from freshet.storage.database import StoreUnavailable
 from freshet.storage.records import DueUrl, Observation, StoredSeed
 from freshet.storage.words import Outcome
 
-#: The settings that decide what is made of an answer; others may hold what is nobody's business.
-_TOLD: Final = ("crawl", "fetch", "robots", "sitemaps", "signals", "traps", "change", "parse")
+#: Settings that decide how a response is processed; others may hold secrets.
+_DESCRIBED: Final = ("crawl", "fetch", "robots", "sitemaps", "signals", "traps", "change", "parse")
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedRun:
-    """When a run began (Unix seconds), and whether it is a daemon's, which has no end."""
+    """The beginning of a run (Unix seconds); a daemon's is lasting."""
 
     began_at: float
     is_lasting: bool
 
 
-class Archiving:
-    """Archives what the parts of one invocation do."""
+class RunArchive:
+    """The archive of one invocation."""
 
     def __init__(self, folder: Path, archive: ArchiveWriter, run: ArchivedRun) -> None:
         self._run = run
         self._folder = folder
         self._archive = archive
 
-    def around(self, fetcher: Fetcher) -> Fetcher:
-        """The same fetcher, archived."""
+    def wrap(self, fetcher: Fetcher) -> Fetcher:
+        """Return a fetcher that archives what this one fetches."""
         return ArchivingFetcher(fetcher, self._archive.add)
 
     def unasked(self, due: DueUrl, observation: Observation) -> None:
-        """A URL was not asked for; its observation says why."""
-        self._archive.add(
-            Unasked(
-                due.fetch_url, observation.at, Outcome(observation.kind),
-                observation.reason or "", observation.detail or "",
-            )
-        )  # fmt: skip
+        """Archive a URL that was not requested, with the reason."""
+        outcome = Outcome(observation.kind)
+        reason, detail = observation.reason or "", observation.detail or ""
+        self._archive.add(Unasked(due.fetch_url, observation.at, outcome, reason, detail))
 
     def describe(self, settings: Settings, seeds: Sequence[StoredSeed]) -> None:
-        """What is written from now on comes of these seeds and settings."""
+        """Describe all further records by these seeds and settings."""
         self._archive.describe(described(settings, seeds, self._run))
 
     async def secure(self) -> None:
-        """Return when all exchanges that have ended are on the disk.
+        """Write all finished requests to disk.
 
         Raises:
             StoreUnavailable: the archive cannot be written now; nothing is lost.
@@ -77,7 +74,7 @@ class Archiving:
             raise self._unavailable(error) from error
 
     async def close(self) -> None:
-        """Write what is left, and close the last file.
+        """Write the rest, and close the last file.
 
         Raises:
             StoreUnavailable: as :meth:`secure` says.
@@ -100,39 +97,39 @@ async def archiving(
     clock: Clock,
     *,
     closed_by: AsyncExitStack,
-) -> Archiving | None:
-    """The archive that the settings ask for, None if they ask for none.
+) -> RunArchive | None:
+    """Open the archive of the settings, if they name one.
 
     Raises:
-        CrawlError: it cannot be written, or another process writes it.
+        CrawlError: the archive cannot be written, or another process writes it.
     """
     if not settings.archive.dir:
         return None
     folder = Path(settings.archive.dir)
     try:
         archive = await asyncio.to_thread(
-            ArchiveWriter, folder, described(settings, seeds, run),
-            max_file_bytes=settings.archive.max_file_bytes, now=clock.now,
-        )  # fmt: skip
+            ArchiveWriter,
+            folder,
+            described(settings, seeds, run),
+            max_file_bytes=settings.archive.max_file_bytes,
+            now=clock.now,
+        )
     except ArchiveInUse as error:
-        raise CrawlError(f"{folder}: another process writes this archive") from error
+        raise CrawlError(
+            f"{folder}: another process writes this archive; name another folder"
+        ) from error
     except (OSError, sqlite3.Error) as error:
         why = getattr(error, "strerror", None) or error
         raise CrawlError(f"{folder}: the archive cannot be written: {why}") from error
-    opened = Archiving(folder, archive, run)
+    opened = RunArchive(folder, archive, run)
     closed_by.push_async_callback(opened.close)
     return opened
 
 
 def described(settings: Settings, seeds: Sequence[StoredSeed], run: ArchivedRun) -> Fields:
-    """Who archives, by which rules, and from which seeds; so a replay knows both."""
-    listed = [
-        {
-            "text": seed.text, "url": seed.url, "fallback_url": seed.fallback_url,
-            "importance": seed.importance, "half_life_hours": seed.half_life_hours,
-        }
-        for seed in seeds
-    ]  # fmt: skip
+    """Return the software, settings and seeds of a run, which a replay needs."""
+    columns = ("text", "url", "fallback_url", "importance", "half_life_hours")
+    listed = [{name: getattr(seed, name) for name in columns} for seed in seeds]
     return (
         ("software", f"Freshet/{__version__}"),
         ("format", "WARC File Format 1.1"),
@@ -145,5 +142,5 @@ def described(settings: Settings, seeds: Sequence[StoredSeed], run: ArchivedRun)
         ("http-header-user-agent", user_agent(settings.crawl.product, settings.crawl.contact)),
         ("freshet-run", json.dumps({"began": run.began_at, "lasting": run.is_lasting})),
         ("freshet-seeds", json.dumps(listed, ensure_ascii=False)),
-        ("freshet-settings", settings.model_dump_json(include=set(_TOLD))),
+        ("freshet-settings", settings.model_dump_json(include=set(_DESCRIBED))),
     )

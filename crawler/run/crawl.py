@@ -1,4 +1,4 @@
-"""The composition root of a crawl: settings and a site list in, a report out."""
+"""A crawl, from settings and a site list to a report."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from freshet.crawler.pool import Ending, FetchPool, PoolRules
 from freshet.crawler.run.archive import ArchivedRun, archiving
 from freshet.crawler.run.orders import CrawlReport, given, make_report, require_readable
 from freshet.crawler.run.push import sender
-from freshet.crawler.run.snapshot import Glimpse
-from freshet.crawler.run.upkeep import Watch, catch_up, correct, retention_of
+from freshet.crawler.run.status import DaemonSnapshot
+from freshet.crawler.run.upkeep import GroupingProgress, catch_up, correct, retention_of
 from freshet.crawler.run.wiring import (
     Assembly,
     Observer,
-    Surroundings,
+    RunContext,
     copy_rule,
     stopping_on_signals,
 )
@@ -44,7 +44,7 @@ from freshet.storage.tables import pages, runs, url_patterns
 from freshet.storage.tables.runs import RunState
 
 _DAY_S = 86_400.0
-#: Pages compared in one transaction, some 0.3 s: as long as Ctrl-C may take.
+#: Pages compared in one transaction, some 0.3 s: Ctrl-C waits for it.
 COMPARED = 2_000
 _NOTHING_TO_CRAWL = "there is nothing to crawl: name a SITE, or a list with --sites FILE"
 _STATE_AT = {
@@ -54,8 +54,8 @@ _STATE_AT = {
 }
 
 
-class Mode(StrEnum):
-    """Whether to finish the last run or to start a new one; by default as it ended."""
+class ResumeMode(StrEnum):
+    """Choice between the last run and a new one; by default an unfinished run is resumed."""
 
     AUTOMATIC = "automatic"
     RESUME = "resume"
@@ -64,18 +64,18 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CrawlOrder:
-    """What to crawl, and into which file."""
+    """The seeds of a crawl, and its store."""
 
     db: Path
     seeds: Sequence[Seed]
-    mode: Mode = Mode.AUTOMATIC
+    mode: ResumeMode = ResumeMode.AUTOMATIC
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """The running parts that progress is read from; ``comparing`` is what it ends with.
+    """The running parts that progress is read from.
 
-    ``glimpse`` tells at a time how a daemon stands, None in a crawl.
+    ``comparing`` is the progress of the last step, ``snapshot`` the status of a daemon at a time.
     """
 
     pool: FetchPool
@@ -83,8 +83,8 @@ class Live:
     tally: Tally
     clock: Clock
     resumed: bool
-    comparing: Watch
-    glimpse: Callable[[float], Glimpse] | None = None
+    comparing: GroupingProgress
+    snapshot: Callable[[float], DaemonSnapshot] | None = None
 
 
 async def crawl(
@@ -97,9 +97,9 @@ async def crawl(
 ) -> CrawlReport:
     """Crawl until nothing is due, a limit, or a signal; everything reported is committed.
 
-    ``watch`` is given the running parts once, and what it returns is told of every batch
-    that has committed. ``fetcher`` replaces the network (archive, synthetic web); it dates what
-    it fetches by ``clock``, which is the machine's if none is given.
+    ``watch`` receives the running parts once, and returns an observer of every committed batch.
+    ``fetcher`` replaces the network (archive, synthetic web) and uses the same ``clock``, which is
+    the machine's by default.
 
     Raises:
         CrawlError: there is nothing to crawl, or no contact for a crawl beyond loopback.
@@ -125,7 +125,7 @@ async def crawl(
         began_at = await runs.began_at(database.reader, run_id)
         run = ArchivedRun(began_at, is_lasting=False)
         archive = await archiving(settings, stored, run, clock, closed_by=stack)
-        around = Surroundings(
+        context = RunContext(
             settings=settings,
             database=database,
             run_id=run_id,
@@ -137,20 +137,20 @@ async def crawl(
             archive=archive,
         )
         importances = stored_importances(database, settings)
-        outbox = sender(around, network.resolver, importances)
+        outbox = sender(context, network.resolver, importances)
         stack.push_async_callback(outbox.close)
-        return await _CrawlRun(around, outbox).perform(watch, resumed=resumed)
+        return await _CrawlRun(context, outbox).perform(watch, resumed=resumed)
 
 
 async def _open_run(
     database: Database, settings: Settings, order: CrawlOrder, now: float
 ) -> tuple[int, bool]:
-    """Start a run, or go on with the last one; its id, and whether it was resumed."""
+    """Start a run, or resume the last one; return its id, and whether it was resumed."""
     last = await runs.latest(database.reader)
-    resume = last is not None and last.ended_at is None and order.mode is not Mode.NEW
-    if order.mode is Mode.RESUME:
+    resume = last is not None and last.ended_at is None and order.mode is not ResumeMode.NEW
+    if order.mode is ResumeMode.RESUME:
         if last is None:
-            raise CrawlError(f"{order.db}: there is no run to resume")
+            raise CrawlError(f"{order.db}: there is no run to resume; leave out --resume")
         resume = True
     if not order.seeds and not await runs.load(database.reader):
         raise CrawlError(_NOTHING_TO_CRAWL)
@@ -175,14 +175,14 @@ async def _open_run(
 class _CrawlRun:
     """One invocation of a crawl."""
 
-    def __init__(self, around: Surroundings, outbox: Outbox) -> None:
-        self._around = around
+    def __init__(self, context: RunContext, outbox: Outbox) -> None:
+        self._context = context
         self._outbox = outbox
-        self._settings = around.settings
-        self._database = around.database
-        self._clock = around.clock
+        self._settings = context.settings
+        self._database = context.database
+        self._clock = context.clock
         self._tally = Tally()
-        self._assembly = Assembly(around, BreadthFirst(around.database.reader))
+        self._assembly = Assembly(context, BreadthFirst(context.database.reader))
 
     async def perform(self, watch: Callable[[Live], Observer], *, resumed: bool) -> CrawlReport:
         """Run to the end and report."""
@@ -196,7 +196,7 @@ class _CrawlRun:
         )
         pacer = Pacer(inf, started_at)
         pool = self._assembly.pool(seeding, rules, pacer, begun=self._outbox.start)
-        comparing = Watch(lambda: pool.stopping)
+        comparing = GroupingProgress(lambda: pool.stopping)
         live = Live(
             pool=pool,
             frontier=self._assembly.frontier,
@@ -216,17 +216,21 @@ class _CrawlRun:
                 await self._outbox.finish(pool.told_to_stop)
                 await catch_up(self._database, self._clock.now, batch=COMPARED, watch=comparing)
         return await make_report(
-            self._database.reader, self._around.run_id, self._tally, ending,
-            seconds=self._clock.now() - started_at, resumed=resumed,
-        )  # fmt: skip
+            self._database.reader,
+            self._context.run_id,
+            self._tally,
+            ending,
+            seconds=self._clock.now() - started_at,
+            resumed=resumed,
+        )
 
     async def _correct(self, invoked_at: float) -> None:
-        """Let what the run showed in the end count; also of earlier invocations of it."""
+        """Correct verdicts of the run, also of its earlier invocations, by its other pages."""
         run = await runs.latest(self._database.reader)
         since = run.started_at if run is not None else invoked_at
         now = self._clock.now()
         rules = matching(self._settings.alerts)
-        for correction in await correct(self._database, self._around.run_id, since, now, rules):
+        for correction in await correct(self._database, self._context.run_id, since, now, rules):
             if correction.at >= invoked_at:
                 self._tally.correct(correction.was, correction.kind)
 
@@ -237,7 +241,7 @@ class _CrawlRun:
         def close(connection: sqlite3.Connection) -> None:
             if waits is not None:
                 frontier_tables.defer(connection, waits)
-            runs.close(connection, self._around.run_id, _STATE_AT[ending], now)
+            runs.close(connection, self._context.run_id, _STATE_AT[ending], now)
 
         await self._database.write(close)
         await maintenance.prune(self._database, retention_of(self._settings.store), now)

@@ -1,10 +1,9 @@
-"""Notes in the store how a daemon stands, and what it believes of each page, every hour."""
+"""The status of a daemon and its estimates of pages, written to the store every hour."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
 from math import isfinite
 from typing import Any, Final
 
@@ -12,8 +11,8 @@ import numpy as np
 
 from freshet.crawler.capacities import Limits
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.run.snapshot import Glimpse
 from freshet.crawler.run.state import DaemonState
+from freshet.crawler.run.status import DaemonSnapshot
 from freshet.scheduler.agenda.ephemeral import decays
 from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
 from freshet.scheduler.agenda.ranker import Beliefs, BoundsRates, Ranker
@@ -27,22 +26,22 @@ from freshet.storage.records import Estimate, EstimateBatch
 _DAY_S: Final = 86_400.0
 _EVERY_S: Final = 3_600.0
 _FIRST_S: Final = 10.0
-#: Pages from which on they are looked over in the background.
+#: From this number on, pages are valued in the background.
 _MANY: Final = 20_000
 _CAPPED: Final = 50
-#: Estimates that are written at once: some 10 ms of the event loop's time, and of the writer's.
+#: Estimates in one batch: some 10 ms of the event loop, and of the writer.
 _BATCH: Final = 500
-#: Pages up to which all estimates are written with each note.
+#: Up to this number of pages all estimates are written each time.
 _FEW: Final = 2_000
-#: Where there are many, as long as this between two batches.
+#: Pause between two batches if pages are many.
 _PAUSE_S: Final = 0.05
 #: An estimate is written again after a visit, after a day, or when the chance that the page has
-#: changed is not what followed from the last one, to within so much.
+#: changed differs by this much from what the last estimate predicted.
 _KEPT_DAYS: Final = 1.0
 _UNLIKE: Final = 0.02
-#: Visits that had to be taken, drawn at random or overdue, are worth more than this.
+#: Forced visits (audit samples, overdue pages) are worth more than this.
 _FORCED: Final = 1e100
-#: Visits are not foreseen beyond; times are found to within a thousandth of a second.
+#: Forecasts end here; times are found to a thousandth of a second.
 _FARTHEST_DAYS: Final = 3_650.0
 _HALVINGS: Final = 40
 _WRITTEN: Final = np.dtype([(name, np.float64) for name in ("at", "asked", "rate", "hazard")])
@@ -51,10 +50,10 @@ _OF_PAGES: Final = (
 )  # fmt: skip
 
 
-class Noting:
-    """The chore of a daemon's pool; it also tells the ranker what politeness allows.
+class StatusRecorder:
+    """A chore of a daemon's pool; it also gives the ranker the limits of politeness.
 
-    Notes are taken 10, 20, 40 … seconds after the start, and at each full hour of UTC.
+    The status is written 10, 20, 40 … seconds after the start, and at each full hour of UTC.
     """
 
     def __init__(self, state: DaemonState, pacer: Pacer, began_at: float) -> None:
@@ -71,7 +70,7 @@ class Noting:
     async def chore(
         self, now: float, submit: Callable[[Outlook | EstimateBatch], Awaitable[None]]
     ) -> None:
-        """Take a note if it is time; of many pages in the background."""
+        """Write status and estimates if it is time; in the background if pages are many."""
         if self._task is not None and self._task.done():
             self._task.result()
             self._task = None
@@ -93,55 +92,74 @@ class Noting:
             await asyncio.sleep(_PAUSE_S if len(self._agenda.pages) > _MANY else 0)
 
     async def stop(self) -> None:
-        """Leave a note that is being taken."""
+        """Cancel the background work."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
     @property
     def last(self) -> Outlook | None:
-        """The last note that was taken, None before the first."""
+        """The last status, None before the first."""
         return self._last
 
-    def glimpse(self, now: float) -> Glimpse:
-        """How it stands at this moment."""
+    def snapshot(self, now: float) -> DaemonSnapshot:
+        """Return the status of this moment, without new forecasts."""
         upcoming = self._agenda.upcoming()
-        return Glimpse(
-            self._pacer.spent,
-            self._pacer.flowed(now),
-            self._pacer.allows_at(now),
-            None if upcoming is None else upcoming.url,
-            self._last,
+        return DaemonSnapshot(
+            spent=self._pacer.spent,
+            flowed=self._pacer.flowed(now),
+            next_at=self._pacer.allows_at(now),
+            next_url=None if upcoming is None else upcoming.url,
+            outlook=self._last,
         )
 
     async def outlook(self, now: float) -> Outlook:
-        """How it stands now, and what it expects."""
+        """Return the status of this moment, with forecasts over all pages."""
         limits, followed = await self._state.limits(), self._state.policy
         name = self._state.settings.daemon.policy
-        # At one moment: pages come and are looked at while the rest is worked out.
+        # Copied at one moment: pages come and are visited during the computation.
         pages = Census.of(self._agenda.pages)
         beliefs = (
             self._state.ranker.beliefs(now / _DAY_S) if len(pages) else Beliefs(*(np.zeros(0),) * 3)
         )
-        work = partial(self._expected, followed, pages, beliefs, limits, now / _DAY_S)
+
+        def work() -> tuple[Forecast, tuple[CappedLane, ...]]:
+            return self._expected(followed, pages, beliefs, limits, now / _DAY_S)
+
         found, capped = await asyncio.to_thread(work) if len(pages) > _MANY else work()
         upcoming = self._agenda.upcoming()
         self._last = Outlook(
-            now, self._began_at, self._agenda.budget, name, self._pacer.flowed(now),
-            self._pacer.forgone, found.watched, found.captured, found.waiting, found.gone,
-            found.stale, found.harmonic,
-            price(self._agenda.paid) if isinstance(followed, IndexPolicy) else None,
-            found.changing, found.clocked, self._pacer.allows_at(now),
-            None if upcoming is None else upcoming.page_id, capped, self._discovered(),
-        )  # fmt: skip
+            at=now,
+            began_at=self._began_at,
+            budget=self._agenda.budget,
+            policy=name,
+            flowed=self._pacer.flowed(now),
+            forgone=self._pacer.forgone,
+            watched=found.watched,
+            captured=found.captured,
+            waiting=found.waiting,
+            gone=found.gone,
+            stale=found.stale,
+            harmonic=found.harmonic,
+            price=price(self._agenda.paid) if isinstance(followed, IndexPolicy) else None,
+            changing=found.changing,
+            clocked=found.clocked,
+            next_at=self._pacer.allows_at(now),
+            next_page_id=None if upcoming is None else upcoming.page_id,
+            capped=capped,
+            discovered=self._discovered(),
+        )
         return self._last
 
     def _discovered(self) -> Discovered:
         agenda, shares = self._agenda, self._agenda.sharing
         return Discovered(
-            shares.found, shares.revealed, shares.refreshed, agenda.unknown_pages,
+            shares.found,
+            shares.revealed,
+            shares.refreshed,
+            agenda.unknown_pages,
             agenda.new_per_day,
-        )  # fmt: skip
+        )
 
     def _expected(
         self, followed: Policy, pages: Census, beliefs: Beliefs, limits: Limits, day: float
@@ -154,29 +172,29 @@ class Noting:
     def _capped(
         self, followed: Policy, pages: Census, beliefs: Beliefs, limits: Limits, day: float
     ) -> tuple[CappedLane, ...]:
-        """The lanes of which more is wanted than they allow."""
+        """Return the host queues for which more visits are wanted than politeness allows."""
         table, waited = sources(pages, beliefs, limits.lane, limits.per_day, day)
         try:
-            looks = wanted(followed, table, waited, self._agenda.budget)
-        except Exception:  # noqa: BLE001 - another's policy; the ranker's guard tells of it
+            visits = wanted(followed, table, waited, self._agenda.budget)
+        except Exception:  # noqa: BLE001 - a plug-in policy; the ranker's guard logs the error
             return ()
         count = np.bincount(table.host, minlength=len(limits.keys))
         found = [
             CappedLane(limits.keys[code], *each)
             for code, each in enumerate(
-                zip(limits.per_day.tolist(), looks.tolist(), count.tolist(), strict=True)
+                zip(limits.per_day.tolist(), visits.tolist(), count.tolist(), strict=True)
             )
             if each[1] > each[0]
         ]
         return tuple(sorted(found, key=lambda lane: -lane.refused)[:_CAPPED])
 
-    # -- what it believes of each page -------------------------------------------
+    # -- estimates of pages ------------------------------------------------------
 
     async def estimates(self) -> AsyncIterator[EstimateBatch]:
-        """Yield the estimates that are not in the store yet, as of the last valuation.
+        """Yield the outdated estimates of the store, as of the last valuation.
 
-        All of them where pages are few. A page that was visited since that valuation
-        waits for the next one.
+        If pages are few, all are yielded. A page that was visited since that valuation waits for
+        the next one.
         """
         found, pages, ranker = self._agenda.valuation, self._agenda.pages, self._state.ranker
         if found is None or not isinstance(ranker, BoundsRates):
@@ -189,13 +207,13 @@ class Noting:
         for first in range(0, len(rows), _BATCH):
             await self._agenda.at_rest()
             if pages is not self._agenda.pages:
-                # The daemon has begun anew, and rows are other pages.
+                # The daemon has reloaded: rows are other pages.
                 return
             some = rows[first : first + _BATCH]
             yield self._batch(some, found, beliefs, ranker.credible_interval(some))
 
     def _outdated(self, found: Valuation, beliefs: Beliefs) -> Rows:
-        """Return the rows to be written, and note that they are."""
+        """Return the rows to be written, and record their new values."""
         n = len(found.worth)
         self._written.append(n - len(self._written))
         written, now = self._written.rows, np.zeros(n, _WRITTEN)
@@ -227,9 +245,9 @@ class Noting:
         free = np.where(pages["captured"], pages["since"] + pages["least"], -np.inf)
         free = np.maximum(free, pages["not_before"])
         paid_lately = price(self._agenda.paid)
-        asked = np.inf if paid_lately is None else paid_lately
-        wait = np.maximum(asked - worth, 0.0) / pages["importance"]
-        again = _wait(worth, noted["hazard"], noted["rate"], asked)
+        least = np.inf if paid_lately is None else paid_lately
+        wait = np.maximum(least - worth, 0.0) / pages["importance"]
+        again = _wait(worth, noted["hazard"], noted["rate"], least)
         wait = np.where(pages["captured"], again, wait)
         with np.errstate(divide="ignore"):
             due = np.where(planned > 0, pages["since"] + 1 / planned, found.at + wait)
@@ -264,20 +282,20 @@ class Noting:
         )
 
 
-def _wait(worth: Floats, hazard: Floats, rate: Floats, asked: float) -> Floats:
-    """Return the days until visits are worth a price, (m,); inf: not for years, nan: not known.
+def _wait(worth: Floats, hazard: Floats, rate: Floats, least: float) -> Floats:
+    """Return the days (m,) until visits are worth a price; inf: not for years, nan: not known.
 
     The worth of a page grows as x − 1 + e^{−x} of the changes x expected since its last visit.
     """
     early, late = np.zeros(len(worth)), np.full(len(worth), _FARTHEST_DAYS)
     with np.errstate(divide="ignore", invalid="ignore"):
-        wanted = asked / worth * _grown(hazard)
+        wanted = least / worth * _grown(hazard)
     for _ in range(_HALVINGS):
         middle = (early + late) / 2
         reached = _grown(hazard + rate * middle) >= wanted
         early, late = np.where(reached, early, middle), np.where(reached, middle, late)
     late[late >= _FARTHEST_DAYS] = np.inf
-    return np.where(np.isnan(worth), np.nan, np.where(worth >= asked, 0.0, late))
+    return np.where(np.isnan(worth), np.nan, np.where(worth >= least, 0.0, late))
 
 
 def _grown(changes: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What a daemon is told to do, and the run that is begun for it."""
+"""Orders to a daemon, the run that it begins, and the report of a run."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with -
 
 @dataclass(frozen=True, slots=True)
 class DaemonOrder:
-    """What to keep fresh, and how. ``budget`` is in requests a day, ``time_limit_s`` 0: none.
+    """Seeds and options of a daemon: ``budget`` in requests a day, ``time_limit_s`` (0: none).
 
-    ``settings`` come with an order that is given to a running daemon.
+    ``settings`` come only with an order to a running daemon.
     """
 
     db: Path
@@ -52,17 +52,17 @@ class DaemonOrder:
     settings: Settings | None = None
 
 
-#: Reads the order again; raises CrawlError where it cannot be followed.
+#: Reads the order again; raises CrawlError if it is not valid.
 Reread = Callable[[], DaemonOrder]
 
 
 def given(named: Sequence[Seed]) -> list[SeedLine]:
-    """Seeds as the store takes them."""
+    """Return seeds as rows of the store."""
     return [SeedLine(s.text, s.url, s.fallback_url, s.importance, s.half_life_hours) for s in named]
 
 
 async def open_run(database: Database, settings: Settings, order: DaemonOrder, now: float) -> int:
-    """Start a run, or go on with one that was killed; its id.
+    """Start a run, or resume one that was killed; return its id.
 
     Raises:
         CrawlError: there is nothing to keep fresh.
@@ -92,14 +92,12 @@ def in_force(settings: Settings, order: DaemonOrder) -> Settings:
 
 
 # -- budget ------------------------------------------------------------------
-#
-# A crawl budget as people write it: ``1000/day`` or ``50/hour``.
 
 _PER_DAY = {"day": 1.0, "hour": 24.0}
 
 
 def crawls_per_day(text: str) -> float:
-    """The crawls per day that ``text`` says; ends the program (wrong usage) otherwise."""
+    """Return the crawls per day of ``text``, or end the program with wrong usage."""
     try:
         return parsed(text)
     except ValueError as error:
@@ -107,10 +105,10 @@ def crawls_per_day(text: str) -> float:
 
 
 def parsed(text: str) -> float:
-    """The crawls per day that ``text`` says.
+    """Return the crawls per day of ``text``.
 
     Raises:
-        ValueError: saying what is accepted.
+        ValueError: the text is not a budget.
     """
     number, slash, unit = text.partition("/")
     try:
@@ -119,25 +117,22 @@ def parsed(text: str) -> float:
         count = 0.0
     if not slash or unit.strip() not in _PER_DAY or not isfinite(count) or count <= 0:
         raise ValueError(
-            f"{text}: accepted is a number of crawls above 0 and its unit, "
-            "such as 1000/day or 50/hour"
+            f"{text}: must be a number of crawls above 0 with its unit, such as 1000/day or 50/hour"
         )
     return count * _PER_DAY[unit.strip()]
 
 
 # -- report ------------------------------------------------------------------
-#
-# The report of one invocation: counts, what changed, and what was left and why.
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlReport:
-    """What ``freshet crawl`` did; the counts are of this invocation.
+    """The report of one invocation of ``freshet crawl`` or ``freshet daemon``.
 
-    ``pages`` are distinct canonical URLs that answered 200 or 304; ``changed`` counts
-    significant changes only; ``appeared`` and ``vanished`` are empty in a first run, in
-    which everything is new. ``duplicates`` are the store's near-duplicates, and ``forgone`` is
-    how many requests a daemon's budget had room for while no host could be asked.
+    ``pages`` are distinct canonical URLs that answered 200 or 304; ``changed`` counts significant
+    changes only; ``appeared`` and ``vanished`` are empty in a first run, where every page is new.
+    ``duplicates`` are the store's near-duplicates; ``forgone`` are requests that a daemon's budget
+    allowed and no host could take.
     """
 
     run: int
@@ -169,7 +164,7 @@ class CrawlReport:
     forgone: float | None = None
 
     def as_json(self) -> dict[str, object]:
-        """The report as JSON values."""
+        """Return the report as JSON values."""
         return asdict(self) | {"seconds": round(self.seconds, 3)}
 
 
@@ -215,9 +210,7 @@ async def make_report(
     )
 
 
-# -- formats -----------------------------------------------------------------
-#
-# Whether this program reads a store's versioned bytes: asked once, before any work.
+# -- formats of versioned bytes ----------------------------------------------
 
 _READ = {
     Versioned.SKETCHES: sketch.VERSION,
@@ -227,17 +220,17 @@ _READ = {
 
 
 async def require_readable(connection: aiosqlite.Connection, path: Path) -> None:
-    """Refuse a store that pages cannot be compared with.
+    """Refuse a store whose pages this program cannot compare.
 
     Raises:
-        StoreError: its sketches, memories or walls are of a format that is not read.
+        StoreError: its sketches, memories or block pages are of another format.
     """
     for what, read in _READ.items():
         for found in await formats(connection, what):
             if found < read:
                 raise StoreError(
                     f"{path}: its {what} are of format {found}, older than the {read} that this "
-                    "Freshet reads; crawl into a new file (--db), this one can still be looked at"
+                    "Freshet reads; crawl into a new file (--db), this one can still be read"
                 )
             if found > read:
                 raise StoreError(

@@ -1,4 +1,4 @@
-"""A store that cannot be written for a while: a daemon waits for it, and goes on."""
+"""Interruptions of a daemon: an unwritable store, unreachable hosts, and SIGHUP."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The first wait, how it grows, and the longest one: there may be room again at any time.
+#: The first wait, its growth, and the longest: the disk may have room again at any time.
 _FIRST_S: Final = 60.0
 _FACTOR: Final = 2.0
 _LONGEST_S: Final = 900.0
 
 
-class Outages:
-    """Holds a pool while the store is away: disk full, failing, or locked by another program.
+class StoreOutages:
+    """Holds a pool while the store is unavailable: disk full, failing, or locked by a program.
 
-    *Invariant.* What could not be committed is tried again until it is, in its order, and
-    nothing is fetched meanwhile. Consequence: an outage costs time, and no observation. It is
-    told once when it begins and once when it ends. Who stops the daemon meanwhile gets the error
-    that the last try ended with.
+    *Invariant.* Entries are written again in their order until they are committed, and nothing is
+    fetched meanwhile. Consequence: an outage costs time, and no observation. It is logged when it
+    begins and when it ends. A stop during an outage ends with the error of the last try.
     """
 
     def __init__(self, pool: FetchPool, clock: Clock) -> None:
@@ -43,11 +42,11 @@ class Outages:
 
     @property
     def is_on(self) -> bool:
-        """Whether the store is away."""
+        """True while the store is unavailable."""
         return self._since is not None
 
     async def wait(self, error: StoreUnavailable) -> None:
-        """Wait until it is worth another try.
+        """Wait until the next try.
 
         Raises:
             StoreUnavailable: the error, if the daemon has been told to stop.
@@ -57,8 +56,8 @@ class Outages:
             self._since = now
             self._pool.hold(while_store_is_away=True)
             log.error(
-                "%s; fetching is paused until it can be written, which is tried every minute at "
-                "first and every %s later",
+                "%s; fetching is paused until the store can be written (next try in a minute, "
+                "later every %s)",
                 error.why,
                 span(_LONGEST_S),
             )
@@ -68,7 +67,7 @@ class Outages:
         self._wait_s = min(_FACTOR * self._wait_s, _LONGEST_S)
 
     async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
-        """The result of ``work``, which is repeated until the store lets it."""
+        """Do ``work``, and repeat it until the store is available."""
         while True:
             try:
                 done = await work()
@@ -79,11 +78,11 @@ class Outages:
                 return done
 
     def written(self, _batch: Sequence[Acknowledged]) -> None:
-        """A batch has committed."""
+        """Observe a committed batch."""
         self.over()
 
     def over(self) -> None:
-        """The store could be written."""
+        """End the outage, if there is one."""
         if self._since is None:
             return
         away_s = self._clock.now() - self._since
@@ -92,34 +91,32 @@ class Outages:
         log.warning("the store can be written again after %s; fetching goes on", span(away_s))
 
 
-# -- absences ----------------------------------------------------------------
-#
-# Hosts that cannot be asked for a while: told once when they go, once when they are back.
+# -- unreachable hosts -------------------------------------------------------
 
-#: Shorter pauses are everyday life.
-_TOLD_FROM_S: Final = 300.0
+#: Shorter pauses are usual.
+_LOGGED_FROM_S: Final = 300.0
 
 
-class Absences:
-    """Listens to what politeness remembers; a host goes by its politeness key."""
+class UnreachableHosts:
+    """Logs once when a host becomes unreachable, and once when it answers again."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
-    def told(self, batch: Sequence[Acknowledged]) -> None:
-        """A batch has committed."""
+    def committed(self, batch: Sequence[Acknowledged]) -> None:
+        """Observe a committed batch."""
         for item in batch:
             if item.entry.host is not None:
-                self._look(item.entry.host)
+                self._check(item.entry.host)
 
-    def _look(self, state: HostState) -> None:
+    def _check(self, state: HostState) -> None:
         since = self._since.get(state.lane)
         parked_until = state.parked_until or state.last_exchange_at
-        if since is None and parked_until - state.last_exchange_at >= _TOLD_FROM_S:
+        if since is None and parked_until - state.last_exchange_at >= _LOGGED_FROM_S:
             self._since[state.lane] = state.last_exchange_at
             log.warning(
-                "%s cannot be asked (%s, %d times in a row); it is tried ever more rarely, and its "
-                "part of the budget goes to other hosts",
+                "%s is unreachable (%s, %d times in a row); it is tried less and less often, and "
+                "its part of the budget goes to other hosts",
                 state.lane,
                 state.parked_reason,
                 state.failures,
@@ -130,27 +127,25 @@ class Absences:
             log.warning("%s answers again after %s", state.lane, span(away_s))
 
 
-# -- hang ups ----------------------------------------------------------------
-#
-# SIGHUP tells a daemon to reload; until there is one it waits.
+# -- SIGHUP ------------------------------------------------------------------
 
 
-class HangUps:
-    """What SIGHUP does: a daemon that is not there yet reloads as soon as it is."""
+class ReloadSignals:
+    """The handler of SIGHUP; an early signal waits until the daemon can reload."""
 
     def __init__(self) -> None:
         self._reload: Callable[[], None] | None = None
         self._is_due = False
 
-    def told(self) -> None:
-        """The signal has come."""
+    def received(self) -> None:
+        """Handle the signal."""
         if self._reload is None:
             self._is_due = True
         else:
             self._reload()
 
     def serve(self, reload: Callable[[], None] | None) -> None:
-        """This is to be done from now on; None: nothing."""
+        """Call ``reload`` at each signal from now on; None: ignore them."""
         self._reload = reload
         if self._is_due and reload is not None:
             self._is_due = False
@@ -158,11 +153,11 @@ class HangUps:
 
 
 @contextmanager
-def heeding_hang_ups() -> Iterator[HangUps]:
-    """From here on SIGHUP ends nothing."""
-    hang_ups, loop = HangUps(), asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, hang_ups.told)
+def handling_reload_signals() -> Iterator[ReloadSignals]:
+    """Handle SIGHUP, which would end the process, while the block runs."""
+    signals, loop = ReloadSignals(), asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, signals.received)
     try:
-        yield hang_ups
+        yield signals
     finally:
         loop.remove_signal_handler(signal.SIGHUP)

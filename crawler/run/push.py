@@ -1,4 +1,4 @@
-"""The composition root of what is pushed to a daemon: the parts of ``crawler.receiving``, wired."""
+"""The wiring of a daemon's receiver of pushes, and of its sender of alerts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from freshet.crawler.push.hints import Hints, Inbox
 from freshet.crawler.push.indexnow import Pinging
 from freshet.crawler.push.server import Endpoint, PushListener, Refusals
 from freshet.crawler.push.websub import Bulletins, LeaseRules, Leases, Subscriber
-from freshet.crawler.run.wiring import Assembly, Surroundings
+from freshet.crawler.run.wiring import Assembly, RunContext
 from freshet.crawler.service.logs import hide
 from freshet.crawler.tally import CrawlError
 from freshet.storage.records import Acknowledged, Entry
@@ -29,92 +29,102 @@ _DAY_S = 86_400.0
 _RANDOM_BYTES = 32
 
 
-class Reception:
-    """The parts that hear what is pushed; ``endpoint`` answers.
+class PushReceiver:
+    """The parts that receive pushes; ``endpoint`` answers.
 
     Attributes:
-        refusals: what was refused, by reason.
+        refusals: counts of refused pushes, by reason.
     """
 
     def __init__(
-        self, around: Surroundings, assembly: Assembly, pool: FetchPool, leases: Leases
+        self, context: RunContext, assembly: Assembly, pool: FetchPool, leases: Leases
     ) -> None:
-        settings = around.settings.receiver
-        self._clock = around.clock
+        settings = context.settings.receiver
+        self._clock = context.clock
         self._inbox = Inbox(pool.wake)
         self.refusals = Refusals()
         hints = Hints(assembly.admission)
         self._subscriber = None
         if settings.public_url:
             self._subscriber = Subscriber(
-                leases, assembly.api_requests, hints, self._inbox, around.lane_key,
-                f"{settings.public_url.rstrip('/')}/websub/",
-            )  # fmt: skip
+                leases=leases,
+                calls=assembly.api_requests,
+                hints=hints,
+                inbox=self._inbox,
+                lane_key=context.lane_key,
+                callback_base=f"{settings.public_url.rstrip('/')}/websub/",
+            )
         self._pinging = Pinging(assembly.frontier, assembly.api_requests, hints, self._inbox)
-        self._bulletins = Bulletins(around.parser, around.clock.now)
+        self._bulletins = Bulletins(context.parser, context.clock.now)
         self.endpoint = Endpoint(
-            self._subscriber, self._pinging, self._bulletins, self.refusals, around.clock.now,
+            self._subscriber,
+            self._pinging,
+            self._bulletins,
+            self.refusals,
+            context.clock.now,
             max_body_bytes=settings.max_body_bytes,
-        )  # fmt: skip
+        )
 
-    def told(self, batch: Sequence[Acknowledged]) -> None:
-        """The writer has committed these."""
+    def committed(self, batch: Sequence[Acknowledged]) -> None:
+        """Observe a committed batch."""
         self._inbox.told(batch)
         if self._subscriber is not None:
             self._subscriber.told(batch)
 
     async def turn(self, now: float, *, asking: bool) -> list[Entry]:
-        """Ask whom there is to ask, unless nothing is sent any more; what is to be written."""
+        """Place due requests if ``asking``, and return the entries to write."""
         self.refusals.tell(now)
-        asked: list[Entry] = []
+        entries: list[Entry] = []
         if asking:
-            asked += await self._subscriber.ask(now) if self._subscriber is not None else []
-            asked += self._pinging.ask(now)
-        return [*asked, *self._inbox.take()]
+            entries += await self._subscriber.ask(now) if self._subscriber is not None else []
+            entries += self._pinging.ask(now)
+        return [*entries, *self._inbox.take()]
 
     async def close(self) -> None:
-        """Leave what is under way, and tell the rest."""
+        """Cancel the work under way, and log the last refusals."""
         await self._bulletins.close()
         self.refusals.tell(self._clock.now(), at_once=True)
 
 
 @asynccontextmanager
 async def receiving(
-    around: Surroundings, assembly: Assembly, pool: FetchPool
-) -> AsyncIterator[Reception | None]:
-    """Listen while the block runs, if the settings say where; None: they do not.
+    context: RunContext, assembly: Assembly, pool: FetchPool
+) -> AsyncIterator[PushReceiver | None]:
+    """Listen while the block runs, if the settings name an address; else yield None.
 
     Raises:
-        CrawlError: the address cannot be listened at, or nothing listens at the public one.
+        CrawlError: the address cannot be used, or ``public_url`` is set without ``listen``.
         StoreError: the store cannot be read.
     """
-    settings = around.settings.receiver
+    settings = context.settings.receiver
     if not settings.listen:
         if settings.public_url:
             raise CrawlError(
-                "receiver.public_url is set, and nothing would listen there: set receiver.listen, "
-                'such as "127.0.0.1:8460"'
+                "receiver.public_url is set, but receiver.listen is not: set it to the address to "
+                'listen on, such as "127.0.0.1:8460"'
             )
         yield None
         return
-    reception = Reception(around, assembly, pool, await _leases(around, settings))
+    receiving_parts = PushReceiver(context, assembly, pool, await _leases(context, settings))
     listener = PushListener(
-        reception.endpoint.answer, reception.refusals, proxies=settings.proxies,
+        receiving_parts.endpoint.answer,
+        receiving_parts.refusals,
+        proxies=settings.proxies,
         most=settings.max_connections,
-    )  # fmt: skip
-    _attach(reception, assembly, pool)
+    )
+    _attach(receiving_parts, assembly, pool)
     place = urlsplit(f"//{settings.listen}")
     await listener.open(place.hostname or "", place.port or 0)
     try:
-        yield reception
+        yield receiving_parts
     finally:
         await listener.close()
-        await reception.close()
+        await receiving_parts.close()
 
 
-async def _leases(around: Surroundings, settings: ReceiverSettings) -> Leases:
+async def _leases(context: RunContext, settings: ReceiverSettings) -> Leases:
     rules = LeaseRules(settings.lease_days * _DAY_S, settings.max_subscriptions)
-    stored = await claims.load_subscriptions(around.database.reader)
+    stored = await claims.load_subscriptions(context.database.reader)
     for each in stored:
         hide(each.token)
         hide(each.secret)
@@ -122,39 +132,42 @@ async def _leases(around: Surroundings, settings: ReceiverSettings) -> Leases:
 
 
 def _secret() -> str:
-    """A new token or secret, which no log line will hold."""
+    """Return a new token or secret, hidden in logs."""
     made = secrets.token_urlsafe(_RANDOM_BYTES)
     hide(made)
     return made
 
 
-def _attach(reception: Reception, assembly: Assembly, pool: FetchPool) -> None:
-    """Let the pool's turns be the reception's, after what they are for already."""
+def _attach(receiving_parts: PushReceiver, assembly: Assembly, pool: FetchPool) -> None:
+    """Let the pool call the receiver at each turn and for each committed batch."""
 
     async def chore(now: float) -> None:
-        for entry in await reception.turn(now, asking=not pool.stopping):
+        for entry in await receiving_parts.turn(now, asking=not pool.stopping):
             await pool.submit(entry)
 
     pool.chores.append(chore)
-    assembly.listeners.append(reception.told)
+    assembly.listeners.append(receiving_parts.committed)
 
 
-# -- sending -----------------------------------------------------------------
-#
-# The sender of an invocation, wired.
+# -- alerts ------------------------------------------------------------------
 
 
-def sender(around: Surroundings, resolver: CachingResolver, importances: Importances) -> Outbox:
-    """The outbox of a run by its settings; it has not begun to send.
+def sender(context: RunContext, resolver: CachingResolver, importances: Importances) -> Outbox:
+    """Return the outbox of a run, not yet started.
 
     Raises:
-        CrawlError: something in the rules cannot be used.
+        CrawlError: an alert rule is not valid.
     """
-    settings = around.settings
-    composing = Composing(around.database, around.parser, importances, around.clock)
+    settings = context.settings
+    composing = Composing(context.database, context.parser, importances, context.clock)
     receiver_of = partial(receiver, settings=settings, resolver=resolver)
     outbox = Outbox(
-        around.database, composing, receiver_of, settings.alerts, around.clock, around.rng
+        database=context.database,
+        composing=composing,
+        receiver_of=receiver_of,
+        limits=settings.alerts,
+        clock=context.clock,
+        rng=context.rng,
     )
     outbox.obey(settings.alerts, channels(settings.alerts))
     return outbox

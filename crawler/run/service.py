@@ -1,7 +1,7 @@
-"""A daemon as a service: what its manager, its monitoring and its health checks are told.
+"""A daemon as a service: reports to the service manager, to monitoring and to health checks.
 
-*Invariant.* Nothing here reads the store for a request: what a scrape tells is in memory, and what
-is not is sampled in between. Consequence: nobody who asks can hold fetching up.
+*Invariant.* No scrape or health check reads the store: values are in memory, or sampled in the
+background. Consequence: monitoring cannot delay fetching.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from time import monotonic, perf_counter
 from types import MappingProxyType
 from typing import Final
 
+from freshet import __version__
 from freshet.config.settings import Operation
-from freshet.crawler import __version__
 from freshet.crawler.clock import Clock
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool
-from freshet.crawler.run.notes import Noting
-from freshet.crawler.run.outages import Outages
-from freshet.crawler.run.standing import measured
+from freshet.crawler.run.notes import StatusRecorder
+from freshet.crawler.run.outages import StoreOutages
+from freshet.crawler.run.status import measured
 from freshet.crawler.service.health import DaemonPhase, NotifySocket, Vitality, Vitals
 from freshet.crawler.service.listener import Health, HealthListener
 from freshet.crawler.service.metrics import Figures, MeasuredFreshness, Metrics
@@ -38,38 +38,38 @@ from freshet.storage.records import Acknowledged
 log = logging.getLogger(__name__)
 
 _BEAT_S: Final = 1.0
-#: The manager's watchdog is fed at half of its time, which must be met: looked at twice as often.
+#: The manager's watchdog is fed at half of its time, and that time is checked twice as often.
 _FEEDS: Final = 2
 _SAMPLE_S: Final = 15.0
-_NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The running parts of a daemon that are told of."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonParts:
+    """The running parts of a daemon that the service reports on."""
 
     pool: FetchPool
     frontier: Frontier
     agenda: RecrawlAgenda
     pacer: Pacer
-    noting: Noting
-    outages: Outages
+    recorder: StatusRecorder
+    outages: StoreOutages
     clock: Clock
     database: Database
 
 
 class Service:
-    """What the outside sees of one daemon, from the moment that it is entered.
+    """The outside view of one daemon while it is entered as a context; else only counters.
 
-    Unless it is entered it only counts. ``environment`` is what the service manager said.
+    ``environment`` has the variables of the service manager.
 
     Attributes:
-        address: where it listens, None if nowhere.
-        metrics: what a scrape tells.
+        address: the address that it listens on, or None.
+        metrics: the metrics of a scrape.
     """
 
     def __init__(
-        self, operation: Operation | None = None, environment: Mapping[str, str] = _NOBODY
+        self, operation: Operation | None = None, environment: Mapping[str, str] = _NO_ENVIRONMENT
     ) -> None:
         self.address: str | None = None
         self.metrics = Metrics(__version__)
@@ -83,7 +83,7 @@ class Service:
         self._is_entered = self._is_lifeless = False
         self._state = DaemonPhase.STARTING
         self._vitality = Vitality(monotonic())
-        self._parts: Parts | None = None
+        self._parts: DaemonParts | None = None
         self._turns = self._commits = self._parked = self._store_bytes = self._log_bytes = 0
         self._committed_at: float | None = None
         self._fed_at = self._sampled_at = 0.0
@@ -91,7 +91,7 @@ class Service:
         self._measured_of: Outlook | None = None
 
     async def __aenter__(self) -> Service:
-        """Listen, and let the heart beat."""
+        """Listen, and start the heartbeat."""
         self._is_entered = True
         self._manager.status("opening the store, and learning from it")
         self.metrics.is_in(self._state, healthy=False)
@@ -100,29 +100,29 @@ class Service:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        """Tell that it is over."""
+        """Report the end."""
         self.stops()
         await _ended(self._beating)
         await self._listener.close()
         self._manager.close()
 
-    # -- what the daemon says ------------------------------------------------------
+    # -- events of the daemon ------------------------------------------------------
 
-    def attend(self, parts: Parts) -> None:
-        """Tell of these parts from now on; it is ready when their pool first looks for work."""
+    def attend(self, parts: DaemonParts) -> None:
+        """Report on these parts; the daemon is ready at their pool's first turn."""
         self._parts = parts
         parts.pool.chores.insert(0, self._turn)
         if self._is_entered:
             self._sampler = asyncio.create_task(self._sampling(parts))
 
     async def leave(self) -> None:
-        """The parts are about to be closed."""
+        """Forget the parts, which are about to be closed."""
         self.stops()
         self._parts = None
         await _ended(self._sampler)
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
-        """A batch has committed."""
+        """Observe a committed batch."""
         self._commits += 1
         if self._parts is not None:
             self._committed_at = self._parts.clock.now()
@@ -130,7 +130,7 @@ class Service:
 
     @contextmanager
     def timed(self, work: str) -> Iterator[None]:
-        """Measure a piece of learning, in whatever thread it is done."""
+        """Measure the time of learning work, in any thread."""
         began = perf_counter()
         try:
             yield
@@ -138,13 +138,13 @@ class Service:
             self.metrics.worked(work, perf_counter() - began)
 
     def reloads(self) -> None:
-        """A reload was asked for, and begins when the exchanges under way have ended."""
+        """Report that a reload will begin when the requests under way have ended."""
         if self._state in {DaemonPhase.FETCHING, DaemonPhase.UPKEEP, DaemonPhase.RELOADING}:
             self._state = DaemonPhase.RELOADING
             self._manager.reloading()
 
     def reloaded(self, *, done: bool) -> None:
-        """A reload was followed, or could not be."""
+        """Report the end of a reload, successful or not."""
         self.metrics.reloaded(done=done)
         if self._state is DaemonPhase.RELOADING:
             self._state = DaemonPhase.FETCHING
@@ -152,18 +152,18 @@ class Service:
             self._manager.ready(words)
 
     def keeps_up(self) -> None:
-        """Fetching pauses for the upkeep of a day."""
+        """Report the pause for the daily upkeep."""
         if self._state is DaemonPhase.FETCHING:
             self._state = DaemonPhase.UPKEEP
 
     def stops(self) -> None:
-        """The daemon is about to end."""
+        """Report that the daemon is stopping."""
         if self._state is not DaemonPhase.STOPPING:
             self._state = DaemonPhase.STOPPING
             self._manager.stopping()
 
     async def _turn(self, _now: float) -> None:
-        """Note that the pool looks for work."""
+        """Count a turn of the pool."""
         self._turns += 1
         if self._state is DaemonPhase.STARTING:
             self._state = DaemonPhase.FETCHING
@@ -171,12 +171,12 @@ class Service:
         elif self._state is DaemonPhase.UPKEEP:
             self._state = DaemonPhase.FETCHING
 
-    # -- what others are told ------------------------------------------------------
+    # -- reports -------------------------------------------------------------------
 
     def health(self) -> Health:
-        """What is wrong now, and how it stands."""
+        """Return the problems and the main figures."""
         now = monotonic()
-        self._look(now)
+        self._check(now)
         facts: dict[str, object] = {"state": self._state, "version": __version__}
         if self._parts is not None:
             facts |= {
@@ -187,11 +187,11 @@ class Service:
         return Health(self._vitality.problems(now), facts)
 
     def status(self) -> str:
-        """How it stands, in one line for people."""
+        """Return the status in one line."""
         if self._parts is None:
             return str(self._state)
         problems = self._vitality.problems(monotonic())
-        pacer, last = self._parts.pacer, self._parts.noting.last
+        pacer, last = self._parts.pacer, self._parts.recorder.last
         granted = pacer.flowed(self._parts.clock.now())
         words = [
             *(problem for problem in problems if not problem.startswith("it is ")),
@@ -208,24 +208,36 @@ class Service:
             return None
         granted = it.pacer.flowed(it.clock.now())
         return Figures(
-            it.pacer.per_day, granted, it.pacer.spent, it.pacer.forgone,
-            len(it.agenda.pages), it.agenda.queued, it.pool.active, it.pool.unacknowledged,
-            it.frontier.host_count, self._parked, self._store_bytes, self._log_bytes,
-            it.outages.is_on, self._committed_at, it.noting.last, self._measured,
-        )  # fmt: skip
+            per_day=it.pacer.per_day,
+            granted=granted,
+            spent=it.pacer.spent,
+            forgone=it.pacer.forgone,
+            watched=len(it.agenda.pages),
+            queued=it.agenda.queued,
+            active=it.pool.active,
+            backlog=it.pool.unacknowledged,
+            hosts=it.frontier.host_count,
+            parked=self._parked,
+            store_bytes=self._store_bytes,
+            log_bytes=self._log_bytes,
+            store_is_away=it.outages.is_on,
+            committed_at=self._committed_at,
+            outlook=it.recorder.last,
+            measured=self._measured,
+        )
 
     # -- in the background ---------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Listen where it was asked for; a place that is taken is told, and no more."""
+        """Listen on the address of the settings; if that fails, log it and go on."""
         if self._operation is None or self._operation.endpoint is None:
             return
         try:
             self.address = await self._listener.open(*self._operation.endpoint)
         except OSError as error:
             log.warning(
-                "operation.listen = %s: %s; there is no /healthz and no /metrics, the daemon goes "
-                "on without",
+                "operation.listen = %s: %s; the daemon runs without /healthz and /metrics: choose "
+                "another address and restart it",
                 self._operation.listen,
                 os.strerror(error.errno) if error.errno else error,
             )
@@ -233,7 +245,7 @@ class Service:
             log.info("listening on %s", self.address)
 
     async def _beat(self) -> None:
-        """Measure how late the event loop is, look how things stand, and tell the manager."""
+        """Measure the lag of the event loop, check the health, and tell the manager."""
         wanted_s = self._manager.watchdog_s
         beat_s = min(_BEAT_S, wanted_s / _FEEDS**2) if wanted_s else _BEAT_S
         while True:
@@ -244,10 +256,10 @@ class Service:
             self.beat(now)
 
     def beat(self, now: float) -> None:
-        """One beat, at a time of :func:`time.monotonic`."""
+        """Check and report once, at a time of :func:`time.monotonic`."""
         if self._parts is not None and self._parts.pool.stopping:
             self.stops()
-        self._look(now)
+        self._check(now)
         self.metrics.is_in(self._state, healthy=not self._vitality.problems(now))
         wanted_s = self._manager.watchdog_s
         if wanted_s is not None and now - self._fed_at >= wanted_s / _FEEDS - _BEAT_S / 100:
@@ -257,43 +269,54 @@ class Service:
             self._manager.status(self.status())
 
     def _feed(self, now: float) -> None:
-        """Tell the watchdog that it is alive, if it is."""
+        """Feed the watchdog if the daemon is alive."""
         if lifeless := self._vitality.lifeless(now):
             if not self._is_lifeless:
-                log.error("%s: the service manager is to start the daemon anew", lifeless)
+                log.error(
+                    "%s: the service manager will restart the daemon",
+                    lifeless,
+                )
             self._is_lifeless = True
             return
         self._fed_at, self._is_lifeless = now, False
         self._manager.alive()
 
-    def _look(self, now: float) -> None:
+    def _check(self, now: float) -> None:
         if (it := self._parts) is None:
             return
         vitals = Vitals(
-            self._turns, it.pacer.spent, self._commits, it.pool.unacknowledged, it.agenda.queued,
-            self._parked, not it.pacer.allows(it.clock.now()), it.outages.is_on,
-        )  # fmt: skip
+            turns=self._turns,
+            spent=it.pacer.spent,
+            commits=self._commits,
+            backlog=it.pool.unacknowledged,
+            queued=it.agenda.queued,
+            parked=self._parked,
+            held=not it.pacer.allows(it.clock.now()),
+            store_is_away=it.outages.is_on,
+        )
         self._vitality.look(self._state, vitals, now)
 
-    async def _sampling(self, parts: Parts) -> None:
-        """Learn from time to time what takes longer than a look into memory."""
-        told = ""
+    async def _sampling(self, parts: DaemonParts) -> None:
+        """Read values that are not in memory, from time to time."""
+        logged = ""
         while True:
             try:
                 await self._sample(parts)
             except StoreError as error:
-                # Once: it comes again every 15 s for as long as the cause is there.
-                if told != str(error):
-                    log.warning("%s; its size and the measured freshness are as before", error)
-                told = str(error)
+                # Logged once: it recurs every 15 s until the cause is gone.
+                if logged != str(error):
+                    log.warning(
+                        "%s; its size and the measured freshness keep their last values", error
+                    )
+                logged = str(error)
             await asyncio.sleep(_SAMPLE_S)
 
-    async def _sample(self, parts: Parts) -> None:
+    async def _sample(self, parts: DaemonParts) -> None:
         self._parked = parts.frontier.parked(parts.clock.now())
         path = parts.database.path
         self._store_bytes = await asyncio.to_thread(_size, path)
         self._log_bytes = await asyncio.to_thread(_size, path.with_name(f"{path.name}-wal"))
-        last = parts.noting.last
+        last = parts.recorder.last
         if last is None or last is self._measured_of:
             return
         with store_errors(path):
@@ -307,7 +330,7 @@ class Service:
 
 
 async def _ended(task: asyncio.Task[None] | None) -> None:
-    """End a task that goes on for ever; what it ended of by itself is raised."""
+    """Cancel an endless task; raise the error if it had failed."""
     if task is None:
         return
     task.cancel()
@@ -316,7 +339,7 @@ async def _ended(task: asyncio.Task[None] | None) -> None:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, 0 where there is none."""
+    """Return the size of a file, 0 if it does not exist."""
     try:
         return path.stat().st_size
     except OSError:

@@ -1,4 +1,4 @@
-"""The state of a daemon: the pages of a store, and what the ranker has learnt of them."""
+"""The state of a daemon: the pages of a store, and the ranker that has learnt from them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from freshet.storage.tables import hosts as hosts_tables
 
 
 class DaemonState:
-    """Pages, new-page values, page rules and importance, as a ranker is fed with them.
+    """Pages, values of new pages, page rules and importance, for a ranker.
 
-    ``left_out`` says which URLs are not visited at all. Nothing is read from the store before
+    ``left_out`` returns a mask of URLs that are never visited. The store is not read before
     :meth:`weigh` and ``agenda.open()``.
 
     Attributes:
-        settings: what it goes by; :meth:`follow` replaces them.
+        settings: the settings in force; :meth:`follow` replaces them.
         ranker: values the pages, by the ``policy``.
-        weighing: what is known of the importance of pages.
-        agenda: the pages and what their visits reveal, valued by the ranker.
+        weighing: the importance of pages.
+        agenda: the pages and their expected new links, valued by the ranker.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class DaemonState:
         self.follow(settings)
 
     def follow(self, settings: Settings) -> None:
-        """Let the agenda share its visits as these settings say."""
+        """Apply these settings to the agenda."""
         self.settings, said = settings, settings.daemon
         self.policy = policy.load(said.policy)
         self.agenda.audit_share, self.agenda.budget = said.audit_share, parsed(said.budget)
@@ -94,17 +94,17 @@ class DaemonState:
         return found
 
     async def begin_anew(self, ranker: Ranker) -> None:
-        """Take in all pages again, with another ranker; nothing may be in flight."""
+        """Read all pages again with another ranker; no request may be in flight."""
         self.ranker = ranker
         await self.agenda.forget(ranker)
 
     async def learn_anew(self, ranker: Ranker) -> None:
-        """Let another ranker learn of the same pages from the store, as they are judged now."""
+        """Let another ranker learn the same pages from the corrected store."""
         self.ranker = ranker
         await self.agenda.relearn(ranker)
 
     async def weigh(self) -> list[int] | None:
-        """Weigh pages by all that the store knows now; return those concerned, None: any may be."""
+        """Compute the importance anew; return the ids of the changed pages (None: any)."""
         before = self.weighing
         self.weighing = await weigh(self._reader, self.settings.daemon.importance)
         return self.weighing.touched(before)
@@ -116,9 +116,9 @@ class DaemonState:
         return [by_id[host_id] for host_id in self.agenda.host_ids]
 
     async def limits(self) -> Limits:
-        """Return how many visits politeness allows; agenda and ranker keep to that from now on.
+        """Return the visits that politeness allows, and set them for agenda and ranker.
 
-        Nothing learns until the caller awaits again.
+        No learning happens until the caller awaits again.
         """
         in_order = await self.hosts()
         exchange_s = await hosts_tables.exchange_s(self._reader)

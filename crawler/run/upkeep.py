@@ -1,4 +1,4 @@
-"""The last word on a run: what its pages have in common is known when it is over."""
+"""Upkeep after a run: corrections by its other pages, near-duplicates, and retention."""
 
 from __future__ import annotations
 
@@ -44,9 +44,8 @@ async def correct(
 ) -> list[Correction]:
     """Amend the verdicts of a run, begun at ``since``, that its other pages contradict.
 
-    Of pages that were new, those are amended that had only moved.
-
-    May be repeated: a run that was killed and resumed is settled as a whole.
+    A page that counted as new and has only moved is amended, too. May be repeated: a run that was
+    killed and resumed is corrected as a whole.
     """
     corrections: list[Correction] = []
     for host_id, pages in await observations.open_hosts(database.reader, run_id):
@@ -71,7 +70,7 @@ async def correct(
 
 
 async def _moves(database: Database, run_id: int) -> list[Correction]:
-    """The pages that were taken for new before their old URL was asked, and redirected here."""
+    """Return corrections of new pages to which an old URL redirected later."""
     corrections = []
     for move in await observations.moves(database.reader, run_id):
         old, new = Sketch.from_bytes(move.old_sketch), Sketch.from_bytes(move.new_sketch)
@@ -94,16 +93,13 @@ def _amendment(correction: Correction) -> Amendment:
     return Amendment(correction.at, correction.kind, rung, why)
 
 
-# -- grouping ----------------------------------------------------------------
+# -- near-duplicates ---------------------------------------------------------
 #
-# Catching up with the near-duplicates: pages that are new or changed find their group.
-#
-# A crawl ends with it, and ``freshet duplicates --update`` does it in between. Done in
-# transactions of bounded size, each of which leaves the index whole: it may be interrupted at any
-# moment, and goes on from there.
+# Each transaction has a bounded size and leaves the index consistent: the work may be interrupted
+# at any moment, and goes on from there.
 
-#: Observations looked at, and pages placed, in one transaction. Buckets lie scattered over
-#: their table: the more at once, the less often is a leaf of it written.
+#: Observations read, and pages placed, in one transaction. Buckets lie scattered over their table:
+#: a larger batch writes each of its leaves less often.
 _BATCH = 10_000
 #: Pages whose candidates are read at once, which bounds the sketches in memory.
 _CHUNK = 500
@@ -111,11 +107,10 @@ _CHUNK = 500
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """What catching up did.
+    """The result of grouping near-duplicates.
 
-    ``placed`` pages found a group or lead one; ``rebuilt_from`` is the threshold of an
-    index that was thrown away because another was asked for, None where none was. What was
-    stopped is not ``complete``.
+    ``placed`` pages found a group or lead one; ``rebuilt_from`` is the threshold of the discarded
+    index if another threshold was requested. Interrupted work is not ``complete``.
     """
 
     placed: int
@@ -125,8 +120,8 @@ class CaughtUp:
 
 
 @dataclass(slots=True)
-class Watch:
-    """Who looks on: ``placed`` is written after each transaction, ``stopping`` read before it."""
+class GroupingProgress:
+    """Progress of grouping; ``stopping`` is read before each transaction."""
 
     stopping: Callable[[], bool] = lambda: False
     placed: int | None = None
@@ -138,22 +133,22 @@ async def catch_up(
     *,
     threshold: float | None = None,
     batch: int = _BATCH,
-    watch: Watch | None = None,
+    watch: GroupingProgress | None = None,
 ) -> CaughtUp:
     """Group every page that has come, changed or gone since the last time.
 
-    With another ``threshold`` (0 to 1) than the index has it is built anew; None keeps the
-    one that there is, or takes :data:`THRESHOLD`.
+    Another ``threshold`` (0 to 1) than the index's builds it anew; None keeps it, or takes
+    :data:`THRESHOLD`.
 
     Raises:
         StoreError: the store cannot be written.
-        ValueError: the threshold is none.
+        ValueError: the threshold is out of range.
     """
     before = await near_duplicates.parameters(database.reader)
     chosen = _parameters(before, threshold)
     if chosen != before:
         await database.write(partial(near_duplicates.begin, chosen=chosen))
-    watch = watch or Watch()
+    watch = watch or GroupingProgress()
     placed, working = 0, True
     while working and not watch.stopping():
         watch.placed = placed
@@ -177,13 +172,13 @@ def _parameters(before: Parameters | None, threshold: float | None) -> Parameter
 def _step(
     connection: sqlite3.Connection, chosen: Parameters, at: float, limit: int
 ) -> tuple[int, int]:
-    """Look at some observations and place some pages; how many there were of both."""
+    """Read some observations and place some pages; return both counts."""
     seen = near_duplicates.survey(connection, limit)
     return seen, _place(connection, chosen, at, limit)
 
 
 def _place(connection: sqlite3.Connection, chosen: Parameters, at: float, limit: int) -> int:
-    """Place the pages that wait, at most ``limit``; how many there were."""
+    """Place waiting pages, at most ``limit``; return their count."""
     leaders = Leaders(chosen.threshold)
     placements: list[Placement] = []
     last = 0
@@ -226,23 +221,21 @@ def _decoded(stored: Mapping[int, bytes]) -> dict[int, Sketch]:
     return {page_id: Sketch.from_bytes(sketch) for page_id, sketch in stored.items()}
 
 
-# -- retaining ---------------------------------------------------------------
-#
-# How much of the past is kept, from the settings.
+# -- retention ---------------------------------------------------------------
 
 _DAY_S = 86_400.0
 
 
 def retention_of(store: Store) -> Retention:
-    """What the settings say; 0 stands for all and for ever."""
+    """Return the retention of the settings, in which 0 stands for no limit."""
     return Retention(
-        store.bodies_per_page,
-        store.body_age_days * _DAY_S,
-        _age_s(store.gone_body_age_days),
-        store.sketches_per_page or inf,
-        _age_s(store.failure_age_days),
-        _age_s(store.link_age_days),
-        _age_s(store.alert_age_days),
+        bodies_per_page=store.bodies_per_page,
+        body_age_s=store.body_age_days * _DAY_S,
+        gone_body_age_s=_age_s(store.gone_body_age_days),
+        sketches_per_page=store.sketches_per_page or inf,
+        failure_age_s=_age_s(store.failure_age_days),
+        link_age_s=_age_s(store.link_age_days),
+        alert_age_s=_age_s(store.alert_age_days),
     )
 
 

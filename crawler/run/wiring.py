@@ -1,4 +1,4 @@
-"""The wiring of the parts that visit pages, which a crawl, a daemon and a replay share."""
+"""The wiring of the crawler's parts for a crawl, a daemon or a replay."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.requester import Requester
 from freshet.crawler.requests import ApiRequests
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.crawler.run.archive import Archiving
+from freshet.crawler.run.archive import RunArchive
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.urls import origin, robots_url
@@ -57,19 +57,18 @@ Patience = Callable[[StoreUnavailable], Awaitable[None]]
 
 
 class OpenAgenda(Agenda, Protocol):
-    """An agenda that is told when it may begin to read."""
+    """An agenda that reads the store when it is opened."""
 
     async def open(self) -> None:
-        """Learn what there is; called once, before anything else."""
+        """Read the store; called once, before anything else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """The resources of the parts; the owner opens and closes them.
+class RunContext:
+    """Resources of a run; the owner opens and closes them.
 
-    ``lane_key`` gives the politeness key of a URL's host; a ``lasting`` run has no end. What
-    ``fetcher`` brings is kept in the ``archive`` where there is one; ``probe`` answers probes
-    where no network does (a replay).
+    ``lane_key`` returns the politeness key of a URL's host; a ``lasting`` run has no end. The
+    ``archive``, if there is one, keeps all fetch results; ``probe`` answers probes in a replay.
     """
 
     settings: Settings
@@ -81,12 +80,12 @@ class Surroundings:
     parser: Parser
     rng: Random
     lasting: bool = False
-    archive: Archiving | None = None
+    archive: RunArchive | None = None
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
 
 class StoredHistories:
-    """The queries of a comparison, answered by the store."""
+    """The queries of a comparison, on the store."""
 
     def __init__(self, reader: aiosqlite.Connection) -> None:
         self._reader = reader
@@ -104,47 +103,47 @@ class StoredHistories:
         return await observations.sample(self._reader, host_id, most)
 
     async def walls(self, host_id: int) -> bytes | None:
-        """Return a host's walls as stored."""
+        """Return a host's block pages as stored."""
         return await hosts.walls(self._reader, host_id)
 
 
 def copy_rule(settings: Settings) -> CopyRule:
-    """Return from when on a URL pattern counts as giving nothing but copies."""
+    """Return the rule by which a URL pattern counts as leading to copies only."""
     return CopyRule(settings.traps.min_copy_urls, settings.traps.copy_share)
 
 
 def politeness_rules(settings: Settings) -> PolitenessRules:
-    """Return how hosts are treated."""
+    """Return the rules of politeness."""
     return PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
 
 
 class Assembly:
     """The parts of one invocation.
 
-    What a URL leads to is taken to be so still for ``alias_age_s``, within the run.
+    A redirect seen in the run is taken to hold for ``alias_age_s``.
 
     Attributes:
-        frontier: which exchange may start now.
-        admission: which URLs are crawled.
-        book: what is known of robots.txt.
+        frontier: chooses the next request.
+        admission: chooses the URLs that are crawled.
+        robots: the robots cache.
         api_requests: requests that are for no page.
-        listeners: told of every batch that has committed, in this order.
-        patience: what is done where the store is unavailable; None: the run ends.
+        listeners: called with every committed batch, in this order.
+        patience: awaited while the store is unavailable; None: the run ends.
     """
 
     def __init__(
-        self, around: Surroundings, agenda: OpenAgenda, *, alias_age_s: float = inf
+        self, context: RunContext, agenda: OpenAgenda, *, alias_age_s: float = inf
     ) -> None:
-        self._around = around
+        self._context = context
         self._alias_age_s = alias_age_s
         self._agenda = agenda
-        settings, rng = around.settings, around.rng
+        settings, rng = context.settings, context.rng
         rules = politeness_rules(settings)
         self._robots_rules = RobotsRules(**settings.robots.model_dump())
         self._agent_token = settings.crawl.product.lower()
-        self.book = RobotsCache(self._agent_token, self._robots_rules, rules, rng)
+        self.robots = RobotsCache(self._agent_token, self._robots_rules, rules, rng)
         self.frontier = Frontier(
-            agenda, self.book, rules, rng, robots_url_of=lambda o: robots_url(origin(o))
+            agenda, self.robots, rules, rng, robots_url_of=lambda o: robots_url(origin(o))
         )
         self.admission = Admission(
             Scope(ScopeKind(settings.crawl.scope)),
@@ -153,46 +152,51 @@ class Assembly:
         )
         signals = settings.signals
         self._discovery = SourceDiscovery(
-            self.admission, most=signals.max_feeds, well_known=signals.well_known and around.lasting
+            self.admission,
+            most=signals.max_feeds,
+            well_known=signals.well_known and context.lasting,
         )
         self._probes = Probes(self.frontier.probe)
         self.api_requests = ApiRequests(self.frontier.queue)
-        self._retries = Retries(rules, settings.crawl.attempts, rng, lasting=around.lasting)
-        archive = around.archive
+        self._retries = Retries(rules, settings.crawl.attempts, rng, lasting=context.lasting)
+        archive = context.archive
         self._fetcher = PoliteFetcher(
-            fetcher=around.fetcher if archive is None else archive.around(around.fetcher),
+            fetcher=context.fetcher if archive is None else archive.wrap(context.fetcher),
             frontier=self.frontier,
-            clock=around.clock,
-            lasting=around.lasting,
+            clock=context.clock,
+            lasting=context.lasting,
         )
         self._pipeline = self._stages()
         self.listeners: list[Observer] = []
         self.patience: Patience | None = None
-        self._tables = VisitTables(around.run_id, copy_rule(settings), matching(settings.alerts))
+        self._tables = VisitTables(context.run_id, copy_rule(settings), matching(settings.alerts))
         self._writer = Writer(
-            around.database, self._tables, self._tell,
-            batch=settings.store.batch, patience=self._wait_for_store,
+            context.database,
+            self._tables,
+            self._tell,
+            batch=settings.store.batch,
+            patience=self._wait_for_store,
             secure=archive.secure if archive is not None else None,
-        )  # fmt: skip
+        )
 
     def _stages(self) -> Pipeline:
         """Wire the stages of a visit."""
-        around, settings = self._around, self._around.settings
-        reader = around.database.reader
+        context, settings = self._context, self._context.settings
+        reader = context.database.reader
         stored, complaints = StoredHistories(reader), Complaints()
         limits = SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries)
-        listings = Listings(self.admission, self.book, limits, complaints)
+        listings = Listings(self.admission, self.robots, limits, complaints)
         headers = HostHeaders(complaints)
         redirects = Redirects(
             self.admission,
-            lambda url: pages.alias_target(reader, url, around.clock.now() - self._alias_age_s),
+            lambda url: pages.alias_target(reader, url, context.clock.now() - self._alias_age_s),
             max_redirects=settings.crawl.max_redirects,
         )
-        ask = around.probe or self._probes.ask
+        ask = context.probe or self._probes.ask
         return Pipeline(
             fetcher=self._fetcher,
             reducer=Reducer(
-                parser=around.parser,
+                parser=context.parser,
                 listings=listings,
                 headers=headers,
                 agent_token=self._agent_token,
@@ -201,7 +205,7 @@ class Assembly:
             comparer=Comparer(
                 detector=Detector(stored, significant_below=settings.change.significant_below),
                 check=NotContentCheck(
-                    stored, around.parser, around.rng, ask=ask if settings.change.probe else None
+                    stored, context.parser, context.rng, ask=ask if settings.change.probe else None
                 ),
                 redirects=redirects,
             ),
@@ -218,15 +222,15 @@ class Assembly:
                 headers=headers,
                 retries=self._retries,
                 frontier=self.frontier,
-                clock=around.clock,
+                clock=context.clock,
             ),
             sitemap_max_bytes=settings.sitemaps.max_bytes,
         )
 
     def obey(self, rules: PolitenessRules) -> None:
-        """Treat hosts by these rules from now on."""
+        """Apply these rules of politeness from now on."""
         self.frontier.obey(rules)
-        self.book.obey(rules)
+        self.robots.obey(rules)
         self._retries.obey(rules)
 
     def alert_by(self, alerts: Alerts) -> None:
@@ -250,16 +254,16 @@ class Assembly:
         *,
         begun: Callable[[], None] | None = None,
     ) -> FetchPool:
-        """Return the pool that performs requests; it is told first of what has committed."""
-        around = self._around
+        """Return the fetch pool, which observes committed batches first."""
+        context = self._context
         pool = FetchPool(
             frontier=self.frontier,
             agenda=self._agenda,
             perform=self.requester(seeding).perform,
             probes=self._probes,
             write=self._writer.submit,
-            lane_key=around.lane_key,
-            clock=around.clock,
+            lane_key=context.lane_key,
+            clock=context.clock,
             rules=rules,
             pacer=pacer,
             begun=begun,
@@ -268,37 +272,37 @@ class Assembly:
         return pool
 
     def requester(self, seeding: Seeding) -> Requester:
-        """Return what performs requests, and takes in what came."""
-        around = self._around
+        """Return the requester of the pool."""
+        context = self._context
         return Requester(
             pipeline=self._pipeline,
             fetcher=self._fetcher,
             frontier=self.frontier,
-            clock=around.clock,
+            clock=context.clock,
             probes=self._probes,
             api_requests=self.api_requests,
-            book=self.book,
+            robots=self.robots,
             rules=self._robots_rules,
             admission=self.admission,
             discovery=self._discovery,
             seeding=seeding,
-            lane_key=around.lane_key,
-            offsite_at=partial(links.offsite_at, around.database.reader),
-            on_refusal=around.archive.unasked if around.archive is not None else None,
-            lasting=around.lasting,
+            lane_key=context.lane_key,
+            offsite_at=partial(links.offsite_at, context.database.reader),
+            on_refusal=context.archive.unasked if context.archive is not None else None,
+            lasting=context.lasting,
         )
 
     async def ask_schemes(self, seeding: Seeding) -> None:
-        """Ask the hosts whose answer decides the scheme of some seeds.
+        """Queue robots.txt requests to hosts whose answer decides the scheme of seeds.
 
-        Their rows are written before the writer starts: it is the only one from then on.
+        The hosts' rows are written before the writer starts, which is the only writer then.
         """
         origins = seeding.open_origins()
         if not origins:
             return
-        ids = await self._around.database.write(partial(hosts.ensure, origins=origins))
-        for host in await hosts.load(self._around.database.reader, list(ids.values())):
-            self.frontier.add_host(host, await self._around.lane_key(host.origin))
+        ids = await self._context.database.write(partial(hosts.ensure, origins=origins))
+        for host in await hosts.load(self._context.database.reader, list(ids.values())):
+            self.frontier.add_host(host, await self._context.lane_key(host.origin))
             self.frontier.ask_robots(host.host_id)
 
     async def run(self, pool: FetchPool, seeding: Seeding, *, time_limit_s: float = 0.0) -> Ending:
@@ -323,16 +327,16 @@ class Assembly:
                 await self._writer.finish()
                 return done
         except BaseExceptionGroup as group:
-            with sqlite_errors(self._around.database.path):
+            with sqlite_errors(self._context.database.path):
                 raise _first(group) from group
 
     async def submit(self, entry: Entry) -> None:
-        """Hand an entry to the writer."""
+        """Send an entry to the writer."""
         await self._writer.submit(entry)
 
     async def _feed(self, pool: FetchPool, seeding: Seeding, time_limit_s: float) -> Ending:
-        # What the agenda opens with may depend on the scope, which this sets.
-        settled = seeding.decided(self._around.clock.now())
+        # This sets the scope, on which the first pages of the agenda may depend.
+        settled = seeding.decided(self._context.clock.now())
         await self._agenda.open()
         await pool.submit(settled)
         return await pool.run(time_limit_s=time_limit_s)
@@ -340,7 +344,7 @@ class Assembly:
 
 @contextmanager
 def stopping_on_signals(pool: FetchPool) -> Iterator[None]:
-    """First SIGINT or SIGTERM: drain. Second: abort what is in flight at once."""
+    """Drain at the first SIGINT or SIGTERM, cancel requests in flight at the second."""
     loop = asyncio.get_running_loop()
 
     def on_signal() -> None:
@@ -356,7 +360,7 @@ def stopping_on_signals(pool: FetchPool) -> Iterator[None]:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the error to report: they all have one cause, and the first was there first."""
+    """Return the error to report: the first; the others have the same cause."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
+from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.page import MAX_HEADER, header_links
 from freshet.crawler.signals.dates import Span, span_of
 from freshet.crawler.signals.listings import Claimed, Complaints, claimed
@@ -106,12 +107,9 @@ def _seconds(text: str | None) -> float:
     return min(float(text), _LONGEST_S) if text and re.fullmatch(r"\d{1,20}", text) else 0.0
 
 
-# -- hearing -----------------------------------------------------------------
+# -- signals in headers ------------------------------------------------------
 #
-# Change signals in the headers of a host's answers.
-#
-# Whether Last-Modified means anything is decided by host: where it is mostly the time of the
-# answer, it is made up with the page.
+# Last-Modified is a signal unless it is, for most responses of the host, the time of the response.
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +124,7 @@ _ANSWERS: Final = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
 
 
 @dataclass(slots=True)
-class _Heard:
+class _HostAnswers:
     skews: deque[float] = field(default_factory=lambda: deque(maxlen=_MEASURED))
     modified_now: int = 0
     modified_past: int = 0
@@ -138,8 +136,8 @@ class _Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class HeardSignals:
-    """The change signals of one answer; see :class:`~freshet.storage.records.Visit`.
+class HeaderSignals:
+    """The change signals of one response; see :class:`~freshet.storage.records.Visit`.
 
     ``said`` is what a source of ``claim_kind`` claims.
     """
@@ -151,32 +149,32 @@ class HeardSignals:
 
 
 class HostHeaders:
-    """The clocks of hosts, and the signals in the headers of their answers."""
+    """The clocks of hosts, and the signals in the headers of their responses."""
 
     def __init__(self, complaints: Complaints) -> None:
         self._complaints = complaints
-        self._hosts: OrderedDict[int, _Heard] = OrderedDict()
+        self._hosts: LruCache[int, _HostAnswers] = LruCache(_HOSTS)
 
     def skew_s(self, host_id: int) -> float:
-        """Return by how much a host's clock is ahead of ours, 0 where nothing is known."""
-        heard = self._hosts.get(host_id)
-        return median(heard.skews) if heard is not None and heard.skews else 0.0
+        """Return the seconds by which a host's clock is ahead of ours; 0 if not known."""
+        known = self._hosts.get(host_id)
+        return median(known.skews) if known is not None and known.skews else 0.0
 
-    def hear(
+    def signals(
         self,
         due: DueUrl,
         role: Role,
         seen: Observation,
         result: FetchResult,
         said: Claimed | None = None,
-    ) -> HeardSignals:
-        """Return the signals of an answer: those of its headers, and what a listing ``said``."""
+    ) -> HeaderSignals:
+        """Return the signals of a response: its headers, and the claims that a listing ``said``."""
         if seen.kind not in _ANSWERS:
-            return HeardSignals()
+            return HeaderSignals()
         times = times_of(result)
-        heard = self._of(due.host_id)
-        self._note(heard, times, due)
-        skew = median(heard.skews) if times.skew_s is not None else None
+        known = self._of(due.host_id)
+        self._note(known, times, due)
+        skew = median(known.skews) if times.skew_s is not None else None
         signs = HeaderSigns(
             skew,
             times.modified_now,
@@ -184,35 +182,36 @@ class HostHeaders:
             text_moved(seen.kind, seen.status),
         )
         if said is not None:
-            return HeardSignals(signs, times.wish_s, ClaimKind(role), said)
+            return HeaderSignals(signs, times.wish_s, ClaimKind(role), said)
         modified = result.header("Last-Modified")
-        if role is not Role.PAGE or modified is None or times.modified_now or heard.makes_dates_up:
-            return HeardSignals(signs, times.wish_s)
+        if role is not Role.PAGE or modified is None or times.modified_now or known.makes_dates_up:
+            return HeaderSignals(signs, times.wish_s)
         said = claimed([(due.url, modified)], seen.at, self.skew_s(due.host_id))
         self._complaints.tell(f"Last-Modified of {due.url.split('/')[2]}", said)
-        return HeardSignals(signs, times.wish_s, ClaimKind.LAST_MODIFIED, said)
+        return HeaderSignals(signs, times.wish_s, ClaimKind.LAST_MODIFIED, said)
 
-    def _note(self, heard: _Heard, times: Times, due: DueUrl) -> None:
+    def _note(self, known: _HostAnswers, times: Times, due: DueUrl) -> None:
         if times.modified_now is not None:
-            heard.modified_now += times.modified_now
-            heard.modified_past += not times.modified_now
+            known.modified_now += times.modified_now
+            known.modified_past += not times.modified_now
         if times.skew_s is None:
             return
-        heard.skews.append(times.skew_s)
-        skew = median(heard.skews)
+        known.skews.append(times.skew_s)
+        skew = median(known.skews)
         if abs(skew) >= _TOLD_S and self._complaints.is_new(f"clock {due.host_id}"):
             ahead = "ahead of" if skew > 0 else "behind"
             log.info(
-                "%s: the host's clock is %.0f s %s ours; what it claims is moved by that",
-                due.url, abs(skew), ahead,
-            )  # fmt: skip
+                "%s: the host's clock is %.0f s %s ours; its dates are corrected by that",
+                due.url,
+                abs(skew),
+                ahead,
+            )
 
-    def _of(self, host_id: int) -> _Heard:
-        heard = self._hosts.pop(host_id, None) or _Heard()
-        self._hosts[host_id] = heard
-        if len(self._hosts) > _HOSTS:
-            self._hosts.popitem(last=False)
-        return heard
+    def _of(self, host_id: int) -> _HostAnswers:
+        known = self._hosts.use(host_id)
+        if known is None:
+            known = self._hosts[host_id] = _HostAnswers()
+        return known
 
 
 # -- hub links ---------------------------------------------------------------

@@ -97,10 +97,10 @@ _SLICE: Final = 250
 
 @dataclass(frozen=True, slots=True)
 class SitemapEntries:
-    """The entries of a sitemap as links; ``allowed`` are the columns for which it may speak.
+    """The entries of a sitemap as links; it may speak for the columns ``allowed``.
 
-    ``said`` is what it claims of them; ``problem`` is what is broken. ``is_one`` is False of what
-    turns out to be no sitemap.
+    ``said`` are its claims on them; ``problem`` describes damage. ``is_one`` is False if the body
+    is not a sitemap.
     """
 
     links: Links
@@ -112,7 +112,7 @@ class SitemapEntries:
 
 
 class Listings:
-    """Reads sitemaps and feeds, and logs once of each what of it is not believed."""
+    """Reader of sitemaps and feeds, which logs once for each what is not believed."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Listings:
         return FoundUrls(links=entries.links, offsite=offsite, targets=targets)
 
     def claims(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> Claimed:
-        """Return what a feed claims; its entries are news of pages, known or not."""
+        """Return the claims of a feed on pages, known or not."""
         said = claimed(feed.dated, now, skew_s)
         self._complaints.tell(due.url, said)
         return said

@@ -20,7 +20,7 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.run.service import Parts, Service
+from freshet.crawler.run.service import DaemonParts, Service
 from freshet.crawler.run.wiring import Observer
 from freshet.scheduler.agenda.ranker import JudgesSources
 from freshet.scheduler.arrays import Floats
@@ -100,7 +100,7 @@ class _Observing(Service):
         with super().timed(work):
             yield
 
-    def attend(self, parts: Parts) -> None:
+    def attend(self, parts: DaemonParts) -> None:
         super().attend(parts)
         self._agenda, self._clock = parts.agenda, parts.clock
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from freshet.crawler.politeness import Answer, PolitenessRules
+from freshet.crawler.politeness import HostAnswer, PolitenessRules
 from freshet.crawler.requests import PageRequest, ProbeRequest, Refusal, RobotsRequest
 from freshet.crawler.robots.cache import Bar
 from freshet.storage.entries import RobotsRecord
@@ -166,7 +166,7 @@ def test_a_robots_redirect_waits_for_the_lane_of_its_target() -> None:
     hop = replace(robots, url="http://h2/other.txt", lane="b", redirects=1)
     world.frontier.follow(hop)
     assert world.requests(50.0) == []
-    world.frontier.ended("b", 50.0, 0.0, Answer.THROTTLED, 600.0, "http_429")
+    world.frontier.ended("b", 50.0, 0.0, HostAnswer.THROTTLED, 600.0, "http_429")
     assert world.frontier.waits(51.0) == {1: "http_429"}
     assert world.requests(650.0) == [hop]
 
@@ -195,7 +195,7 @@ def test_the_memory_of_waiting_lanes_does_not_grow_with_their_wakes() -> None:
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(page(0, 1))
     world.requests(0.0)
-    world.frontier.ended("a", 0.0, 0.0, Answer.THROTTLED, 3600.0, "http_429")
+    world.frontier.ended("a", 0.0, 0.0, HostAnswer.THROTTLED, 3600.0, "http_429")
     for i in range(1, 100):
         world.supply(page(i, 1))
     assert len(world.frontier._waiting) == 1
@@ -221,7 +221,7 @@ def test_a_host_is_active_unless_it_is_kept_waiting_or_has_no_work() -> None:
     assert world.frontier.active(0.0) == 2
     world.fine("a", 0.5)
     assert world.frontier.active(0.5) == 1
-    world.frontier.ended("b", 0.5, 0.1, Answer.DOWN, None, "connect")
+    world.frontier.ended("b", 0.5, 0.1, HostAnswer.DOWN, None, "connect")
     assert world.frontier.active(0.5) == 0
     assert world.frontier.waits(0.5) == {2: "connect"}
 

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from freshet.crawler.politeness import Answer, PolitenessRules
+from freshet.crawler.politeness import HostAnswer, PolitenessRules
 from freshet.crawler.requests import (
     ApiRequest,
     FrontierRequest,
@@ -46,14 +46,14 @@ class HostModel:
 
 PAGE_ANSWERS = st.sampled_from(
     [
-        (Answer.FINE, None),
-        (Answer.FINE, None),
-        (Answer.THROTTLED, 30.0),
-        (Answer.THROTTLED, 1e9),
-        (Answer.THROTTLED, None),
-        (Answer.FAILED, None),
-        (Answer.DOWN, None),
-        (Answer.FORBIDDEN, None),
+        (HostAnswer.FINE, None),
+        (HostAnswer.FINE, None),
+        (HostAnswer.THROTTLED, 30.0),
+        (HostAnswer.THROTTLED, 1e9),
+        (HostAnswer.THROTTLED, None),
+        (HostAnswer.FAILED, None),
+        (HostAnswer.DOWN, None),
+        (HostAnswer.FORBIDDEN, None),
     ]
 )
 RESPONSE_S = st.sampled_from([0.0, 0.2, 3.0, 100.0])
@@ -138,7 +138,7 @@ class FrontierMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.under_way)
     @rule(pick=st.integers(0, 9), answer=PAGE_ANSWERS, response_s=RESPONSE_S, body=BODIES)
     def an_exchange_ends(
-        self, pick: int, answer: tuple[Answer, float | None], response_s: float, body: bytes
+        self, pick: int, answer: tuple[HostAnswer, float | None], response_s: float, body: bytes
     ) -> None:
         request = self.under_way[pick % len(self.under_way)]
         if isinstance(request, PageRequest):
@@ -151,7 +151,7 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule(lane=st.sampled_from(["shared", "elsewhere"]), response_s=RESPONSE_S)
     def a_robots_txt_redirects(self, lane: str, response_s: float) -> None:
         request = next(e for e in self.under_way if isinstance(e, RobotsRequest))
-        self.end(request, Answer.FINE, None, response_s)
+        self.end(request, HostAnswer.FINE, None, response_s)
         hop = replace(request, url="http://else/robots.txt", lane=lane, redirects=1)
         self.world.frontier.follow(hop)
 
@@ -199,9 +199,9 @@ class FrontierMachine(RuleBasedStateMachine):
             if self.under_way:
                 request = self.under_way[0]
                 if isinstance(request, PageRequest):
-                    self.end_page(request, Answer.FINE, None, 0.1)
+                    self.end_page(request, HostAnswer.FINE, None, 0.1)
                 else:
-                    self.end_robots(request, Answer.FINE, None, 0.1, PRIVATE)
+                    self.end_robots(request, HostAnswer.FINE, None, 0.1, PRIVATE)
                 continue
             times = [at for at, _ in self.retries]
             if (wakes_at := self.world.frontier.wakes_at()) is not None:
@@ -226,7 +226,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def end(
         self,
         request: PageRequest | RobotsRequest,
-        answer: Answer,
+        answer: HostAnswer,
         retry_after_s: float | None,
         response_s: float,
     ) -> None:
@@ -238,9 +238,9 @@ class FrontierMachine(RuleBasedStateMachine):
             self.politeness.delay_s,
             min(retry_after_s or 0.0, self.politeness.retry_after_cap_s),
         ]
-        if answer is not Answer.DOWN:
+        if answer is not HostAnswer.DOWN:
             pauses.append(min(response_s * self.politeness.slow_factor, self.politeness.slow_cap_s))
-        if answer is Answer.DOWN or (answer is Answer.THROTTLED and not retry_after_s):
+        if answer is HostAnswer.DOWN or (answer is HostAnswer.THROTTLED and not retry_after_s):
             pauses.append(self.politeness.back_off_initial_s)
         lane.not_before = max(lane.not_before, self.now + max(pauses))
         self.world.frontier.ended(
@@ -250,20 +250,20 @@ class FrontierMachine(RuleBasedStateMachine):
     def end_page(
         self,
         request: PageRequest,
-        answer: Answer,
+        answer: HostAnswer,
         retry_after_s: float | None,
         response_s: float,
     ) -> None:
         self.end(request, answer, retry_after_s, response_s)
-        if answer in (Answer.THROTTLED, Answer.FAILED, Answer.DOWN):
+        if answer in (HostAnswer.THROTTLED, HostAnswer.FAILED, HostAnswer.DOWN):
             self.handed_out.remove(request.due.page_id)
-            self.retries.append((self.now + 5.0 * (answer is not Answer.DOWN), request.due))
+            self.retries.append((self.now + 5.0 * (answer is not HostAnswer.DOWN), request.due))
             self.advance(self.now)
 
     def end_robots(
         self,
         request: RobotsRequest,
-        answer: Answer,
+        answer: HostAnswer,
         retry_after_s: float | None,
         response_s: float,
         body: bytes,
@@ -271,7 +271,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.end(request, answer, retry_after_s, response_s)
         host = self.hosts[request.host_id]
         host.is_asked = False
-        host.is_unreachable = answer not in (Answer.FINE, Answer.FORBIDDEN)
+        host.is_unreachable = answer not in (HostAnswer.FINE, HostAnswer.FORBIDDEN)
         if not host.is_unreachable:
             host.body, host.fetched_at = body, self.now
             record = parsed(body, self.now)
@@ -305,7 +305,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def check_crawl_delay(self, request: PageRequest) -> None:
         if self.hosts[request.due.host_id].body == SLOW:
-            last_end_at = self.world.frontier._lanes[request.lane].state.last_end_at
+            last_end_at = self.world.frontier._queues[request.lane].state.last_end_at
             assert self.now >= last_end_at + 7.0
 
     def check_robots(self, due: DueUrl, *, is_allowed: bool) -> None:

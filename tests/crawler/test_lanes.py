@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.politeness import Answer, Lane, PolitenessRules, answer_of, back_off_s
+from freshet.crawler.politeness import HostAnswer, HostQueue, PolitenessRules, answer_of, back_off_s
 from freshet.storage.entries import HostState
 
 RULES = PolitenessRules()
 NOON = 1_800_000_000.0
 
 
-def lane(rules: PolitenessRules = RULES) -> Lane:
-    return Lane("a", rules, Random(0))
+def lane(rules: PolitenessRules = RULES) -> HostQueue:
+    return HostQueue("a", rules, Random(0))
 
 
 def end(
-    lane: Lane,
+    lane: HostQueue,
     now: float,
-    answer: Answer = Answer.FINE,
+    answer: HostAnswer = HostAnswer.FINE,
     *,
     response_s: float = 0.0,
     retry_after_s: float | None = None,
@@ -37,34 +37,34 @@ def end(
 @pytest.mark.parametrize(
     ("status", "reason", "answer"),
     [
-        (200, None, Answer.FINE),
-        (301, "http_301", Answer.FINE),
-        (404, "http_404", Answer.FINE),
-        (403, "http_403", Answer.FORBIDDEN),
-        (429, "http_429", Answer.THROTTLED),
-        (503, "http_503", Answer.THROTTLED),
-        (500, "http_500", Answer.FAILED),
-        (None, "dns", Answer.DOWN),
-        (None, "connect", Answer.DOWN),
-        (None, "tls", Answer.DOWN),
-        (None, "not_tls", Answer.DOWN),
-        (None, "timeout_connect", Answer.DOWN),
-        (None, "timeout_headers", Answer.FAILED),
-        (None, "protocol", Answer.FAILED),
-        (None, "internal", Answer.FAILED),
-        (200, "timeout_body", Answer.FAILED),
-        (200, "too_slow", Answer.FAILED),
-        (200, "cut_short", Answer.FAILED),
-        (200, "too_large", Answer.FINE),
-        (200, "encoding", Answer.FINE),
-        (200, "content_type", Answer.FINE),
-        (None, "address", Answer.FINE),
-        (None, "no_such_host", Answer.FINE),
-        (None, "url", Answer.FINE),
+        (200, None, HostAnswer.FINE),
+        (301, "http_301", HostAnswer.FINE),
+        (404, "http_404", HostAnswer.FINE),
+        (403, "http_403", HostAnswer.FORBIDDEN),
+        (429, "http_429", HostAnswer.THROTTLED),
+        (503, "http_503", HostAnswer.THROTTLED),
+        (500, "http_500", HostAnswer.FAILED),
+        (None, "dns", HostAnswer.DOWN),
+        (None, "connect", HostAnswer.DOWN),
+        (None, "tls", HostAnswer.DOWN),
+        (None, "not_tls", HostAnswer.DOWN),
+        (None, "timeout_connect", HostAnswer.DOWN),
+        (None, "timeout_headers", HostAnswer.FAILED),
+        (None, "protocol", HostAnswer.FAILED),
+        (None, "internal", HostAnswer.FAILED),
+        (200, "timeout_body", HostAnswer.FAILED),
+        (200, "too_slow", HostAnswer.FAILED),
+        (200, "cut_short", HostAnswer.FAILED),
+        (200, "too_large", HostAnswer.FINE),
+        (200, "encoding", HostAnswer.FINE),
+        (200, "content_type", HostAnswer.FINE),
+        (None, "address", HostAnswer.FINE),
+        (None, "no_such_host", HostAnswer.FINE),
+        (None, "url", HostAnswer.FINE),
     ],
 )
 def test_an_exchange_is_classified_by_its_status_and_failure(
-    status: int | None, reason: str | None, answer: Answer
+    status: int | None, reason: str | None, answer: HostAnswer
 ) -> None:
     assert answer_of(status, reason) is answer
 
@@ -111,30 +111,30 @@ def test_the_delay_runs_from_the_end_of_an_exchange() -> None:
     polite = lane()
     polite.start()
     full_between = polite.is_full
-    polite.end(NOON + 9.0, 0.5, Answer.FINE, None, "200")
+    polite.end(NOON + 9.0, 0.5, HostAnswer.FINE, None, "200")
     assert (full_between, polite.is_full) == (True, False)
     assert polite.ready_at == NOON + 10.0
 
 
 def test_the_first_retry_after_is_obeyed_as_it_stands() -> None:
-    for answer in (Answer.THROTTLED, Answer.FAILED):
+    for answer in (HostAnswer.THROTTLED, HostAnswer.FAILED):
         assert end(lane(), NOON, answer, retry_after_s=120.0) == 120.0
 
 
 def test_a_retry_after_is_obeyed_up_to_the_cap() -> None:
-    assert end(lane(), NOON, Answer.THROTTLED, retry_after_s=1e9) == RULES.retry_after_cap_s
+    assert end(lane(), NOON, HostAnswer.THROTTLED, retry_after_s=1e9) == RULES.retry_after_cap_s
 
 
 def test_a_retry_after_shorter_than_the_delay_does_not_shorten_it() -> None:
     polite = lane()
     polite.obey_crawl_delay(30.0)
-    assert end(polite, NOON, Answer.THROTTLED, retry_after_s=1.0) == 30.0
+    assert end(polite, NOON, HostAnswer.THROTTLED, retry_after_s=1.0) == 30.0
 
 
 def test_a_short_retry_after_is_outgrown_where_the_host_keeps_refusing() -> None:
     polite, now, pauses = lane(), NOON, []
     for _ in range(5):
-        pauses.append(end(polite, now, Answer.THROTTLED, retry_after_s=2.0))
+        pauses.append(end(polite, now, HostAnswer.THROTTLED, retry_after_s=2.0))
         now = polite.ready_at
     assert pauses[0] == 2.0
     for pause, bare in zip(pauses[1:], (5.0, 20.0, 80.0, 320.0), strict=True):
@@ -142,13 +142,13 @@ def test_a_short_retry_after_is_outgrown_where_the_host_keeps_refusing() -> None
 
 
 def test_a_refusal_without_retry_after_backs_off_at_once() -> None:
-    assert 5.0 <= end(lane(), NOON, Answer.THROTTLED) <= 6.25
+    assert 5.0 <= end(lane(), NOON, HostAnswer.THROTTLED) <= 6.25
 
 
 def test_a_host_that_is_down_is_parked_at_once_and_longer_each_time() -> None:
     polite, now = lane(), NOON
     for bare in (5.0, 20.0, 80.0):
-        pause = end(polite, now, Answer.DOWN, why="dns")
+        pause = end(polite, now, HostAnswer.DOWN, why="dns")
         assert bare <= pause <= bare * 1.25
         now = polite.ready_at
     assert polite.parked_reason == "dns"
@@ -157,7 +157,7 @@ def test_a_host_that_is_down_is_parked_at_once_and_longer_each_time() -> None:
 def test_single_failures_do_not_park_but_several_in_a_row_do() -> None:
     polite, pauses, now = lane(), [], NOON
     for _ in range(4):
-        pauses.append(end(polite, now, Answer.FAILED))
+        pauses.append(end(polite, now, HostAnswer.FAILED))
         now = polite.ready_at
     assert pauses[:2] == [1.0, 1.0]
     assert 5.0 <= pauses[2] <= 6.25
@@ -166,15 +166,15 @@ def test_single_failures_do_not_park_but_several_in_a_row_do() -> None:
 
 def test_a_good_answer_ends_the_back_off() -> None:
     polite = lane()
-    end(polite, NOON, Answer.DOWN)
+    end(polite, NOON, HostAnswer.DOWN)
     end(polite, NOON + 100.0)
     assert polite.state(1) == HostState(1, "a", NOON + 100.0, 1.0)
-    assert 5.0 <= end(polite, NOON + 200.0, Answer.DOWN) <= 6.25
+    assert 5.0 <= end(polite, NOON + 200.0, HostAnswer.DOWN) <= 6.25
 
 
 def test_each_burst_of_403_answers_doubles_the_delay_and_a_good_answer_resets_it() -> None:
     polite = lane()
-    pauses = [end(polite, NOON + i * 100, Answer.FORBIDDEN) for i in range(10)]
+    pauses = [end(polite, NOON + i * 100, HostAnswer.FORBIDDEN) for i in range(10)]
     assert pauses == [1.0] * 4 + [2.0] * 5 + [4.0]
     assert end(polite, NOON + 9_999.0) == 1.0
 
@@ -182,7 +182,7 @@ def test_each_burst_of_403_answers_doubles_the_delay_and_a_good_answer_resets_it
 def test_bursts_of_403_answers_without_end_keep_to_the_cap() -> None:
     polite = lane()
     for i in range(6_000):
-        end(polite, NOON + i, Answer.FORBIDDEN)
+        end(polite, NOON + i, HostAnswer.FORBIDDEN)
     assert polite.delay_s == RULES.back_off_max_s
 
 
@@ -197,9 +197,9 @@ def test_what_was_under_way_when_the_lane_was_parked_neither_counts_nor_frees_it
     polite = lane(PolitenessRules(connections_per_host=3))
     for _ in range(3):
         polite.start()
-    polite.end(NOON, 0.1, Answer.THROTTLED, 60.0, "http_429")
-    polite.end(NOON + 1.0, 0.1, Answer.THROTTLED, 60.0, "http_429")
-    polite.end(NOON + 2.0, 0.1, Answer.FINE, None, "200")
+    polite.end(NOON, 0.1, HostAnswer.THROTTLED, 60.0, "http_429")
+    polite.end(NOON + 1.0, 0.1, HostAnswer.THROTTLED, 60.0, "http_429")
+    polite.end(NOON + 2.0, 0.1, HostAnswer.FINE, None, "200")
     assert polite.ready_at == NOON + 61.0
     assert polite.troubles == 1
     assert polite.state(1).parked_until == NOON + 61.0
@@ -210,12 +210,12 @@ def test_the_pauses_of_several_connections_never_shorten_each_other() -> None:
     polite = lane(PolitenessRules(connections_per_host=2))
     polite.start()
     polite.start()
-    polite.end(NOON, 20.0, Answer.FINE, None, "200")
-    polite.end(NOON, 0.0, Answer.FINE, None, "200")
+    polite.end(NOON, 20.0, HostAnswer.FINE, None, "200")
+    polite.end(NOON, 0.0, HostAnswer.FINE, None, "200")
     assert polite.ready_at == NOON + 20.0
 
 
-def restored(state: HostState, rules: PolitenessRules = RULES) -> Lane:
+def restored(state: HostState, rules: PolitenessRules = RULES) -> HostQueue:
     again = lane(rules)
     again.restore(state)
     return again
@@ -223,7 +223,7 @@ def restored(state: HostState, rules: PolitenessRules = RULES) -> Lane:
 
 def test_a_restart_keeps_park_and_reason() -> None:
     before = lane()
-    end(before, NOON, Answer.THROTTLED, retry_after_s=3600.0, why="http_429")
+    end(before, NOON, HostAnswer.THROTTLED, retry_after_s=3600.0, why="http_429")
     after = restored(before.state(1))
     assert after.ready_at == NOON + 3600.0
     assert (after.parked_until, after.parked_reason) == (NOON + 3600.0, "http_429")
@@ -233,18 +233,18 @@ def test_a_restart_keeps_park_and_reason() -> None:
 def test_a_restart_keeps_the_exponent() -> None:
     before, now = lane(), NOON
     for _ in range(3):
-        end(before, now, Answer.DOWN)
+        end(before, now, HostAnswer.DOWN)
         now = before.ready_at
-    assert 320.0 <= end(restored(before.state(1)), now, Answer.DOWN) <= 400.0
+    assert 320.0 <= end(restored(before.state(1)), now, HostAnswer.DOWN) <= 400.0
 
 
 def test_a_restart_keeps_the_delay_until_the_host_has_answered_well() -> None:
     before = lane()
     for i in range(10):
-        end(before, NOON + i * 100, Answer.FORBIDDEN)
+        end(before, NOON + i * 100, HostAnswer.FORBIDDEN)
     after = restored(before.state(1))
     assert after.ready_at == NOON + 904.0
-    assert end(after, NOON + 910.0, Answer.FORBIDDEN) == 4.0
+    assert end(after, NOON + 910.0, HostAnswer.FORBIDDEN) == 4.0
     assert end(after, NOON + 920.0) == 1.0
 
 
@@ -256,7 +256,7 @@ def test_a_restart_with_a_longer_configured_delay_keeps_to_that() -> None:
 
 def test_a_park_that_is_over_is_not_stored() -> None:
     polite = lane()
-    end(polite, NOON, Answer.DOWN)
+    end(polite, NOON, HostAnswer.DOWN)
     end(polite, NOON + 50.0)
     assert polite.state(1).parked_until is None
     assert polite.state(1).parked_reason is None

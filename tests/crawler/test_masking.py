@@ -58,7 +58,7 @@ def test_a_secret_is_masked_wherever_it_stands(text: str) -> None:
         "mail me@example.org about https://example.org/",
         "robots token: freshet",
         "the key of politeness is example.org",
-        "example.org cannot be asked (connect, 3 times in a row)",
+        "example.org is unreachable (connect, 3 times in a row)",
         "C:\\keys = none",
         "",
     ],

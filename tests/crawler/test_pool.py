@@ -65,7 +65,7 @@ class Crawl:
         asyncio.get_running_loop().call_soon(self.pool.acknowledged, [Acknowledged(entry)])
 
     async def perform(self, request: FrontierRequest) -> Sequence[Entry]:
-        """Answer a page at once; those of paths that begin with ``hang`` never."""
+        """HostAnswer a page at once; those of paths that begin with ``hang`` never."""
         if isinstance(request, Refusal):
             seen = Observation(request.due.page_id, self.clock.now(), Kind.REFUSED)
             return [unasked(request.due, seen)]

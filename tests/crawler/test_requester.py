@@ -45,7 +45,7 @@ class Hosts:
             clock=stages.clock,
             probes=self.probes,
             api_requests=self.api_requests,
-            book=stages.world.book,
+            robots=stages.world.book,
             rules=RobotsRules(),
             admission=stages.admission,
             discovery=stages.discovery,

@@ -193,7 +193,7 @@ async def test_a_page_that_says_that_it_is_not_there_is_not_content(stages: Stag
 async def test_links_beyond_the_limit_are_told(stages: Stages) -> None:
     links = "".join(f"<a href=/{n}>x</a>" for n in range(9)).encode()
     verdict = await verdict_on(stages, PAGE.replace(b"</body>", links))
-    assert verdict.detail == "only its first 5 links were taken (parse.max_links)"
+    assert verdict.detail == "only its first 5 links were read; raise parse.max_links to read more"
 
 
 # -- record ------------------------------------------------------------------------

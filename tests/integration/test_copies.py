@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from freshet.crawler.run.crawl import Mode, crawl
+from freshet.crawler.run.crawl import ResumeMode, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.content import Content, ContentHistory
 from freshet.crawler.synthetic_web.server import WebServer, serve
@@ -46,7 +46,7 @@ def pages_of(web: SyntheticWeb, server: WebServer) -> set[str]:
 
 
 async def crawled(
-    server: WebServer, db: Path, mode: Mode = Mode.AUTOMATIC, **changes: object
+    server: WebServer, db: Path, mode: ResumeMode = ResumeMode.AUTOMATIC, **changes: object
 ) -> CrawlReport:
     # A host that is asked a thousand times a second would be far ahead of what is committed.
     settings = quick(**{"store__batch": 2, **changes})

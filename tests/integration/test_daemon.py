@@ -19,11 +19,11 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli.explain import paragraph
+from freshet.crawler.cli.page_forecast import daemon_settings, forecast_page
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.importance import Importance
 from freshet.crawler.run.daemon import keep
-from freshet.crawler.run.daemon_state import daemon_settings, prospect
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.state import load_state
 from freshet.crawler.synthetic_web.server import SyntheticFetcher
@@ -279,7 +279,7 @@ async def test_what_it_thinks_of_a_page_can_be_told(tmp_path: Path) -> None:
     await stage.keep(120.0, 8.0, ["news"])
     async with reading(stage.db) as connection:
         found = {
-            str(url): await prospect(connection, int(str(page_id)), stage.clock.now())
+            str(url): await forecast_page(connection, int(str(page_id)), stage.clock.now())
             for page_id, url in stage.rows(
                 "SELECT id, url FROM page "
                 "WHERE url IN ('http://news.localhost/', 'http://news.localhost/about')"
@@ -351,7 +351,7 @@ async def told(stage: Stage, url: str) -> Importance:
     """Where the daemon has the importance of a page from."""
     page_id = stage.rows(f"SELECT id FROM page WHERE url = '{url}'")[0][0]
     async with reading(stage.db) as connection:
-        found = await prospect(connection, int(str(page_id)), stage.clock.now())
+        found = await forecast_page(connection, int(str(page_id)), stage.clock.now())
     assert found is not None
     return found.importance
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from freshet.crawler.run import state
-from freshet.crawler.run.standing import read_standing
+from freshet.crawler.run.status import read_status
 from freshet.scheduler.agenda.rankers import IndexRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms
@@ -80,7 +80,7 @@ async def test_after_a_start_it_knows_who_reveals_what_as_before(
 async def test_status_tells_how_looks_were_shared(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db")
     report = await stage.keep(BUDGET, DAYS, ["news"])
-    standing = await read_standing(stage.db, stage.clock.now())
+    standing = await read_status(stage.db, stage.clock.now())
     assert standing is not None
     it = standing.outlook.discovered
     looks = it.first_looks + it.revealing_looks + it.refreshing_looks
@@ -97,7 +97,7 @@ async def test_a_floor_that_is_the_ceiling_is_the_share(tmp_path: Path) -> None:
         BUDGET, DAYS, ["news"],
         daemon__least_discovery=share, daemon__most_discovery=share,
     )  # fmt: skip
-    standing = await read_standing(stage.db, stage.clock.now())
+    standing = await read_status(stage.db, stage.clock.now())
     assert standing is not None
     found = standing.outlook.discovered.share
     assert found == pytest.approx(share, abs=0.05)
@@ -130,7 +130,7 @@ async def test_where_only_listed_pages_are_kept_none_is_looked_at_for_new_ones(
 ) -> None:
     stage = Stage(tmp_path / "crawl.db", sitemaps=False)
     await stage.keep(BUDGET, 2.0, ["news"], crawl__scope="list", signals__max_feeds=0)
-    standing = await read_standing(stage.db, stage.clock.now())
+    standing = await read_status(stage.db, stage.clock.now())
     assert standing is not None
     it = standing.outlook.discovered
     assert it.revealing_looks == 0

@@ -10,7 +10,7 @@ import pytest
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.run import notes
-from freshet.crawler.run.standing import Standing, standing
+from freshet.crawler.run.status import DaemonStatus, daemon_status
 from freshet.storage.database import reading
 from freshet.storage.entries import Outlook
 from freshet.storage.tables import runs
@@ -18,10 +18,10 @@ from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, HOUR_S, Stage
 
 
-async def shown(stage: Stage) -> Standing:
+async def shown(stage: Stage) -> DaemonStatus:
     async with reading(stage.db) as connection:
         last = await runs.latest(connection)
-        found = await standing(connection, stage.db, last, stage.clock.now())
+        found = await daemon_status(connection, stage.db, last, stage.clock.now())
     assert found is not None
     return found
 

@@ -12,10 +12,10 @@ from random import Random
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.cli.page_forecast import PageForecast, forecast_page
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.daemon import keep
-from freshet.crawler.run.daemon_state import Prospect, prospect
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
@@ -112,9 +112,9 @@ class Stage:
         found = f"SELECT kind FROM finding WHERE page_id = {self.id(path)} ORDER BY id"
         return [str(kind) for (kind,) in self.rows(found)]
 
-    async def prospect(self, path: str) -> Prospect | None:
+    async def forecast(self, path: str) -> PageForecast | None:
         async with reading(self.db) as connection:
-            return await prospect(connection, self.id(path), self.site.clock.now())
+            return await forecast_page(connection, self.id(path), self.site.clock.now())
 
 
 def moving(name: str, on: float, to: str, status: int = 301) -> Callable[[float], Shown]:
@@ -152,13 +152,13 @@ async def test_a_page_that_moves_takes_its_history_and_its_place_along(tmp_path:
     assert len(after) >= 0.7 * len(before)
     quiet = [d for d in stage.site.days("/quiet-1") if moved_at < d < moved_at + 10]
     assert len(after) > len(quiet)
-    found = await stage.prospect("/new")
+    found = await stage.forecast("/new")
     assert found is not None
     assert found.rate.compared == sum(
         kind in {"changed", "unchanged"} for kind in stage.kinds("/old") + stage.kinds("/new")
     )
     assert found.rate.per_day == pytest.approx(0.5, rel=0.5)
-    old = await stage.prospect("/old")
+    old = await stage.forecast("/old")
     assert old is not None
     assert not old.captured
     assert old.not_before is not None
@@ -183,7 +183,7 @@ async def test_a_temporary_redirect_moves_nothing(tmp_path: Path) -> None:
     waits = [b - a for a, b in pairwise([d for d in stage.site.days("/old") if d >= 10.0])]
     assert len(waits) == 2
     assert all(30 <= wait < 33 for wait in waits)
-    found = await stage.prospect("/new")
+    found = await stage.forecast("/new")
     assert found is not None
     assert found.rate.compared == sum(k in {"changed", "unchanged"} for k in stage.kinds("/new"))
 
@@ -194,7 +194,7 @@ async def test_pages_that_are_sent_to_the_front_page_leave_its_history_alone(
     stage = Stage(tmp_path / "crawl.db", {"/old": moving("busy", 15.0, "/"), **QUIET})
     await stage.keep(30.0)
     assert led(stage, "/old", "/")
-    found = await stage.prospect("/")
+    found = await stage.forecast("/")
     assert found is not None
     assert found.rate.compared == sum(k in {"changed", "unchanged"} for k in stage.kinds("/"))
     assert found.rate.per_day < 0.1
@@ -240,7 +240,7 @@ async def test_a_page_that_was_linked_at_its_new_url_first_has_its_history_by_th
     assert stage.kinds("/new")[:1] == ["gone"]
     first = next(kind for kind in stage.kinds("/new") if kind != "gone")
     assert first in {"changed", "unchanged"}
-    found = await stage.prospect("/new")
+    found = await stage.forecast("/new")
     assert found is not None
     assert found.rate.compared > sum(k in {"changed", "unchanged"} for k in stage.kinds("/new"))
 

@@ -232,11 +232,11 @@ def assert_logged_once(records: list[logging.LogRecord]) -> None:
     wanted = [
         "alerts: now: delivery to https://inbox.example/… failed",
         "alerts: now: delivery to https://inbox.example/… works again",
-        "news.localhost cannot be asked (no_such_host, ",
+        "news.localhost is unreachable (no_such_host, ",
         "news.localhost answers again after ",
         "the disk is full; fetching is paused",
         "the store can be written again after ",
-        " requests of the budget could not be spent",
+        " requests of the budget were not used",
         "reloaded: 480 requests a day by site_clock",
         "not reloaded: alerts.rules: now: url: the environment has no FRESHET_NOT_THERE",
     ]

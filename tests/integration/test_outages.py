@@ -16,7 +16,7 @@ import pytest
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run import daemon
-from freshet.crawler.run.outages import Outages
+from freshet.crawler.run.outages import StoreOutages
 from freshet.storage.database import Database, StoreUnavailable, open_store
 from freshet.storage.records import FetchResult
 from tests.integration.quick import assert_consistent
@@ -106,7 +106,7 @@ async def test_who_stops_a_daemon_whose_disk_is_full_gets_the_error(
         if len(tries) == 5:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(daemon, "Outages", watched(stop))
+    monkeypatch.setattr(daemon, "StoreOutages", watched(stop))
     with pytest.raises(StoreUnavailable, match="the disk is full; free some space"):
         await stage.keep(480.0, 3.0)
     waits = [b - a for a, b in pairwise(tries)]
@@ -114,8 +114,8 @@ async def test_who_stops_a_daemon_whose_disk_is_full_gets_the_error(
     assert_consistent(stage.db)
 
 
-def watched(told: Callable[[float], None]) -> type[Outages]:
-    class Watched(Outages):
+def watched(told: Callable[[float], None]) -> type[StoreOutages]:
+    class Watched(StoreOutages):
         async def wait(self, error: StoreUnavailable) -> None:
             told(self._clock.now())
             await super().wait(error)

@@ -57,7 +57,7 @@ async def test_a_site_that_is_taken_out_of_the_list_is_left_alone(
     stage = Stage(tmp_path / "crawl.db")
     later = await kept(stage, ["news", "docs"], sites("docs", "wiki"), quick())
     assert {host(url) for url in later} == {"docs", "wiki"}
-    assert ", 1 seeds more, 1 left out" in caplog.text
+    assert ", 1 seeds added, 1 removed" in caplog.text
     known = stage.rows("SELECT count(*) FROM page WHERE url LIKE '%news%' AND checked_at NOTNULL")
     assert int(str(known[0][0])) > 5
 
@@ -99,7 +99,7 @@ async def test_a_longer_delay_holds_at_once_and_what_needs_a_restart_is_named(
     await kept(stage, ["news"], then, quick())
     times = [at for at, _ in stage.server.asked[RELOAD_AT + 1 :]]
     assert min(b - a for a, b in pairwise(times)) >= 3_600.0
-    assert "; crawl.max_depth, politeness.key: in force after a restart only" in caplog.text
+    assert "; restart the daemon to apply crawl.max_depth, politeness.key" in caplog.text
 
 
 async def test_a_signal_before_there_is_a_daemon_is_heeded_by_it(

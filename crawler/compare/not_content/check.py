@@ -1,18 +1,17 @@
-"""The not-content check: is a page that was answered with 200 content, or a wall in its place?
+"""The not-content check: soft 404s and block pages that came with the status 200.
 
-Only pages of few words are weighed. What a host has shown is held for a run, and kept in the
-store where it was worth a request or a verdict. A page that proves later to have been a wall is
-taken back by the visit that proves it.
+Only pages of few words are checked. The signs of a host are held for a run, and stored if they
+cost a request or decided a verdict. The visit that proves an earlier capture to be a block page
+retracts that capture.
 
-The check may ask a host for a page that cannot exist, a probe. The frontier sends a probe as
-politely as any request, before the host's next page. A visit that waits for the answer has ended
-its own request, and so keeps no other from the network.
+The check may send a probe: a request for a page that cannot exist. The frontier sends it politely,
+before the host's next page. A visit that waits for a probe has ended its own request, so it blocks
+no other.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -28,6 +27,7 @@ from freshet.crawler.compare.not_content.host import (
     probe_url,
 )
 from freshet.crawler.compare.not_content.page import PageLook, Wall, is_another_text, read_signs
+from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.page import ParsedPage, is_plain
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import Sketch, sketch
@@ -35,14 +35,14 @@ from freshet.storage.entries import Retraction
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 from freshet.storage.words import Outcome
 
-#: Hosts of which it is held what they have shown, those used last.
+#: Hosts whose signs are held.
 _HOSTS: Final = 512
-#: A host that shows a single page is not asked for another that cannot exist.
+#: A host of which only one page was seen is not probed.
 _PROBED_FROM: Final = 2
 
 
 class Probes:
-    """The probes under way, one for a host; ``waiting`` counts the visits that wait.
+    """Probes under way, one for a host; ``waiting`` counts the visits that wait.
 
     ``queue`` hands a probe to the frontier; it returns whether robots.txt allows it.
     """
@@ -55,13 +55,13 @@ class Probes:
         self.waiting = 0
 
     def begin(self, queued: Callable[[], None]) -> None:
-        """Send probes from now on, and call ``queued`` at each new one."""
+        """Allow probes, and call ``queued`` for each new one."""
         self._queued, self._is_over = queued, False
 
     async def ask(self, host_id: int, url: str) -> FetchResult | None:
-        """Return the host's answer, or None if robots.txt forbids to ask or the run ends first.
+        """Return the response to a probe; None if robots.txt forbids it or the run ends first.
 
-        A host is asked one thing at a time: all who ask meanwhile get the same answer.
+        A host has at most one probe under way; concurrent callers share its response.
         """
         answer = self._answers.get(host_id)
         if answer is None:
@@ -72,19 +72,19 @@ class Probes:
                 self._queued()
         self.waiting += 1
         try:
-            # The others that wait for this answer must get it, even if this visit is broken off.
+            # Other visits wait for the same response: it must come even if this visit is cancelled.
             return await asyncio.shield(answer)
         finally:
             self.waiting -= 1
 
     def answered(self, host_id: int, result: FetchResult) -> None:
-        """Hand a probe's answer to the visits that wait for it."""
+        """Pass a probe's response to the visits that wait for it."""
         answer = self._answers.pop(host_id, None)
         if answer is not None:
             answer.set_result(result)
 
     def give_up(self) -> None:
-        """Send no more probes; the visits that wait go on without an answer."""
+        """Send no more probes; waiting visits go on without a response."""
         self._is_over = True
         for answer in self._answers.values():
             answer.set_result(None)
@@ -93,10 +93,10 @@ class Probes:
 
 @dataclass(frozen=True, slots=True)
 class CheckedPage:
-    """The finding on a page, and the host's walls in bytes where they are to be kept.
+    """The result of the check, and the host's block pages in bytes if they are to be stored.
 
-    ``wall`` is None of content; ``retractions`` are of captures that prove to be walls,
-    ``history`` is the page's own where it had to be read.
+    ``wall`` is the block page, None for content; ``retractions`` are of captures that prove to be
+    block pages; ``history`` is the page's, if it was read.
     """
 
     wall: Wall | None = None
@@ -107,7 +107,7 @@ class CheckedPage:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A page of few words as it came."""
+    """A page of few words."""
 
     result: FetchResult
     parsed: ParsedPage
@@ -116,38 +116,36 @@ class _Seen:
 
     @property
     def is_suspicious(self) -> bool:
-        """True if it is worth the time to weigh what the page says."""
+        """True if the page has a sign of a block page."""
         page = self.parsed
         return bool(self.had_content) or tells(page.title, page.blocks.texts, self.result.body)
 
-    def look(self, url: str) -> PageLook:
+    def signs(self, url: str) -> PageLook:
         return look_at(self.result, url, self.parsed, self.new, self.had_content)
 
 
 @dataclass(slots=True)
 class _Host:
-    """``turn``: its pages are judged one after the other, so that one probe serves them all.
+    """A host; ``turn`` serializes its pages, so that one probe serves them all.
 
-    ``taken`` are the visits that were taken for content, by URL: page id and Unix seconds.
+    ``taken`` are the visits that passed as content, by URL: page id and Unix seconds.
     """
 
     walls: SiteWalls
     pages: int = 0
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    taken: OrderedDict[str, tuple[int, float]] = field(default_factory=OrderedDict)
+    taken: LruCache[str, tuple[int, float]] = field(default_factory=lambda: LruCache(MOST_PENDING))
 
     def judge(self, due: DueUrl, seen: _Seen, at: float) -> Wall | None:
-        """Judge a page; its visit is held as long as the walls hold what it showed."""
+        """Judge a page, and remember its visit if it passes as content."""
         self.taken.pop(due.fetch_url, None)
-        wall = self.walls.judge(seen.look(due.fetch_url), at)
+        wall = self.walls.judge(seen.signs(due.fetch_url), at)
         if wall is None:
             self.taken[due.fetch_url] = due.page_id, at
-            if len(self.taken) > MOST_PENDING:
-                self.taken.popitem(last=False)
         return wall
 
     def retractions(self, walls: Mapping[str, Wall], by: str) -> Iterator[Retraction]:
-        """Yield the retractions of these URLs' visits, by the page at ``by``."""
+        """Yield retractions of these URLs' visits, which the page at ``by`` proves wrong."""
         for url, wall in walls.items():
             visit = self.taken.pop(url, None)
             if visit is not None:
@@ -158,7 +156,7 @@ _CONTENT: Final = CheckedPage()
 
 
 class NotContentCheck:
-    """The check for one run. ``ask`` sends a probe and waits for its answer (None: no probes)."""
+    """The check for one run. ``ask`` sends a probe and returns its response (None: no probes)."""
 
     def __init__(
         self,
@@ -172,12 +170,12 @@ class NotContentCheck:
         self._ask = ask
         self._parser = parser
         self._rng = rng
-        self._hosts: OrderedDict[int, _Host] = OrderedDict()
+        self._hosts: LruCache[int, _Host] = LruCache(_HOSTS)
 
     async def check(
         self, due: DueUrl, result: FetchResult, parsed: ParsedPage, new: Sketch
     ) -> CheckedPage:
-        """Judge a page by its main text (``new`` is its sketch) and what its host has shown."""
+        """Judge a page by its main text (``new`` is its sketch) and by its host's block pages."""
         if is_plain(result.header("Content-Type")):
             return _CONTENT
         texts = parsed.blocks.texts
@@ -193,10 +191,10 @@ class NotContentCheck:
             return replace(await self._judged(host, due, seen, result.ended_at), history=history)
 
     async def _judged(self, host: _Host, due: DueUrl, seen: _Seen, now: float) -> CheckedPage:
-        """Judge a page; one without a sign of a wall is compared with what the host shows only."""
+        """Judge a page; without a sign it is only compared with its host's known block pages."""
         walls, wall, shown = host.walls, None, None
         several = host.pages >= _PROBED_FROM
-        # Of the first page, too, a probe may tell that the next one leads to.
+        # The first page may be a block page that only the next one's probe shows.
         is_first = not several and walls.wants_probe(now)
         if seen.is_suspicious or is_first or walls.shows_pages(now):
             wall = host.judge(due, seen, now)
@@ -212,20 +210,19 @@ class NotContentCheck:
         return CheckedPage(wall, walls.to_bytes() if keeps else None, retractions)
 
     async def _host(self, host_id: int) -> _Host:
-        host = self._hosts.get(host_id)
+        host = self._hosts.use(host_id)
         if host is None:
             stored = await self._past.walls(host_id)
             # Another page of the host may have come while this waited.
-            host = self._hosts.setdefault(host_id, _Host(walls_of(stored)))
-            if len(self._hosts) > _HOSTS:
-                self._hosts.popitem(last=False)
-        self._hosts.move_to_end(host_id)
+            host = self._hosts.use(host_id)
+            if host is None:
+                host = self._hosts[host_id] = _Host(walls_of(stored))
         return host
 
     async def _before(
         self, due: DueUrl, old: Digests, new: Sketch
     ) -> tuple[bool | None, PageHistory | None]:
-        """Return whether the page had another text before, and its history if it had to be read."""
+        """Return whether the page had another text before, and its history if it was read."""
         if old.text == new.text_digest:
             return False, None
         history = await self._past.history(due.page_id)
@@ -234,7 +231,7 @@ class NotContentCheck:
         return is_another_text(Sketch.from_bytes(history.sketch), new), history
 
     async def _probe(self, due: DueUrl) -> ProbeAnswer | None:
-        """Return the host's answer for a URL beside this one that cannot exist."""
+        """Return the host's response for a URL beside this one that cannot exist."""
         if self._ask is None:
             return None
         url = probe_url(due.fetch_url, f"{self._rng.getrandbits(64):016x}")
@@ -250,9 +247,9 @@ class NotContentCheck:
 
 
 def _own(due: DueUrl, seen: _Seen, wall: Wall | None) -> Iterator[Retraction]:
-    """Yield the retraction of the page's last capture if it has the very text of this wall.
+    """Yield the retraction of the page's last capture if it has the text of this block page.
 
-    A page that shows no text at all may have been content then, and is told by its markup only.
+    A page without any text is judged by its markup only: it may have been content then.
     """
     known = due.digests.text if due.digests is not None else None
     if wall is not None and known == seen.new.text_digest and any(seen.parsed.blocks.texts):
@@ -261,7 +258,7 @@ def _own(due: DueUrl, seen: _Seen, wall: Wall | None) -> Iterator[Retraction]:
 
 
 def walls_of(stored: bytes | None) -> SiteWalls:
-    """Return what a host has shown, as stored (versioned bytes), or nothing."""
+    """Return a host's block pages from the stored versioned bytes, or none."""
     return SiteWalls() if stored is None else SiteWalls.from_bytes(stored)
 
 
@@ -272,7 +269,7 @@ def look_at(
     new: Sketch,
     had_content: bool | None = None,
 ) -> PageLook:
-    """Return what a page shows of itself, before anything is known of its host."""
+    """Return the signs of a page by itself, without its host."""
     signs = read_signs(result.body, result.header("Content-Type"))
     retry_after = result.header("Retry-After") is not None
     return PageLook(

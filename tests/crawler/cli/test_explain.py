@@ -75,9 +75,9 @@ def test_every_fact_is_printed_under_its_name(store: SmallStore) -> None:
     text = "\n".join(lines)
     assert lines[0] == f"{HOST}/a"
     assert "another try is due at" in lines[1]
-    assert "its host is parked until" in lines[1]
+    assert "its host is paused until" in lines[1]
     for fact in (
-        f"asked for as {HOST}/a",
+        f"requested as {HOST}/a",
         "role page",
         "depth 1",
         "failed tries 1",
@@ -87,7 +87,7 @@ def test_every_fact_is_printed_under_its_name(store: SmallStore) -> None:
         "verdict allowed",
         "group User-agent: *",
         "Crawl-delay 2.5 s",
-        "lane one.example",
+        "host queue one.example",
         "delay 2.5 s",
         "failures in a row 3",
         "size 4.3 kB, body not kept",
@@ -129,7 +129,7 @@ def test_a_forbidden_url_names_the_rule_and_its_line(store: SmallStore) -> None:
 
 @pytest.mark.parametrize(
     ("standing", "words"),
-    [("allow_all", "there is none"), ("unreachable", "unreachable: everything is forbidden")],
+    [("allow_all", "missing: everything"), ("unreachable", "unreachable: everything is forbidden")],
 )
 def test_a_robots_that_was_not_read_says_what_that_means(
     store: SmallStore, now: float, standing: str, words: str
@@ -144,7 +144,7 @@ def test_a_robots_that_was_not_read_says_what_that_means(
 def test_an_unknown_url_is_no_failure(store: SmallStore) -> None:
     result = explain(store, f"{HOST}/b")
     assert result.exit_code == 0
-    assert "no seed, link, sitemap or redirect has led to it" in result.stdout
+    assert "no seed, link, sitemap or redirect leads to it" in result.stdout
     assert f"{HOST}/a" in result.stdout
 
 
@@ -217,7 +217,7 @@ def test_the_importance_of_a_page_is_told_with_its_origin(tmp_path: Path, now: f
 
 def test_what_others_say_is_told_apart_from_what_was_observed(store: SmallStore) -> None:
     result = explain(store, f"{HOST}/a")
-    assert "to be used for 10 min" in result.stdout
+    assert "reuse for 10 min" in result.stdout
     said = next(line for line in result.stdout.splitlines() if "sitemap.xml" in line)
     assert said.startswith(f"sitemap {HOST}/sitemap.xml")
     assert "1 h ago" in said

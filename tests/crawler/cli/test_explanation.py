@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.cli.explain import Explanation, ExplanationRules, Finding, explain
+from freshet.crawler.cli.explain import Explanation, ExplanationRules, Provenance, explain
 from freshet.storage.queries.page import snapshot
 from freshet.storage.words import RobotsStanding
 from tests.storage.small_store import HOST, SmallStore, small_store
@@ -81,7 +81,7 @@ async def test_a_permanent_alias_is_asked_again_after_some_days(
     store.page("/", alias_of=page, alias_kind="permanent", alias_at=NOW - age_days * DAY_S)
     outlook = (await explained(store)).outlook
     assert (outlook == NOT_DUE) is asked_again
-    assert ("an alias, asked again in the first run after" in outlook) is not asked_again
+    assert ("an alias, visited again in the first run after" in outlook) is not asked_again
 
 
 async def test_a_parked_host_stands_in_the_way_until_its_time(store: SmallStore) -> None:
@@ -91,7 +91,7 @@ async def test_a_parked_host_stands_in_the_way_until_its_time(store: SmallStore)
     )  # fmt: skip
     store.due(store.page("/"), NOW - 1)
     outlook = (await explained(store)).outlook
-    assert outlook.startswith("due now; its host is parked until ")
+    assert outlook.startswith("due now; its host is paused until ")
     assert outlook.endswith("(in 2 h): http_429")
 
 
@@ -100,7 +100,7 @@ async def test_what_robots_forbids_is_told_with_rule_line_and_group(store: Small
     robots(store, "User-agent: Freshet\nCrawl-delay: 4\nDisallow: /private/\nAllow: /\n")
     store.due(store.page("/private/a"), NOW - 1)
     told = await explained(store, f"{HOST}/private/a")
-    assert told.outlook == "due now; robots.txt forbids it, so it is recorded as refused"
+    assert told.outlook == "due now; robots.txt forbids it"
     assert told.robots is not None
     verdict = told.robots.verdict
     assert (verdict.rule, verdict.line, verdict.agent) == ("Disallow: /private/", 3, "freshet")
@@ -122,7 +122,7 @@ async def test_an_unreachable_robots_closes_its_host(store: SmallStore) -> None:
     store.due(store.page("/"), NOW - 1)
     told = await explained(store)
     assert told.outlook == (
-        "due now; nothing is asked for while robots.txt cannot be reached: timeout_headers"
+        "due now; its host is not visited while robots.txt is unreachable: timeout_headers"
     )
     assert told.robots is not None
     assert (told.robots.standing, told.robots.fresh) == (RobotsStanding.UNREACHABLE, False)
@@ -145,7 +145,7 @@ async def test_a_page_is_found_by_the_first_link_with_its_anchor(store: SmallSto
     page, home = store.page("/a"), store.page("/")
     store.link(home, page, NOW, anchor="An article", rel="nofollow")
     told = await explained(store, f"{HOST}/a")
-    assert told.found == Finding("link", f"{HOST}/", "An article", "nofollow")
+    assert told.found == Provenance("link", f"{HOST}/", "An article", "nofollow")
 
 
 async def test_a_seed_is_found_by_its_line_whatever_links_to_it(store: SmallStore) -> None:
@@ -153,7 +153,7 @@ async def test_a_seed_is_found_by_its_line_whatever_links_to_it(store: SmallStor
     page, other = store.page("/"), store.page("/a")
     store.link(other, page, NOW)
     store.insert("seed", text="one.example", url=f"{HOST}/", page_id=page, added_at=NOW)
-    assert (await explained(store)).found == Finding("seed", "one.example")
+    assert (await explained(store)).found == Provenance("seed", "one.example")
 
 
 async def test_a_sitemaps_entry_is_found_by_the_sitemap(store: SmallStore) -> None:
@@ -161,9 +161,9 @@ async def test_a_sitemaps_entry_is_found_by_the_sitemap(store: SmallStore) -> No
     page, sitemap = store.page("/a"), store.page("/sitemap.xml", role="sitemap")
     store.link(sitemap, page, NOW, rel="sitemap")
     found = (await explained(store, f"{HOST}/a")).found
-    assert found == Finding("sitemap", f"{HOST}/sitemap.xml", None, "sitemap")
+    assert found == Provenance("sitemap", f"{HOST}/sitemap.xml", None, "sitemap")
     named = (await explained(store, f"{HOST}/sitemap.xml")).found
-    assert named == Finding("robots.txt", None)
+    assert named == Provenance("robots.txt", None)
 
 
 async def test_the_target_of_a_redirect_is_found_by_it(store: SmallStore) -> None:
@@ -171,7 +171,7 @@ async def test_the_target_of_a_redirect_is_found_by_it(store: SmallStore) -> Non
     page = store.page("/new", redirects=1, found_at=NOW - 50)
     store.page("/old", alias_of=page, alias_kind="temporary", alias_at=NOW - 50)
     store.link(store.page("/later"), page, NOW)
-    assert (await explained(store, f"{HOST}/new")).found == Finding("redirect", f"{HOST}/old")
+    assert (await explained(store, f"{HOST}/new")).found == Provenance("redirect", f"{HOST}/old")
 
 
 async def test_an_unknown_url_still_gets_the_verdict_of_its_host(store: SmallStore) -> None:
@@ -180,7 +180,7 @@ async def test_an_unknown_url_still_gets_the_verdict_of_its_host(store: SmallSto
     robots(store, "User-agent: *\nDisallow: /x\n")
     told = await explained(store, "https://one.example/x", f"{HOST}/x")
     assert (told.url, told.known) == (f"{HOST}/x", None)
-    assert told.outlook == "not crawled: no seed, link, sitemap or redirect has led to it"
+    assert told.outlook == "not crawled: no seed, link, sitemap or redirect leads to it"
     assert told.robots is not None
     assert not told.robots.verdict.allowed
     assert told.nearest == [f"{HOST}/"]
@@ -190,7 +190,7 @@ async def test_a_url_that_was_linked_out_of_scope_names_the_link(store: SmallSto
     store.host()
     store.link(store.page("/"), "https://far.example/", NOW, anchor="Far")
     told = await explained(store, "https://far.example/")
-    assert told.outlook == "not crawled: it was out of scope where a link to it was found"
+    assert told.outlook == "not crawled: it was out of scope when a link to it was found"
     assert told.linked_out_of_scope is not None
     assert told.linked_out_of_scope.url == f"{HOST}/"
 
@@ -204,8 +204,8 @@ async def test_a_url_of_a_closed_pattern_says_what_it_was_closed_for(store: Smal
     )  # fmt: skip
     found = await explained(store)
     assert found.outlook == (
-        "not crawled: trap: copies: 30 of 31 pages like /list?sort said what others say; "
-        "a sample is asked for to see if that changes"
+        "not crawled: trap: copies: 30 of 31 pages like /list?sort repeat the text of other pages; "
+        "a sample is visited to see if that changes"
     )
     store.page("/copy", pattern="/list?sort", copy_of=one)
     assert (await explained(store, f"{HOST}/copy")).copy_of == f"{HOST}/"

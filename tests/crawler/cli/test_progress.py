@@ -12,8 +12,8 @@ from rich.console import Console
 
 from freshet.crawler.cli.progress import Screen, watching
 from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.snapshot import Glimpse
-from freshet.crawler.run.upkeep import Watch
+from freshet.crawler.run.status import DaemonSnapshot
+from freshet.crawler.run.upkeep import GroupingProgress
 from freshet.crawler.tally import Tally
 from freshet.storage.entries import CappedLane, Outlook
 from freshet.storage.records import Acknowledged, DueUrl, Observation, Visit
@@ -51,7 +51,14 @@ class Hosts:
 def live(hosts: Hosts, clock: Clock, *, stopping: bool = False) -> tuple[Live, Tally]:
     tally = Tally()
     pool = SimpleNamespace(active=1, stopping=stopping)
-    parts = Live(cast(Any, pool), cast(Any, hosts), tally, cast(Any, clock), False, Watch())
+    parts = Live(
+        pool=cast(Any, pool),
+        frontier=cast(Any, hosts),
+        tally=tally,
+        clock=cast(Any, clock),
+        resumed=False,
+        comparing=GroupingProgress(),
+    )
     return parts, tally
 
 
@@ -109,8 +116,10 @@ LOOK = Outlook(
 def test_the_screen_of_a_daemon_shows_budget_freshness_and_what_is_next() -> None:
     clock = Clock()
     parts, tally = live(Hosts(waiting={1: "http_429"}), clock)
-    seen = Glimpse(1_204, 1_210.7, 112.4, "https://a.example/next", LOOK)
-    screen = Screen(replace(parts, glimpse=lambda now: seen))
+    seen = DaemonSnapshot(
+        spent=1_204, flowed=1_210.7, next_at=112.4, next_url="https://a.example/next", outlook=LOOK
+    )
+    screen = Screen(replace(parts, snapshot=lambda now: seen))
     tally.add([committed(Kind.CHANGED, Rung.BLOCKS)])
     clock.at += 2
     lines = [line.rstrip() for line in shown(screen).splitlines()]
@@ -127,7 +136,8 @@ def test_a_daemon_off_a_terminal_logs_every_ten_minutes(
 ) -> None:
     clock = Clock()
     parts, _ = live(Hosts(), clock)
-    parts = replace(parts, glimpse=lambda now: Glimpse(7, 8.5, now, None, LOOK))
+    seen = DaemonSnapshot(spent=7, flowed=8.5, next_at=0.0, next_url=None, outlook=LOOK)
+    parts = replace(parts, snapshot=lambda now: replace(seen, next_at=now))
     with watching(quiet=False, verbose=False) as watch:
         observer = watch(parts)
         for _ in range(20):

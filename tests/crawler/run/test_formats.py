@@ -46,7 +46,7 @@ def test_sketches_of_before_are_refused_where_they_are_compared(
     assert result.exit_code == 1
     assert result.stderr == (
         f"freshet: {db}: its sketches are of format {formats[0]}, older than the {VERSION} that "
-        "this Freshet reads; crawl into a new file (--db), this one can still be looked at\n"
+        "this Freshet reads; crawl into a new file (--db), this one can still be read\n"
     )
     assert result.stdout == ""
 

@@ -20,7 +20,7 @@ from freshet.crawler.compare.near_duplicates import (
     same,
 )
 from freshet.crawler.reduce.sketch import PERMUTATIONS, Sketch, sketch
-from freshet.crawler.run.upkeep import CaughtUp, Watch, catch_up
+from freshet.crawler.run.upkeep import CaughtUp, GroupingProgress, catch_up
 from freshet.storage.tables import near_duplicates
 from freshet.storage.tables.near_duplicates import Parameters
 from tests.storage.crawl_store import writing
@@ -159,7 +159,7 @@ async def test_who_looks_on_can_stop_it_between_two_transactions(store: Sketched
     for n in range(6):
         store.page(f"/{n}", text(n % 2))
     calls = iter([False, False, True])
-    watch = Watch(lambda: next(calls))
+    watch = GroupingProgress(lambda: next(calls))
     found = await catch_up(store.database, lambda: 9.0, batch=2, watch=watch)
     assert (found.placed, found.complete, watch.placed) == (4, False, 2)
     found = await update(store)

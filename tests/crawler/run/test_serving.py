@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.run.service import Parts, Service
+from freshet.crawler.run.service import DaemonParts, Service
 
 
 @dataclass(slots=True)
@@ -53,14 +53,20 @@ class Daemon:
     def __post_init__(self) -> None:
         self.pool = SimpleNamespace(chores=[], stopping=False, active=0, unacknowledged=0)
 
-    def parts(self) -> Parts:
+    def parts(self) -> DaemonParts:
         agenda = SimpleNamespace(pages=[1, 2], queued=2)
         clock = SimpleNamespace(now=lambda: self.at)
         rest: Any = SimpleNamespace(last=None, host_count=1, parked=lambda _now: 0)
-        return Parts(
-            cast(Any, self.pool), rest, cast(Any, agenda), Pacer(86_400.0, self.at), rest,
-            cast(Any, self.outages), cast(Any, clock), cast(Any, None),
-        )  # fmt: skip
+        return DaemonParts(
+            pool=cast(Any, self.pool),
+            frontier=rest,
+            agenda=cast(Any, agenda),
+            pacer=Pacer(86_400.0, self.at),
+            recorder=rest,
+            outages=cast(Any, self.outages),
+            clock=cast(Any, clock),
+            database=cast(Any, None),
+        )
 
     async def turn(self) -> None:
         for chore in self.pool.chores:
@@ -132,8 +138,8 @@ async def test_a_writer_that_has_stopped_is_not_kept_alive(
     assert heard == []
     (record,) = caplog.records
     assert record.message == (
-        "nothing has been committed for 121 s although 5 entries wait: the service manager is to "
-        "start the daemon anew"
+        "nothing has been committed for 121 s although 5 entries wait: the service manager "
+        "will restart the daemon"
     )
     # Until a batch commits after all.
     service.committed([])

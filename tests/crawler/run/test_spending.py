@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from freshet.crawler.run.standing import spent
+from freshet.crawler.run.status import spent
 from freshet.storage.tables.runs import Spending
 
 

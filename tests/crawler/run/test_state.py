@@ -14,7 +14,7 @@ from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.run import notes as notes_run
-from freshet.crawler.run.notes import Noting
+from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.state import DaemonState, load_state
 from freshet.scheduler.agenda.ranker import BoundsRates
 from freshet.storage.database import Database, open_store
@@ -57,13 +57,15 @@ async def database(store: SmallStore) -> AsyncIterator[Database]:
     await database.close()
 
 
-async def valued(database: Database, policy: str = "greedy_index") -> tuple[DaemonState, Noting]:
+async def valued(
+    database: Database, policy: str = "greedy_index"
+) -> tuple[DaemonState, StatusRecorder]:
     state = await load_state(database.reader, settings(policy))
     await state.agenda.replenish(NOW)
-    return state, Noting(state, Pacer(24.0, NOW), NOW)
+    return state, StatusRecorder(state, Pacer(24.0, NOW), NOW)
 
 
-async def noted(notes: Noting) -> list[Estimate]:
+async def noted(notes: StatusRecorder) -> list[Estimate]:
     return [each async for batch in notes.estimates() for each in batch.estimates]
 
 

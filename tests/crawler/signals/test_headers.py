@@ -8,7 +8,7 @@ from email.utils import formatdate
 import pytest
 
 from freshet.crawler.signals.headers import (
-    HeardSignals,
+    HeaderSignals,
     HostHeaders,
     etag_moved,
     text_moved,
@@ -41,9 +41,9 @@ def hear(
     *,
     etag: str | None = None,
     role: Role = Role.PAGE,
-) -> HeardSignals:
+) -> HeaderSignals:
     due = DueUrl(1, URL, URL, 7, NOW, validators=Validators(etag))
-    return headers.hear(due, role, Observation(1, NOW, kind, status=200), result)
+    return headers.signals(due, role, Observation(1, NOW, kind, status=200), result)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_host_that_makes_its_dates_up_is_not_heard() -> None:
 def test_failures_and_sitemaps_make_no_such_claim() -> None:
     headers = HostHeaders(Complaints())
     said = answer(Date=date(NOW), Last_Modified=date(NOW - DAY_S))
-    assert hear(headers, said, Kind.FAILED) == HeardSignals()
+    assert hear(headers, said, Kind.FAILED) == HeaderSignals()
     assert hear(headers, said, role=Role.SITEMAP).claim_kind is None
 
 
@@ -156,7 +156,7 @@ def test_a_clock_an_hour_off_is_told_once_and_allowed_for(
             hear(headers, answer(Date=date(fast), Last_Modified=date(fast - 60))) for _ in range(3)
         ]
     assert [record.getMessage() for record in caplog.records] == [
-        f"{URL}: the host's clock is 3600 s ahead of ours; what it claims is moved by that"
+        f"{URL}: the host's clock is 3600 s ahead of ours; its dates are corrected by that"
     ]
     assert heard.said.claims == (Claim(URL, fast - 60, fast - 60),)
     assert headers.skew_s(7) == pytest.approx(HOUR_S, abs=1)

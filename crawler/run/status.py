@@ -1,4 +1,4 @@
-"""How the daemon of a store stands, from its last outlook and what has come in since."""
+"""The status of a store's daemon: its last outlook, its spending, its measured freshness."""
 
 from __future__ import annotations
 
@@ -19,29 +19,25 @@ from freshet.storage.tables import observations
 from freshet.storage.tables import runs as runs_tables
 from freshet.storage.tables.runs import CrawlRun, Spending
 
-# -- spending ----------------------------------------------------------------
-#
-# What a budget was spent on since a time, from how far runs had come at some moments.
-
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Requests made, and those that the budget had room for in the same time."""
+    """Requests made, and requests that the budget allowed, in the same time."""
 
     requests: int
     flowed: float
 
     @property
     def share(self) -> float | None:
-        """How much of what flowed was spent; None as long as it is less than a request."""
+        """The spent share of the allowed requests; None before the first is allowed."""
         return self.requests / self.flowed if self.flowed >= 1 else None
 
 
 def spent(moments: Sequence[Spending], since: float) -> Spent:
-    """What was spent from ``since`` to the last moment; the earliest comes first.
+    """Return the spending from ``since`` to the last moment; the earliest comes first.
 
-    ``moments`` go back to the last one before ``since``; between two of them it is taken to have
-    been spent evenly. What a run made before the first of its moments counts as made before.
+    ``moments`` go back to the last one before ``since``; spending between two of them is taken as
+    even. Requests of a run before its first moment count as earlier than ``since``.
     """
     requests, flowed = 0.0, 0.0
     ordered = sorted(moments, key=lambda m: m.run_id)
@@ -54,7 +50,7 @@ def spent(moments: Sequence[Spending], since: float) -> Spent:
 
 
 def _grown(counts: Sequence[tuple[float, float]], since: float) -> float:
-    """How much a count has grown since a time, or since its first value."""
+    """Return the growth of a count since a time, or since its first value."""
     at, count = zip(*counts, strict=True)
     return float(count[-1] - np.interp(since, at, count))
 
@@ -62,17 +58,17 @@ def _grown(counts: Sequence[tuple[float, float]], since: float) -> float:
 _DAY_S: Final = 86_400.0
 #: Outlooks are never further apart while a daemon runs.
 _HOUR_S: Final = 3_600.0
-#: Audits within so long tell how fresh the copy is.
+#: Audits of this time measure the freshness of the copy.
 AUDITED_S: Final = 7 * _DAY_S
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonStatus:
     """A daemon at one moment.
 
-    ``process`` is its id, None if it does not run. ``today`` begins at midnight UTC, ``day`` are
-    the last 24 hours. ``measured`` is by pages drawn at random within :data:`AUDITED_S`.
-    ``next_url`` is what the next request was for at the last outlook.
+    ``process`` is its id, None if it does not run. ``today`` begins at midnight UTC, ``day`` is the
+    last 24 hours. ``measured`` is by the audit sample of :data:`AUDITED_S`. ``next_url`` is the URL
+    that was next at the last outlook.
     """
 
     process: int | None
@@ -83,7 +79,7 @@ class Standing:
     next_url: str | None
 
     def as_json(self) -> dict[str, object]:
-        """The standing as JSON values; the capped lanes say what they refuse."""
+        """Return the status as JSON values, with the refused visits of capped host queues."""
         found = asdict(self)
         found["outlook"]["capped"] = [
             asdict(lane) | {"refused": lane.refused} for lane in self.outlook.capped
@@ -92,38 +88,57 @@ class Standing:
         return found
 
 
-async def standing(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonSnapshot:
+    """A daemon at one moment, and its last outlook.
+
+    ``spent`` requests of the ``flowed`` ones, which the budget has allowed since the start;
+    ``next_url`` is requested next, not before ``next_at``.
+    """
+
+    spent: int
+    flowed: float
+    next_at: float
+    next_url: str | None
+    outlook: Outlook | None
+
+
+async def daemon_status(
     connection: aiosqlite.Connection, db: Path, run: CrawlRun | None, now: float
-) -> Standing | None:
-    """How the daemon stands, or stood, whose run this is; None if it is a crawl's."""
+) -> DaemonStatus | None:
+    """Return the present or last status of a run's daemon; None for a crawl."""
     last = None if run is None else await runs_tables.latest_outlook(connection, run.run_id)
     if run is None or last is None:
         return None
     process = _process(db)
     if process is None:
-        # What it says of today and of the last days is of when it stopped.
+        # Today and the last 24 hours end when it stopped.
         now = min(now, last.at)
     midnight = now // _DAY_S * _DAY_S
     moments = await runs_tables.spendings(connection, min(midnight, now - _DAY_S) - 2 * _HOUR_S)
     moments.append(_as_of(now, run, last, runs=process is not None))
-    return Standing(
-        process, last, spent(moments, midnight), spent(moments, now - _DAY_S),
-        await measured(connection, now), await runs_tables.upcoming(connection, last),
-    )  # fmt: skip
+    return DaemonStatus(
+        process=process,
+        outlook=last,
+        today=spent(moments, midnight),
+        day=spent(moments, now - _DAY_S),
+        measured=await measured(connection, now),
+        next_url=await runs_tables.upcoming(connection, last),
+    )
 
 
-async def read_standing(db: Path, now: float) -> Standing | None:
-    """As :func:`standing`, of the last run of a store.
+async def read_status(db: Path, now: float) -> DaemonStatus | None:
+    """Return the status of the last run of a store; see :func:`daemon_status`.
 
     Raises:
-        StoreError: there is no such file, or it is not a store of this schema.
+        StoreError: the file does not exist, or is not a store of this schema.
     """
     async with page.snapshot(db) as connection:
-        return await standing(connection, db, await runs_tables.latest(connection), now)
+        return await daemon_status(connection, db, await runs_tables.latest(connection), now)
 
 
 async def measured(connection: aiosqlite.Connection, now: float) -> Staleness | None:
-    """How stale the copy is by the audits of the last days, None where there were none."""
+    """Return the staleness of the copy by recent audits, None without any."""
     found = await observations.results(connection, now - AUDITED_S)
     return staleness(
         [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
@@ -136,6 +151,6 @@ def _process(db: Path) -> int | None:
 
 
 def _as_of(now: float, run: CrawlRun, last: Outlook, *, runs: bool) -> Spending:
-    """How far a run has come now: the budget has gone on flowing if it is running."""
+    """Return the spending of a run until now; its budget keeps flowing while it runs."""
     more = last.budget * max(0.0, now - last.at) / _DAY_S if runs else 0.0
     return Spending(max(now, last.at), run.run_id, last.began_at, run.fetches, last.flowed + more)

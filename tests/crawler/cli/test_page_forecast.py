@@ -12,7 +12,7 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.crawler.cli.explain import paragraph
-from freshet.crawler.run.daemon_state import Prospect, prospect, rate_of
+from freshet.crawler.cli.page_forecast import PageForecast, forecast_page, rate_of
 from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, SmallStore, small_store
 
@@ -85,9 +85,9 @@ def looked_at(
     return page
 
 
-async def ahead(store: SmallStore, page: int) -> Prospect:
+async def ahead(store: SmallStore, page: int) -> PageForecast:
     async with snapshot(store.path) as connection:
-        found = await prospect(connection, page, NOW)
+        found = await forecast_page(connection, page, NOW)
     assert found is not None
     return found
 
@@ -103,7 +103,9 @@ async def test_a_page_that_is_kept(store: SmallStore) -> None:
     assert text.startswith("It changes about every 2 d (every 26 h to every 5 d, from 3 compari")
     assert "It was found unchanged 24 h ago, when a visit was worth 0.2; the chance that it" in text
     assert "has changed since is 39.3 %. Its importance is 1 (site list “one”)." in text
-    assert "A visit was worth 0.05 12 h ago. Under 24 requests a day the price is 0.1: " in text
+    assert (
+        "The value of a visit was 0.05 12 h ago. Under 24 requests a day the price is 0.1: " in text
+    )
     assert "pages worth less than this are not visited now. The next visit is due about " in text
     assert text.endswith("(in 24 h).")
     assert "host" not in text
@@ -133,7 +135,9 @@ async def test_after_a_visit_that_the_estimate_does_not_know_only_its_rate_holds
     assert (found.worth, found.due_in_days, found.estimated_at) == (None, None, None)
     assert found.last is not None
     assert found.last.worth is None
-    assert "The daemon has not valued it since; it does so once an hour." in await said(store, page)
+    assert "The daemon has not valued it since; it values pages once an hour." in await said(
+        store, page
+    )
 
 
 async def test_without_an_estimate_the_rate_is_that_of_its_own_visits(store: SmallStore) -> None:
@@ -154,8 +158,10 @@ async def test_a_page_that_was_found_and_not_fetched_yet(store: SmallStore) -> N
     believed(store, page, rate=0.0, low=0.0, high=0.0, worth=1 / 3)
     text = await said(store, page)
     assert text.startswith("Found 6 h ago and not fetched yet. Its importance is 1")
-    assert "Without a copy a visit is worth the importance times the days that it waits" in text
-    assert "A visit was worth 0.333 0 s ago" in text
+    assert (
+        "Without a copy, the value of a visit is its importance times the days of waiting" in text
+    )
+    assert "The value of a visit was 0.333 0 s ago" in text
 
 
 async def test_a_page_that_a_rule_excludes(store: SmallStore) -> None:
@@ -214,7 +220,9 @@ async def test_a_page_that_fails_waits_for_its_next_try(store: SmallStore) -> No
     assert found.not_before == NOW + 600
     assert found.due_in_days == pytest.approx(600 / DAY_S)
     text = await said(store, page)
-    assert "It failed once (timeout: slow), last 14 min ago; the copy from before is kept." in text
+    assert (
+        "Visits failed once (timeout: slow), last 14 min ago; the copy from before is kept." in text
+    )
 
 
 async def test_a_page_that_never_answered_is_visited_again_when_its_wait_is_over(
@@ -223,7 +231,7 @@ async def test_a_page_that_never_answered_is_visited_again_when_its_wait_is_over
     page = looked_at(store, "/never", (0.2, "failed"), (0.1, "failed"), reason="dns")
     believed(store, page, rate=0.0, not_before=NOW + 3_600)
     text = await said(store, page)
-    assert text.startswith("It failed twice (dns), last 2 h ago; there is no copy yet.")
+    assert text.startswith("Visits failed twice (dns), last 2 h ago; there is no copy yet.")
     assert "It is visited again from " in text
     assert "worth" not in text
 
@@ -231,7 +239,7 @@ async def test_a_page_that_never_answered_is_visited_again_when_its_wait_is_over
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("redirected", "It led to https://b.example/ when it was visited 3 d ago"),
+        ("redirected", "It redirected to https://b.example/ when it was visited 3 d ago"),
         ("refused", "Its host's robots.txt forbade it (https://b.example/) when it was"),
         ("skipped", "It is not crawled (type: https://b.example/) when it was"),
     ],
@@ -249,7 +257,7 @@ async def test_a_page_that_was_drawn_at_random(store: SmallStore) -> None:
     with closing(sqlite3.connect(store.path)) as connection:
         ((seen,),) = connection.execute("SELECT max(id) FROM observation").fetchall()
     store.insert("audit", observation_id=seen, importance=1.0, since=0.0, expected=0.1)
-    assert "24 h ago, drawn at random to measure the freshness; the" in await said(store, page)
+    assert "24 h ago, as part of the random audit sample; the" in await said(store, page)
 
 
 async def test_rules_keep_visits_apart_and_let_none_wait_too_long(store: SmallStore) -> None:
@@ -258,13 +266,15 @@ async def test_rules_keep_visits_apart_and_let_none_wait_too_long(store: SmallSt
     found = await ahead(store, page)
     assert found.not_before == NOW + 9 * DAY_S
     assert found.due_in_days == pytest.approx(9)
-    assert "A rule keeps visits 10 d apart." in await said(store, page)
+    assert "A rule keeps visits at least 10 d apart." in await said(store, page)
     late = looked_at(store, "/must/late", (9, "new"), (3, "unchanged"))
     believed(store, late, due_at=NOW - DAY_S)
     text = await said(store, late)
-    assert "A rule wants it visited every 2 d: it goes before all others. It is due now." in text
+    assert (
+        "A rule asks for a visit every 2 d: it is overdue and comes first. It is due now." in text
+    )
     soon = looked_at(store, "/must/soon", (9, "new"), (1, "unchanged"))
-    assert "A rule wants it visited every 2 d." in await said(store, soon)
+    assert "A rule asks for a visit every 2 d." in await said(store, soon)
 
 
 async def test_of_a_host_at_its_cap_that_is_told(store: SmallStore) -> None:
@@ -275,8 +285,8 @@ async def test_of_a_host_at_its_cap_that_is_told(store: SmallStore) -> None:
     assert "cap" not in await said(store, page)
     store.insert("capped_lane", lane="one.example", **cap)
     text = await said(store, page)
-    assert "It is next when its host is free." in text
-    assert "at its cap: 86,400 visits a day at most, where 120,000 are wanted." in text
+    assert "It is due when its host allows a request." in text
+    assert "Its host allows 86,400 visits a day; 120,000 are wanted." in text
 
 
 async def test_a_page_under_a_rate_policy_has_a_plan(store: SmallStore) -> None:
@@ -291,18 +301,18 @@ async def test_a_page_under_a_rate_policy_has_a_plan(store: SmallStore) -> None:
     assert "The plan of lambda_crawl for 24 requests a day visits it every 24 h." in text
     none = looked_at(store, "/none", (9, "new"), (0.5, "changed"))
     believed(store, none, planned=0.0)
-    assert "gives it no visits: others gain more." in await said(store, none)
+    assert "gives it no visits: other pages gain more." in await said(store, none)
     new = looked_at(store, "/new")
     believed(store, new, rate=0.0, planned=0.0)
-    assert "Without a copy it is chosen by its importance and the" in await said(store, new)
+    assert "Without a copy, it is chosen by its importance and its" in await said(store, new)
 
 
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"claimed": 1}, ", by what others say of it, which has proved right."),
+        ({"claimed": 1}, ", by its change signals, which have proved right."),
         ({"clocked": 1.0}, ", by the rhythm of its site."),
-        ({"clocked": 1.0, "claimed": 0}, "its site; what others say of it is not believed."),
+        ({"clocked": 1.0, "claimed": 0}, "its site; its change signals have proved unreliable."),
     ],
 )
 async def test_the_basis_of_a_chance_is_told(
@@ -327,10 +337,10 @@ async def test_of_a_crawl_and_of_what_is_held_back_a_daemon_has_nothing_to_say(
 ) -> None:
     page = store.page("/kept-out", held_back="nofollow")
     async with snapshot(store.path) as connection:
-        assert await prospect(connection, page, NOW) is None
+        assert await forecast_page(connection, page, NOW) is None
     store.run(NOW - DAY_S)
     async with snapshot(store.path) as connection:
-        assert await prospect(connection, 1, NOW) is None
+        assert await forecast_page(connection, 1, NOW) is None
 
 
 async def test_a_source_of_news_and_its_newest_item_are_told_as_such(store: SmallStore) -> None:
@@ -338,9 +348,9 @@ async def test_a_source_of_news_and_its_newest_item_are_told_as_such(store: Smal
     believed(store, front, arrival_rate=4.0, half_life_hours=6.0, worth=1.0)
     words = await said(store, front)
     assert "an ephemeral source: about 4 new items appear a day, which lose half of" in words
-    assert "of their worth in 6 h." in words
+    assert "of their value in 6 h." in words
     item = looked_at(store, "/item", found_at=NOW - DAY_S / 2)
     believed(store, item, rate=0.0, urgent=1, due_at=NOW - 60)
     new = await ahead(store, item)
     assert (new.urgent, new.worth, new.due_in_days) == (True, None, 0.0)
-    assert "before all that can wait" in await said(store, item)
+    assert "it is visited before other pages" in await said(store, item)

@@ -1,6 +1,6 @@
-"""Forecast of one page: its change rate, what a visit is worth, and when the next one is due.
+"""Forecast of one page: its change rate, the value of a visit, and the time of the next one.
 
-Read from the daemon's last estimate of the page and from the page's own rows: nothing is learnt
+Read from the daemon's last estimate of the page and from the page's own rows; no estimate is made
 anew.
 """
 
@@ -28,15 +28,19 @@ from freshet.storage.tables import estimates, hosts, near_duplicates, observatio
 from freshet.storage.words import Kind
 
 _DAY_S: Final = 86_400.0
-#: Observations that are gone through for what the last ones in a row were.
+#: Observations that are searched for the last ones of one kind in a row.
 _OBSERVATIONS: Final = 40
-#: How far two times may differ that are the same, in seconds.
+#: Largest difference of two equal times, in seconds.
 _SAME_S: Final = 1.0
+#: Stands for the estimate of a page without a valuation.
+_NOT_VALUED: Final = Estimate(
+    page_id=0, at=0.0, visited_at=0.0, rate=0.0, low=0.0, high=0.0, hazard=0.0, importance=0.0
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Changes a day, with the interval that holds them at 90 %, from so many comparisons."""
+    """Changes a day with their 90 % interval, from ``compared`` comparisons."""
 
     per_day: float
     lower: float
@@ -44,11 +48,11 @@ class Rate:
     compared: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LastVisit:
-    """What the last visit found, how often that ``in_a_row``, and whether it was ``drawn``.
+    """The result of the last visit, which came ``in_a_row``; ``drawn`` for the audit sample.
 
-    ``worth`` is what the page was worth when it was chosen, None where that is not known.
+    ``worth`` is the page's worth when it was chosen, None if it is not known.
     """
 
     at: float
@@ -60,22 +64,22 @@ class LastVisit:
     detail: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Prospect:
-    """A page as the daemon of the last run sees it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageForecast:
+    """The forecast of a page by the daemon of the last run; None where a value does not apply.
 
-    ``estimated_at`` is when the daemon valued it; None: it has not since the last visit, and all
-    that follows from a valuation is None. ``stale`` is the probability that the copy has changed
-    since it was visited, ``age_days`` ago, or the page found; ``clocked`` says whether that follows
-    the rhythm of its site, ``claimed`` whether what others say of the page (None: nobody says
-    anything, or nobody listens). ``least_days`` and ``most_days`` are between visits by the rules;
-    ``excluded_by`` is the pattern of the rule by which the page is not visited, ``not_before``
-    (Unix seconds) when it may be. Under an index policy ``worth`` is what a visit was worth at
-    ``estimated_at``, and ``price`` what pages must be worth; under a rate policy ``planned`` are
-    the visits a day. ``reveals`` is how many new pages a visit is expected to reveal;
-    ``arrival_rate`` how many items appear a day at an ephemeral source, ``half_life_hours`` how
-    fast they fade; ``urgent`` is an item of such a source that is fetched at once. All are None
-    where they do not apply. ``capped`` is the page's host if it is at its cap.
+    ``estimated_at`` is the time of the daemon's last valuation; None: there is none since the last
+    visit, and values that follow from one are None. ``stale`` is the probability that the page has
+    changed since its visit or discovery ``age_days`` ago; ``clocked``: it follows the rhythm of the
+    site; ``claimed``: it follows change signals (None: there are none, or they are ignored).
+    ``least_days`` and ``most_days`` are the bounds of the rules between two visits; ``excluded_by``
+    is the pattern of the rule that forbids visits; the page may be visited from ``not_before``
+    (Unix seconds) on. Under an index policy ``worth`` is the value of a visit at ``estimated_at``,
+    and ``price`` the least value of visited pages; a rate policy plans ``planned`` visits a day.
+    ``reveals`` are the new pages that a visit is expected to find. An
+    ephemeral source has ``arrival_rate`` new items a day, which lose half of their worth in
+    ``half_life_hours``; its ``urgent`` items are fetched at once. ``capped`` is the page's host
+    queue if more visits are wanted there than politeness allows.
     """
 
     budget: str
@@ -105,27 +109,29 @@ class Prospect:
 
 
 def daemon_settings(text: str | None) -> Settings | None:
-    """Return the settings that a run recorded (JSON); None if it was no daemon's."""
+    """Return the recorded settings (JSON) of a daemon's run, None for another run."""
     said = json.loads(text) if text else {}
     return Settings.model_validate(said) if said.get("daemon", {}).get("budget") else None
 
 
 async def rate_of(connection: aiosqlite.Connection, page_id: int) -> Rate:
-    """Estimate the change rate of a page from its own visits alone, without any daemon."""
-    looks = await columns.looks(connection, page_id)
-    at = looks.at / _DAY_S
+    """Estimate the change rate of a page from its own visits alone."""
+    visits = await columns.looks(connection, page_id)
+    at = visits.at / _DAY_S
     spans = np.diff(at, prepend=at[:1])
-    tells = looks.compared & (spans > 0)
+    tells = visits.compared & (spans > 0)
     learner, count = EmpiricalBayes(1), int(tells.sum())
-    one, changes = np.zeros(count, np.intp), looks.changed[tells].astype(np.int64)
+    one, changes = np.zeros(count, np.intp), visits.changed[tells].astype(np.int64)
     learner.observe(Evidence(one, at[tells], spans[tells], changes, np.zeros(count, np.bool_)))
     (lower,), (upper,) = learner.credible_interval()
     rate = float(learner.change_rate()[0])
-    return Rate(rate, float(lower), float(upper), int(looks.compared.sum()))
+    return Rate(rate, float(lower), float(upper), int(visits.compared.sum()))
 
 
-async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -> Prospect | None:
-    """Forecast a page; None if the last run was no daemon's, or the page is held back."""
+async def forecast_page(
+    connection: aiosqlite.Connection, page_id: int, now: float
+) -> PageForecast | None:
+    """Forecast a page; None if the last run was a crawl, or the page is held back."""
     run = await runs.latest(connection)
     settings = daemon_settings(await runs.settings_of_latest(connection))
     page = await columns.pages(connection, [page_id])
@@ -135,9 +141,9 @@ async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -
     (host,) = await hosts.load(connection, page.host_id.tolist())
     last = await _last(connection, page_id)
     noted = await estimates.of_page(connection, page_id)
-    # Valued before the last visit, a page is worth something else by now.
+    # A valuation before the last visit is outdated.
     is_valued = noted is not None and (last is None or noted.visited_at >= last.at - _SAME_S)
-    valued = noted if noted is not None and is_valued else Estimate(page_id, 0, 0, 0, 0, 0, 0, 0)
+    valued = noted if noted is not None and is_valued else _NOT_VALUED
     captured, is_gone = bool(page.captured[0]), bool(page.gone[0])
     since = float((page.asked if is_gone else page.since)[0])
     rate = await rate_of(connection, page_id)
@@ -147,7 +153,7 @@ async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -
     if is_valued:
         hazard = valued.hazard + rate.per_day * (now - valued.at) / _DAY_S
     outlook = await runs.latest_outlook(connection, run.run_id)
-    lanes = () if outlook is None else outlook.capped
+    capped = () if outlook is None else outlook.capped
     place = await page_queries.frontier_place(connection, page_id)
     not_before = valued.not_before
     if place is not None and place.attempt:
@@ -157,11 +163,11 @@ async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -
         due_at = max(due_at, not_before or due_at)
     names = ("never", "least_days", "most_days")
     excluding, least, most = (ruling(url, said.rules, name) for name in names)
-    return Prospect(
+    return PageForecast(
         budget=said.budget,
         policy=said.policy,
         captured=captured,
-        importance=await _importance(connection, page_id, url, host, said, noted),
+        importance=await _importance(connection, page_id, url, host=host, said=said, noted=noted),
         rate=rate,
         age_days=max(0.0, now - since) / _DAY_S,
         stale=-expm1(-hazard) if captured else 0.0,
@@ -180,30 +186,39 @@ async def prospect(connection: aiosqlite.Connection, page_id: int, now: float) -
         price=None if outlook is None else outlook.price,
         planned=valued.planned if captured else None,
         due_in_days=None if due_at is None else max(0.0, due_at - now) / _DAY_S,
-        capped=next((lane for lane in lanes if lane.lane == key_of(host)), None),
+        capped=next((it for it in capped if it.lane == key_of(host)), None),
         estimated_at=valued.at if is_valued else None,
     )
 
 
 async def _last(connection: aiosqlite.Connection, page_id: int) -> LastVisit | None:
-    """Return the last visit of a page; its worth is not known here."""
+    """Return the last visit of a page, without its worth."""
     past = await page_queries.observations(connection, page_id, _OBSERVATIONS)
     if not past:
         return None
     last, drawn = past[0], await observations.was_drawn(connection, page_id)
     in_a_row = sum(1 for _ in takewhile(lambda seen: seen.kind is last.kind, past))
-    return LastVisit(last.at, last.kind, in_a_row, drawn, None, last.reason, last.detail)
+    return LastVisit(
+        at=last.at,
+        kind=last.kind,
+        in_a_row=in_a_row,
+        drawn=drawn,
+        worth=None,
+        reason=last.reason,
+        detail=last.detail,
+    )
 
 
 async def _importance(
     connection: aiosqlite.Connection,
     page_id: int,
     url: str,
+    *,
     host: Host,
     said: Daemon,
     noted: Estimate | None,
 ) -> Importance:
-    """Return the importance of a page, and where it comes from."""
+    """Return the importance of a page, and its origin."""
     rule = ruling(url, said.rules, "importance")
     if rule is not None and rule.importance is not None:
         return Importance(rule.importance, "rule", rule.match)
@@ -218,11 +233,11 @@ async def _importance(
         return Importance(value, "constant", near_duplicates=copies)
     is_divided = said.importance != "list" and site > 0
     return Importance(
-        value,
-        origin,
-        None if seed is None else seed.text,
-        site,
-        said.importance if is_divided else None,
-        value * (1 + copies) / site if is_divided else 1.0,
-        copies,
+        value=value,
+        origin=origin,
+        source=None if seed is None else seed.text,
+        site=site,
+        divided_by=said.importance if is_divided else None,
+        share=value * (1 + copies) / site if is_divided else 1.0,
+        near_duplicates=copies,
     )

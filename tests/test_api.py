@@ -1,0 +1,59 @@
+"""The public Python API: the names of DESIGN, where they come from, and a light import."""
+
+import subprocess
+import sys
+from importlib import import_module, metadata
+
+import pytest
+
+import freshet
+
+
+@pytest.mark.parametrize(
+    ("name", "home", "attribute"),
+    [
+        ("binary_cost", "scheduler.costs", "binary_cost"),
+        ("canonical_url", "crawler.urls", "canonical"),
+        ("estimate_change_rate", "scheduler.estimate.poisson", "estimate"),
+        ("harmonic_cost", "scheduler.costs", "harmonic_cost"),
+        ("lambda_crawl", "scheduler.policies.lambda_crawl", "solve"),
+        ("resolve_url", "crawler.urls", "resolve"),
+        ("robots_allowed", "crawler.robots", "allowed"),
+        ("whittle_index", "scheduler.policies.whittle", "index"),
+    ],
+)
+def test_a_public_name_is_the_function_of_its_module(name: str, home: str, attribute: str) -> None:
+    assert name in freshet.__all__
+    assert getattr(freshet, name) is getattr(import_module(f"freshet.{home}"), attribute)
+
+
+def test_the_api_answers() -> None:
+    assert freshet.canonical_url("HTTP://One.Example:80/a#b") == "http://one.example/a"
+    assert freshet.resolve_url("../b", "http://one.example/a/c") == "http://one.example/b"
+    robots = b"User-agent: *\nDisallow: /private"
+    assert freshet.robots_allowed(robots, "freshet", "http://one.example/")
+    assert not freshet.robots_allowed(robots, "freshet", "http://one.example/private")
+    plan = freshet.lambda_crawl([1.0, 1.0], [1.0, 1.0], 1.0)
+    assert plan.crawl_rate.tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert freshet.__version__ == metadata.version("freshet")
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        freshet.nothing  # noqa: B018
+
+
+def test_import_freshet_loads_no_other_package() -> None:
+    # In a process of its own: this one has imported everything already.
+    program = (
+        "import sys; before = set(sys.modules); import freshet; "
+        "print(sorted(m for m in set(sys.modules) - before if m.split('.')[0] in "
+        "{'freshet', 'numpy', 'aiohttp', 'pydantic'}))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "['freshet']\n"
