@@ -210,11 +210,7 @@ def _require_room(target: Path, size_bytes: int) -> None:
 
 
 def _fill(
-    old: sqlite3.Connection,
-    new: sqlite3.Connection,
-    source: Path,
-    target: Path,
-    progress: Progress,
+    old: sqlite3.Connection, new: sqlite3.Connection, source: Path, target: Path, progress: Progress
 ) -> None:
     """Copy page by page within the open read transaction, into one file without a log."""
 

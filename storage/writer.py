@@ -7,12 +7,12 @@ Consequence: whatever was counted, shown or logged survives kill -9.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from sqlite3 import Connection
 
 from freshet.storage.database import Database, StoreUnavailable
 from freshet.storage.entries import Claims, HostState, Outlook, Retraction, SubscriptionNoted
@@ -60,10 +60,7 @@ class VisitTables:
     """
 
     def __init__(
-        self,
-        run_id: int,
-        rule: CopyRule | None = None,
-        alert_rules: Sequence[AlertRule] = (),
+        self, run_id: int, rule: CopyRule | None = None, alert_rules: Sequence[AlertRule] = ()
     ) -> None:
         self.alert_rules = alert_rules
         self._run_id = run_id
@@ -88,57 +85,55 @@ class VisitTables:
         self._committed = dict(self._retractions)
         return acknowledged
 
-    def apply(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> list[Acknowledged]:
+    def apply(self, db: Connection, entries: Sequence[Entry]) -> list[Acknowledged]:
         """Write a batch; what may be said of it once the transaction has committed."""
         visits = [e for e in entries if isinstance(e, Visit)]
-        acknowledged = [self._admit(connection, entry) for entry in entries]
-        links.record(connection, visits)
-        appeared = links.append(connection, visits)
-        observations.append_bodies(connection, visits)
-        pages.record(connection, visits)
-        observations.append(connection, self._run_id, visits)
-        observations.append_audit(connection, visits)
-        observations.record(connection, visits)
-        observations.append_amendment(connection, visits)
-        kept = claims.append(connection, entries)
-        hosts.count(connection, visits)
-        frontier.settle(connection, visits)
+        acknowledged = [self._admit(db, entry) for entry in entries]
+        links.record(db, visits)
+        appeared = links.append(db, visits)
+        observations.append_bodies(db, visits)
+        pages.record(db, visits)
+        observations.append(db, self._run_id, visits)
+        observations.append_audit(db, visits)
+        observations.record(db, visits)
+        observations.append_amendment(db, visits)
+        kept = claims.append(db, entries)
+        hosts.count(db, visits)
+        frontier.settle(db, visits)
         revealed = {
             each.entry.due.page_id: each.pages
             for each in acknowledged
             if isinstance(each.entry, Visit)
         }
-        weighed = url_patterns.weigh(connection, visits, self._run_id, self._rule, revealed)
-        self._record_hosts(connection, entries)
-        self._record_seeds(connection, entries)
-        runs.count_fetches(connection, self._run_id, sum(e.fetches for e in entries))
+        weighed = url_patterns.weigh(db, visits, self._run_id, self._rule, revealed)
+        self._record_hosts(db, entries)
+        self._record_seeds(db, entries)
+        runs.count_fetches(db, self._run_id, sum(e.fetches for e in entries))
         noted = [e for e in entries if isinstance(e, Outlook)]
-        runs.append(connection, self._run_id, noted)
+        runs.append(db, self._run_id, noted)
         for entry in entries:
             if isinstance(entry, EstimateBatch):
                 # One at a time: nobody waits for more than a batch.
-                estimates.write(connection, entry.estimates)
+                estimates.write(db, entry.estimates)
         agreed = [e for e in entries if isinstance(e, SubscriptionNoted)]
-        claims.record(connection, agreed)
+        claims.record(db, agreed)
         acknowledged = [
             replace(
                 each,
-                retracted=self._take_back(connection, each.entry),
+                retracted=self._take_back(db, each.entry),
                 churn=appeared.get(each.entry.due.page_id),
             )
             if isinstance(each.entry, Visit)
             else each
             for each in acknowledged
         ]
-        self._alert(connection, entries, visits)
+        self._alert(db, entries, visits)
         return _with(weighed, kept, acknowledged)
 
-    def _alert(
-        self, connection: sqlite3.Connection, entries: Sequence[Entry], visits: Sequence[Visit]
-    ) -> None:
+    def _alert(self, db: Connection, entries: Sequence[Entry], visits: Sequence[Visit]) -> None:
         """Write what is to be told of these visits, and of what they showed of earlier ones."""
-        alerts.record(connection, self.alert_rules, visits)
-        alerts.review(connection, self.alert_rules, max(map(_time_of, entries)))
+        alerts.record(db, self.alert_rules, visits)
+        alerts.review(db, self.alert_rules, max(map(_time_of, entries)))
 
     def _forget(self) -> None:
         """Drop what was cached since the last commit: the transaction of the last batch failed."""
@@ -146,7 +141,7 @@ class VisitTables:
         self._admitted.clear()
         self._retractions = dict(self._committed)
 
-    def _admit(self, connection: sqlite3.Connection, entry: Entry) -> Acknowledged:
+    def _admit(self, db: Connection, entry: Entry) -> Acknowledged:
         """Make the targets of a visit pages, and due where they are new."""
         targets = entry.targets
         if targets is None or not len(targets):
@@ -154,40 +149,34 @@ class VisitTables:
         at = _time_of(entry)
         due: list[pages.Admitted] = []
         if not self._admitted.issuperset(targets.urls):
-            due = self._new_pages(connection, targets, at)
+            due = self._new_pages(db, targets, at)
         if isinstance(entry, Visit) and entry.alias is not None:
-            due += pages.turned_round(connection, entry.due.page_id, entry.alias.url, self._run_id)
+            due += pages.turned_round(db, entry.due.page_id, entry.alias.url, self._run_id)
         if due:
-            frontier.add(connection, [p.page_id for p in due], at, Reason.DISCOVERY)
+            frontier.add(db, [p.page_id for p in due], at, Reason.DISCOVERY)
         return Acknowledged(entry, frozenset(p.host_id for p in due), tuple(p.page_id for p in due))
 
-    def _take_back(
-        self, connection: sqlite3.Connection, visit: Visit
-    ) -> tuple[tuple[Kind, str], ...]:
+    def _take_back(self, db: Connection, visit: Visit) -> tuple[tuple[Kind, str], ...]:
         """Take back what a visit proved to be no content, or itself if one before it did."""
         awaited = self._retractions.pop(visit.due.page_id, None)
         found = []
         for retraction in (*visit.retractions, *([awaited] if awaited else [])):
-            was = observations.take_back(connection, retraction, visit.observation.at)
+            was = observations.take_back(db, retraction, visit.observation.at)
             if retraction.at is None:
                 continue
             if was is not None:
                 found.append((was, retraction.reason))
-            elif not observations.any_at(connection, retraction.page_id, retraction.at):
+            elif not observations.any_at(db, retraction.page_id, retraction.at):
                 self._retractions[retraction.page_id] = retraction
         return tuple(found)
 
-    def _new_pages(
-        self, connection: sqlite3.Connection, targets: Targets, at: float
-    ) -> list[pages.Admitted]:
+    def _new_pages(self, db: Connection, targets: Targets, at: float) -> list[pages.Admitted]:
         """Make pages of the targets that are new; those to be crawled."""
-        self._know_hosts(connection, targets)
-        admitted = pages.admit(
-            connection, targets, self._host_ids, self._run_id, at, known=self._admitted
-        )
-        trapped = url_patterns.bound(connection, admitted, targets)
+        self._know_hosts(db, targets)
+        admitted = pages.admit(db, targets, self._host_ids, self._run_id, at, known=self._admitted)
+        trapped = url_patterns.bound(db, admitted, targets)
         for kind in set(trapped.values()):
-            pages.hold_back(connection, [p for p, k in trapped.items() if k == kind], kind)
+            pages.hold_back(db, [p for p, k in trapped.items() if k == kind], kind)
         self._remember(targets)
         return [page for page in admitted if page.page_id not in trapped]
 
@@ -197,35 +186,33 @@ class VisitTables:
         columns = zip(targets.urls, targets.held_back, strict=True)
         self._admitted.update(url for url, held_back in columns if held_back is None)
 
-    def _know_hosts(self, connection: sqlite3.Connection, targets: Targets) -> None:
+    def _know_hosts(self, db: Connection, targets: Targets) -> None:
         unknown = {origin for origin in targets.origins if origin not in self._host_ids}
         if unknown:
-            self._host_ids |= hosts.ensure(connection, unknown)
+            self._host_ids |= hosts.ensure(db, unknown)
 
-    def _record_hosts(self, connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    def _record_hosts(self, db: Connection, entries: Iterable[Entry]) -> None:
         states: dict[int, HostState] = {}
         exchanges: Counter[int] = Counter()
         for entry in entries:
             if entry.host is not None:
                 states[entry.host.host_id] = entry.host
                 exchanges[entry.host.host_id] += entry.fetches
-        hosts.save_states(connection, [(s, exchanges[i]) for i, s in states.items()])
+        hosts.save_states(db, [(s, exchanges[i]) for i, s in states.items()])
         hosts.save_walls(
-            connection,
-            [(e.due.host_id, e.walls) for e in entries if isinstance(e, Visit) and e.walls],
+            db, [(e.due.host_id, e.walls) for e in entries if isinstance(e, Visit) and e.walls]
         )
         hosts.save_robots(
-            connection,
-            [(e.host_id, e.record) for e in entries if isinstance(e, RobotsVisit)],
+            db, [(e.host_id, e.record) for e in entries if isinstance(e, RobotsVisit)]
         )
 
-    def _record_seeds(self, connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    def _record_seeds(self, db: Connection, entries: Iterable[Entry]) -> None:
         for entry in entries:
             if isinstance(entry, SeedsSettled):
                 for seed_id, url in entry.seeds:
-                    runs.settle(connection, seed_id, url)
+                    runs.settle(db, seed_id, url)
             elif isinstance(entry, Visit) and entry.new_root is not None:
-                runs.move(connection, entry.due.page_id, entry.new_root)
+                runs.move(db, entry.due.page_id, entry.new_root)
 
 
 def _with(weighed: Weighed, kept: Claims, acknowledged: list[Acknowledged]) -> list[Acknowledged]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, replace
 from itertools import compress
 from typing import Any
 
-import aiosqlite
 import numpy as np
+from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import code_of, columns_of, load_columns, pieces, row_to, table_of
@@ -101,13 +101,11 @@ _PAGES = (
 )
 
 
-async def pages(
-    connection: aiosqlite.Connection, page_ids: Sequence[int] | None = None
-) -> WatchedPages:
+async def pages(db: Reader, page_ids: Sequence[int] | None = None) -> WatchedPages:
     """All pages that are not held back, or those of these ids."""
     chosen = "" if page_ids is None else " AND id IN (SELECT value FROM json_each(?))"
     values = () if page_ids is None else (json.dumps(list(page_ids)),)
-    return await load_columns(connection, WatchedPages, f"{_PAGES}{chosen} ORDER BY id", values)
+    return await load_columns(db, WatchedPages, f"{_PAGES}{chosen} ORDER BY id", values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,21 +147,21 @@ _LOOKS = (
 )
 
 
-async def looks(connection: aiosqlite.Connection, page_id: int | None = None) -> Looks:
+async def looks(db: Reader, page_id: int | None = None) -> Looks:
     """Return all visits that found content or its end, as judged today; or those of one page.
 
     Those of a page that has moved are visits of the page where it stands now.
     """
-    moved = await moves(connection, page_id)
+    moved = await moves(db, page_id)
     chosen, values = "", tuple[str, ...]()
     if page_id is not None:
         chosen = " AND page_id IN (SELECT value FROM json_each(?))"
         values = (json.dumps([page_id, *moved]),)
-    found = await load_columns(connection, Looks, f"{_LOOKS}{chosen} ORDER BY id", values)
+    found = await load_columns(db, Looks, f"{_LOOKS}{chosen} ORDER BY id", values)
     return replace(found, page_id=where_now(found.page_id, moved))
 
 
-async def moves(connection: aiosqlite.Connection, page_id: int | None = None) -> dict[int, int]:
+async def moves(db: Reader, page_id: int | None = None) -> dict[int, int]:
     """The pages that have moved, to this page or to any: by their old ids the new one.
 
     A URL redirects to another for good, and that showed the same page when it was first asked.
@@ -172,7 +170,7 @@ async def moves(connection: aiosqlite.Connection, page_id: int | None = None) ->
     sql = _MOVES.format("" if page_id is None else " AND alias_of = ?")
     found: dict[int, int] = {}
     comes: dict[int, bool] = {}
-    rows = await connection.execute_fetchall(sql, () if page_id is None else (page_id,))
+    rows = await db.execute_fetchall(sql, () if page_id is None else (page_id,))
     for new, old, new_came, old_came in rows:
         if comes.setdefault(new, bool(new_came)):
             found[old] = new
@@ -190,25 +188,23 @@ def where_now(page_id: NDArray[np.int64], moved: Mapping[int, int]) -> NDArray[n
     return np.where(old[place] == page_id, new[place], page_id)
 
 
-async def ids(connection: aiosqlite.Connection, urls: Sequence[str]) -> list[int]:
+async def ids(db: Reader, urls: Sequence[str]) -> list[int]:
     """The ids of those of these URLs (canonical) that are known, in any order."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT p.id FROM json_each(?) AS wanted JOIN page AS p ON p.url = wanted.value",
         (json.dumps(list(urls)),),
     )
     return [row[0] for row in rows]
 
 
-async def due_urls(
-    connection: aiosqlite.Connection, page_ids: Sequence[int], now: float
-) -> list[DueUrl]:
+async def due_urls(db: Reader, page_ids: Sequence[int], now: float) -> list[DueUrl]:
     """Those of these pages that may still be fetched, in any order."""
     columns = due_columns(
         due_at="?1",
         reason=f"iif(p.checked_at IS NULL, '{Reason.DISCOVERY}', '{Reason.REFRESH}')",
         attempt="0",
     )
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"SELECT {columns} FROM json_each(?2) AS wanted JOIN page AS p ON p.id = wanted.value "
         "WHERE p.held_back IS NULL",
         (now, json.dumps(list(page_ids))),
@@ -216,9 +212,9 @@ async def due_urls(
     return list(map(row_to(DueUrl), rows))
 
 
-async def visits(connection: aiosqlite.Connection) -> int:
+async def visits(db: Reader) -> int:
     """How many observations there are."""
-    rows = await connection.execute_fetchall("SELECT count(*) FROM observation")
+    rows = await db.execute_fetchall("SELECT count(*) FROM observation")
     return int(next(iter(rows))[0])
 
 
@@ -301,30 +297,28 @@ class PastObservations:
         return len(self.page)
 
 
-async def page_histories(connection: aiosqlite.Connection) -> KeptPages:
+async def page_histories(db: Reader) -> KeptPages:
     """The pages that are kept up to date."""
-    hosts, host_id = await _hosts(connection)
+    hosts, host_id = await _hosts(db)
     sql = (
         "SELECT id, host_id, checked_at, found_at, url FROM page "
         f"WHERE {_KEPT} AND last_kind IS NOT 'gone' ORDER BY id"
     )
-    page = await table_of(connection, sql, _PAGE_HISTORY)
+    page = await table_of(db, sql, _PAGE_HISTORY)
     return KeptPages(
         page["id"].copy(), page["url"].tolist(), np.searchsorted(host_id, page["host"]),
-        page["at"].copy(), page["found_at"].copy(), hosts, await _gone(connection),
+        page["at"].copy(), page["found_at"].copy(), hosts, await _gone(db),
     )  # fmt: skip
 
 
-async def observations(
-    connection: aiosqlite.Connection, page_id: NDArray[np.int64]
-) -> PastObservations:
+async def observations(db: Reader, page_id: NDArray[np.int64]) -> PastObservations:
     """All observations of the pages with these ids, which are ascending.
 
     Those of a page that has moved are observations of the page where it stands now.
     """
-    moved = await moves(connection)
+    moved = await moves(db)
     # In the order of the table: sorting afterwards is cheaper than a look-up for each row.
-    observed = await load_columns(connection, PastObservations, _OBSERVED)
+    observed = await load_columns(db, PastObservations, _OBSERVED)
     page, known = _rows_of(where_now(observed.page, moved), page_id)
     # Stable: a page's observations stay in the order in which they were made.
     order = np.flatnonzero(known)[np.argsort(page[known], kind="stable")]
@@ -341,9 +335,9 @@ def _rows_of(
     return rows, page_id[rows] == ids
 
 
-async def _hosts(connection: aiosqlite.Connection) -> tuple[list[KeptHost], NDArray[np.int64]]:
+async def _hosts(db: Reader) -> tuple[list[KeptHost], NDArray[np.int64]]:
     """All hosts with the state of their lanes, and their ids."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT h.id, h.origin, h.lane, (SELECT s.delay_s FROM host AS s WHERE s.lane = h.lane "
         "  ORDER BY s.last_exchange_at DESC, s.id DESC LIMIT 1) FROM host AS h ORDER BY h.id"
     )
@@ -351,8 +345,8 @@ async def _hosts(connection: aiosqlite.Connection) -> tuple[list[KeptHost], NDAr
     return hosts, np.array([row[0] for row in rows], np.int64)
 
 
-async def _gone(connection: aiosqlite.Connection) -> int:
-    rows = await connection.execute_fetchall(
+async def _gone(db: Reader) -> int:
+    rows = await db.execute_fetchall(
         f"SELECT count(*) FROM page WHERE {_KEPT} AND last_kind = 'gone'"
     )
     return int(next(iter(rows))[0])
@@ -422,11 +416,11 @@ class PastVisits:
         return len(self.page)
 
 
-async def read(connection: aiosqlite.Connection) -> tuple[PastPages, PastVisits]:
+async def read(db: Reader) -> tuple[PastPages, PastVisits]:
     """The pages that ever had content, and their visits."""
-    moved = await moves(connection)
-    pages = await table_of(connection, _PAGES_PAST, _PAST_PAGE)
-    visit = await _visits(connection)
+    moved = await moves(db)
+    pages = await table_of(db, _PAGES_PAST, _PAST_PAGE)
+    visit = await _visits(db)
     owner = where_now(visit["page"], moved)
     had = np.unique(owner[np.isin(visit["kind"], _CONTENT)])
     kept = np.isin(pages["id"], had)
@@ -443,9 +437,9 @@ async def read(connection: aiosqlite.Connection) -> tuple[PastPages, PastVisits]
     )
 
 
-async def _visits(connection: aiosqlite.Connection) -> NDArray[np.void]:
+async def _visits(db: Reader) -> NDArray[np.void]:
     parts = [np.empty(0, _VISIT)]
-    async for rows in pieces(connection, _VISITS):
+    async for rows in pieces(db, _VISITS):
         told = ((page, at, kind, _number(digest)) for page, at, kind, digest in rows)
         parts.append(np.fromiter(told, _VISIT, len(rows)))
     return np.concatenate(parts)

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Final
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.tables.estimates import COLUMNS
 
@@ -72,10 +72,8 @@ EXPORTS: Final[dict[str, Export]] = {
 }  # fmt: skip
 
 
-async def batches(
-    connection: aiosqlite.Connection, export: Export
-) -> AsyncGenerator[list[tuple[object, ...]], None]:
+async def batches(db: Reader, export: Export) -> AsyncGenerator[list[tuple[object, ...]], None]:
     """The rows of a table, some thousand at a time."""
-    async with connection.execute(export.sql) as cursor:
+    async with db.execute(export.sql) as cursor:
         while rows := list(await cursor.fetchmany(_BATCH)):
             yield [tuple(row) for row in rows]

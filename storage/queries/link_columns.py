@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import aiosqlite
 import numpy as np
+from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import pieces, table_of
@@ -43,21 +43,21 @@ class LinkedPages:
         return len(self.page_id)
 
 
-async def pages(connection: aiosqlite.Connection) -> LinkedPages:
+async def pages(db: Reader) -> LinkedPages:
     """All pages in their own right."""
     own = await table_of(
-        connection,
+        db,
         f"SELECT id, host_id, depth, last_kind IS NOT '{Kind.GONE}' AND NOT nofollow FROM page "
         f"WHERE role = '{Role.PAGE}' AND alias_kind IS NULL AND held_back IS NULL ORDER BY id",
         _PAGE,
     )
     aliases = await table_of(
-        connection,
+        db,
         f"SELECT id, alias_of, depth, alias_kind = '{AliasKind.PERMANENT}' FROM page "
         "WHERE alias_of IS NOT NULL",
         _ALIAS,
     )
-    rows = await connection.execute_fetchall("SELECT coalesce(max(id), 0) FROM page")
+    rows = await db.execute_fetchall("SELECT coalesce(max(id), 0) FROM page")
     row_of = np.full(int(next(iter(rows))[0]) + 1, -1, np.int32)
     row_of[own["id"]] = np.arange(len(own))
     row_of[aliases["id"]] = row_of[aliases["of"]]
@@ -67,9 +67,7 @@ async def pages(connection: aiosqlite.Connection) -> LinkedPages:
     return LinkedPages(own["id"].copy(), own["host"].copy(), depth, row_of, own["links"].copy())
 
 
-async def links(
-    connection: aiosqlite.Connection, among: LinkedPages
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+async def links(db: Reader, among: LinkedPages) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The links that stand, as rows of their pages, (m,) each; none of rel=nofollow.
 
     What leads to an alias leads to its page; one page may link another several times.
@@ -81,7 +79,7 @@ async def links(
         "SELECT src_id, dst_id FROM link WHERE gone_at IS NULL "
         "AND (rel = '' OR ' ' || rel || ' ' NOT LIKE '% nofollow %')"
     )
-    found = pieces(connection, sql)
+    found = pieces(db, sql)
     parts += [_resolved(np.fromiter(rows, _LINK), among) async for rows in found]
     source, target = zip(*parts, strict=True)
     return np.concatenate(source), np.concatenate(target)
@@ -174,13 +172,13 @@ class SitePages:
     look_at: NDArray[np.float64]
 
 
-async def read(connection: aiosqlite.Connection, host_ids: Sequence[int]) -> SitePages:
+async def read(db: Reader, host_ids: Sequence[int]) -> SitePages:
     """What is known of the pages of some hosts."""
     hosts = (str(list(host_ids)),)
-    pages = list(await connection.execute_fetchall(_PAGES, hosts))
+    pages = list(await db.execute_fetchall(_PAGES, hosts))
     ids = np.array([row[0] for row in pages], np.int64)
-    links = _columns(await connection.execute_fetchall(_LINKS, hosts), 3)
-    looks = _columns(await connection.execute_fetchall(_LOOKS, hosts), 2)
+    links = _columns(await db.execute_fetchall(_LINKS, hosts), 3)
+    looks = _columns(await db.execute_fetchall(_LOOKS, hosts), 2)
     source, has_source = _places(ids, links[0])
     target, has_target = _places(ids, links[1])
     is_known = has_source & has_target
@@ -205,9 +203,9 @@ class Leading:
     seen_at: NDArray[np.float64]
 
 
-async def leading_to(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> Leading:
+async def leading_to(db: Reader, page_ids: Sequence[int]) -> Leading:
     """What leads to these pages, and when it was first seen to."""
-    rows = await connection.execute_fetchall(_LEADING_TO, (json.dumps(list(page_ids)),))
+    rows = await db.execute_fetchall(_LEADING_TO, (json.dumps(list(page_ids)),))
     found = _columns(rows, 3)
     return Leading(found[0].astype(np.int64), found[1].astype(np.int64), found[2])
 
@@ -253,14 +251,12 @@ class OffsiteLink:
     seen_at: float
 
 
-async def read_offsite(
-    connection: aiosqlite.Connection, host_ids: Sequence[int]
-) -> list[OffsiteLink]:
+async def read_offsite(db: Reader, host_ids: Sequence[int]) -> list[OffsiteLink]:
     """The links of the pages of some hosts, one for each page and origin, the first seen first."""
-    rows = await connection.execute_fetchall(_OFFSITE_LINKS, (str(list(host_ids)),))
+    rows = await db.execute_fetchall(_OFFSITE_LINKS, (str(list(host_ids)),))
     return [OffsiteLink(**row) for row in rows]
 
 
-async def first_seen(connection: aiosqlite.Connection) -> dict[str, float]:
+async def first_seen(db: Reader) -> dict[str, float]:
     """When any page of the store first led to each origin; reads all links that leave a site."""
-    return {row[0]: row[1] for row in await connection.execute_fetchall(_FIRST)}
+    return {row[0]: row[1] for row in await db.execute_fetchall(_FIRST)}

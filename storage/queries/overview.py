@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.words import REBASED, RobotsStanding
 
@@ -73,9 +74,9 @@ class UnreachableRobots:
     reason: str | None
 
 
-async def holdings(connection: aiosqlite.Connection) -> Holdings:
+async def holdings(db: Reader) -> Holdings:
     """Count what the store holds."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT p.urls, p.pages, p.aliases, "
         "       (SELECT count(*) FROM host), "
         "       (SELECT count(*) FROM link WHERE gone_at IS NULL), "
@@ -92,9 +93,9 @@ async def holdings(connection: aiosqlite.Connection) -> Holdings:
     return Holdings(*next(iter(rows)))
 
 
-async def frontier_counts(connection: aiosqlite.Connection, now: float) -> FrontierCounts:
+async def frontier_counts(db: Reader, now: float) -> FrontierCounts:
     """Count the URLs of the frontier."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT count(*) FILTER (WHERE deferred IS NULL AND due_at <= ?1) AS due, "
         "       count(*) FILTER (WHERE deferred IS NULL AND due_at > ?1) AS waiting, "
         "       count(deferred) AS deferred FROM frontier",
@@ -103,9 +104,9 @@ async def frontier_counts(connection: aiosqlite.Connection, now: float) -> Front
     return FrontierCounts(**next(iter(rows)))
 
 
-async def busiest(connection: aiosqlite.Connection, now: float, limit: int) -> list[BusyHost]:
+async def busiest(db: Reader, now: float, limit: int) -> list[BusyHost]:
     """The hosts with the most URLs due now."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT h.origin, d.n AS due FROM (SELECT host_id, count(*) AS n FROM frontier "
         "  WHERE deferred IS NULL AND due_at <= ? GROUP BY host_id) AS d "
         "JOIN host AS h ON h.id = d.host_id ORDER BY d.n DESC, h.origin LIMIT ?",
@@ -114,9 +115,9 @@ async def busiest(connection: aiosqlite.Connection, now: float, limit: int) -> l
     return [BusyHost(**row) for row in rows]
 
 
-async def parked(connection: aiosqlite.Connection, now: float) -> list[ParkedHost]:
+async def parked(db: Reader, now: float) -> list[ParkedHost]:
     """The hosts that are parked now, those that are free first at the top."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT origin, parked_until AS until, parked_reason AS reason, "
         "       (SELECT count(*) FROM frontier WHERE host_id = host.id) AS urls "
         "FROM host WHERE parked_until > ? ORDER BY parked_until, origin",
@@ -125,9 +126,9 @@ async def parked(connection: aiosqlite.Connection, now: float) -> list[ParkedHos
     return [ParkedHost(**row) for row in rows]
 
 
-async def unreachable_robots(connection: aiosqlite.Connection) -> list[UnreachableRobots]:
+async def unreachable_robots(db: Reader) -> list[UnreachableRobots]:
     """The hosts whose robots.txt cannot be reached, whether or not a copy stands in."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT h.origin, r.standing, coalesce(r.stale_since, r.fetched_at), r.reason "
         "FROM robots AS r JOIN host AS h ON h.id = r.host_id "
         "WHERE r.standing = ? OR r.stale_since IS NOT NULL ORDER BY h.origin",
@@ -136,9 +137,9 @@ async def unreachable_robots(connection: aiosqlite.Connection) -> list[Unreachab
     return [UnreachableRobots(row[0], RobotsStanding(row[1]), row[2], row[3]) for row in rows]
 
 
-async def last_sign_of_life(connection: aiosqlite.Connection, run_id: int) -> float | None:
+async def last_sign_of_life(db: Reader, run_id: int) -> float | None:
     """When the newest observation of the store was made, if it is of this run."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT at FROM observation WHERE id = (SELECT max(id) FROM observation) AND run_id = ?",
         (run_id,),
     )
@@ -206,9 +207,9 @@ class MovedSeed:
     root_url: str
 
 
-async def changed(connection: aiosqlite.Connection, run_id: int) -> list[ChangedPage]:
+async def changed(db: Reader, run_id: int) -> list[ChangedPage]:
     """The pages that changed significantly in a run, newest first."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT p.url, o.at, o.resemblance, o.blocks_added, o.blocks_removed "
         "FROM finding AS o JOIN page AS p ON p.id = o.page_id "
         "WHERE o.run_id = ? AND o.kind = 'changed' AND p.role = 'page' ORDER BY o.at DESC, o.id",
@@ -217,10 +218,10 @@ async def changed(connection: aiosqlite.Connection, run_id: int) -> list[Changed
     return [ChangedPage(**row) for row in rows]
 
 
-async def appeared(connection: aiosqlite.Connection, run_id: int) -> list[str]:
+async def appeared(db: Reader, run_id: int) -> list[str]:
     """The pages that were fetched for the first time in a run."""
     return await _urls(
-        connection,
+        db,
         "SELECT p.url FROM finding AS o JOIN page AS p ON p.id = o.page_id "
         "WHERE o.run_id = ? AND o.kind = 'new' AND p.role = 'page' "
         f"AND o.reason IS NOT '{REBASED}' ORDER BY o.id",
@@ -228,10 +229,10 @@ async def appeared(connection: aiosqlite.Connection, run_id: int) -> list[str]:
     )
 
 
-async def vanished(connection: aiosqlite.Connection, run_id: int) -> list[str]:
+async def vanished(db: Reader, run_id: int) -> list[str]:
     """The pages that a run found gone and that were there when last asked."""
     return await _urls(
-        connection,
+        db,
         "SELECT p.url FROM observation AS o JOIN page AS p ON p.id = o.page_id "
         "WHERE o.run_id = ? AND o.kind = 'gone' AND p.role = 'page' AND ("
         f"  SELECT b.kind IN {_GOOD} FROM finding AS b "
@@ -241,9 +242,9 @@ async def vanished(connection: aiosqlite.Connection, run_id: int) -> list[str]:
     )
 
 
-async def deferred(connection: aiosqlite.Connection) -> list[DeferredHost]:
+async def deferred(db: Reader) -> list[DeferredHost]:
     """The hosts with URLs that wait for the next run."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT h.origin, count(*) AS urls, max(f.deferred) AS reason FROM frontier AS f "
         "JOIN host AS h ON h.id = f.host_id WHERE f.deferred IS NOT NULL "
         "GROUP BY h.id ORDER BY h.origin"
@@ -251,9 +252,9 @@ async def deferred(connection: aiosqlite.Connection) -> list[DeferredHost]:
     return [DeferredHost(**row) for row in rows]
 
 
-async def silent_seeds(connection: aiosqlite.Connection, run_id: int) -> list[SilentSeed]:
+async def silent_seeds(db: Reader, run_id: int) -> list[SilentSeed]:
     """The seeds whose host gave no page in a run, with the last word on each."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT s.text, coalesce(s.root_url, s.url), f.deferred, o.kind, o.reason, o.detail, "
         "       o.status, p.held_back "
         "FROM seed AS s LEFT JOIN page AS p ON p.id = s.page_id "
@@ -268,50 +269,46 @@ async def silent_seeds(connection: aiosqlite.Connection, run_id: int) -> list[Si
     return [SilentSeed(row[0], row[1], _why_silent(row)) for row in rows]
 
 
-async def moved_seeds(connection: aiosqlite.Connection) -> list[MovedSeed]:
+async def moved_seeds(db: Reader) -> list[MovedSeed]:
     """The seeds that redirected: their scope has moved."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT text, root_url FROM seed WHERE root_url IS NOT NULL AND root_url <> url "
         "AND root_url <> coalesce(fallback_url, '') ORDER BY id"
     )
     return [MovedSeed(**row) for row in rows]
 
 
-async def bounded(connection: aiosqlite.Connection) -> list[BoundedPattern]:
+async def bounded(db: Reader) -> list[BoundedPattern]:
     """The URL patterns of which some were not crawled."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT h.origin, t.kind, t.shape, t.admitted, t.refused FROM trap AS t "
         "JOIN host AS h ON h.id = t.host_id WHERE t.refused > 0 ORDER BY t.refused DESC"
     )
     return [BoundedPattern(**row) for row in rows]
 
 
-async def held_back(connection: aiosqlite.Connection) -> dict[str, int]:
+async def held_back(db: Reader) -> dict[str, int]:
     """How many known URLs are not crawled, by reason."""
     return await _counts(
-        connection, "SELECT held_back, count(*) FROM page WHERE held_back IS NOT NULL GROUP BY 1"
+        db, "SELECT held_back, count(*) FROM page WHERE held_back IS NOT NULL GROUP BY 1"
     )
 
 
-async def kinds(connection: aiosqlite.Connection, run_id: int) -> dict[str, int]:
+async def kinds(db: Reader, run_id: int) -> dict[str, int]:
     """How many observations a run made, by kind."""
     return await _counts(
-        connection,
+        db,
         "SELECT kind, count(*) FROM finding WHERE run_id = ? GROUP BY kind ORDER BY kind",
         (run_id,),
     )
 
 
-async def _counts(
-    connection: aiosqlite.Connection, sql: str, parameters: Sequence[object] = ()
-) -> dict[str, int]:
-    return {row[0]: row[1] for row in await connection.execute_fetchall(sql, parameters)}
+async def _counts(db: Reader, sql: str, parameters: Sequence[object] = ()) -> dict[str, int]:
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql, parameters)}
 
 
-async def _urls(
-    connection: aiosqlite.Connection, sql: str, parameters: Sequence[object]
-) -> list[str]:
-    return [row[0] for row in await connection.execute_fetchall(sql, parameters)]
+async def _urls(db: Reader, sql: str, parameters: Sequence[object]) -> list[str]:
+    return [row[0] for row in await db.execute_fetchall(sql, parameters)]
 
 
 def _why_silent(row: aiosqlite.Row) -> str:
@@ -352,16 +349,14 @@ class PageChange:
     before_id: int | None
 
 
-async def since(
-    connection: aiosqlite.Connection, at: float, limit: int, *, all_kinds: bool = False
-) -> list[PageChange]:
+async def since(db: Reader, at: float, limit: int, *, all_kinds: bool = False) -> list[PageChange]:
     """The newest ``limit`` changes after a moment (Unix seconds), newest first.
 
     Without ``all_kinds`` only changes of main text; with it pages that appeared and pages
     that went, too.
     """
     kinds = "('changed', 'new', 'gone')" if all_kinds else "('changed')"
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT o.at, p.url, o.kind, p.title, o.resemblance, o.blocks_added, o.blocks_removed, "
         "       o.version_id, (SELECT max(v.id) FROM version AS v "
         "         WHERE v.page_id = o.page_id AND v.id < o.version_id) AS before_id "
@@ -378,9 +373,9 @@ async def since(
     return [PageChange(**row) for row in rows]
 
 
-async def count_since(connection: aiosqlite.Connection, at: float) -> int:
+async def count_since(db: Reader, at: float) -> int:
     """How many changes of main text there are after a moment."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT count(*) FROM finding AS o JOIN page AS p ON p.id = o.page_id "
         "WHERE o.kind = 'changed' AND o.at > ? AND p.role = 'page'",
         (at,),

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
+from sqlite3 import Connection
 from typing import Final
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to
 from freshet.storage.records import Observation, Visit
@@ -65,31 +65,29 @@ class _Seen:
     role: str
 
 
-def record(
-    connection: sqlite3.Connection, rules: Sequence[AlertRule], visits: Iterable[Visit]
-) -> None:
+def record(db: Connection, rules: Sequence[AlertRule], visits: Iterable[Visit]) -> None:
     """Write the alerts of these visits, after their observations were written."""
     for visit in visits:
         seen = visit.observation
         if seen.kind not in TOLD_KINDS or visit.role is not Role.PAGE:
             continue
         wanting = [rule for rule in rules if rule.wants(seen.kind, visit.due.url)]
-        if wanting and _is_news(connection, seen):
-            found = _seen(connection, _id_of(connection, seen))
+        if wanting and _is_news(db, seen):
+            found = _seen(db, _id_of(db, seen))
             for rule in wanting:
-                _insert(connection, rule.name, found, seen.kind, seen.at)
+                _insert(db, rule.name, found, seen.kind, seen.at)
 
 
-def review(connection: sqlite3.Connection, rules: Sequence[AlertRule], now: float) -> None:
+def review(db: Connection, rules: Sequence[AlertRule], now: float) -> None:
     """Let the alerts of observations that were amended since agree with the amendments."""
-    rows = connection.execute("DELETE FROM alert_review RETURNING observation_id").fetchall()
+    rows = db.execute("DELETE FROM alert_review RETURNING observation_id").fetchall()
     by_name = {rule.name: rule for rule in rules}
     for (observation_id,) in rows:
-        seen = _seen(connection, observation_id)
-        told = _told(connection, observation_id)
+        seen = _seen(db, observation_id)
+        told = _told(db, observation_id)
         for name in dict.fromkeys((*told, *by_name)):
             wanted = _wanted(by_name.get(name), seen, told.get(name, []))
-            _agree(connection, name, seen, told.get(name, []), wanted, now)
+            _agree(db, name, seen, told.get(name, []), wanted, now)
 
 
 def _wanted(rule: AlertRule | None, seen: _Seen, told: Sequence[_Alert]) -> str | None:
@@ -103,27 +101,22 @@ def _wanted(rule: AlertRule | None, seen: _Seen, told: Sequence[_Alert]) -> str 
 
 
 def _agree(
-    connection: sqlite3.Connection,
-    rule: str,
-    seen: _Seen,
-    told: Sequence[_Alert],
-    wanted: str | None,
-    now: float,
+    db: Connection, rule: str, seen: _Seen, told: Sequence[_Alert], wanted: str | None, now: float
 ) -> None:
     """Take back what is wrong, unsent alerts without a word, and tell what is right."""
     if _stands(told) == wanted or (not told and now - seen.at > _LATE_S):
         return
     unsent = [alert.alert_id for alert in told if not alert.sent]
-    connection.execute(
+    db.execute(
         "DELETE FROM alert WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(unsent),)
     )
     sent = _stands([alert for alert in told if alert.sent])
     if sent == wanted:
         return
     if sent is not None:
-        _insert(connection, rule, seen, WITHDRAWN, now)
+        _insert(db, rule, seen, WITHDRAWN, now)
     if wanted is not None:
-        _insert(connection, rule, seen, wanted, now)
+        _insert(db, rule, seen, wanted, now)
 
 
 def _stands(told: Sequence[_Alert]) -> str | None:
@@ -132,26 +125,26 @@ def _stands(told: Sequence[_Alert]) -> str | None:
     return None if last == WITHDRAWN else last
 
 
-def _is_news(connection: sqlite3.Connection, seen: Observation) -> bool:
+def _is_news(db: Connection, seen: Observation) -> bool:
     """Return False for a page that was gone before, and for a new baseline."""
     if seen.kind is not Kind.GONE:
         return seen.reason != REBASED
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT kind FROM finding WHERE page_id = ? AND at < ? ORDER BY at DESC, id DESC LIMIT 1",
         (seen.page_id, seen.at),
     ).fetchall()
     return any(row[0] in {Kind.NEW, Kind.CHANGED, Kind.UNCHANGED} for row in rows)
 
 
-def _id_of(connection: sqlite3.Connection, seen: Observation) -> int:
-    rows = connection.execute(
+def _id_of(db: Connection, seen: Observation) -> int:
+    rows = db.execute(
         "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?", (seen.page_id, seen.at)
     ).fetchall()
     return int(next(iter(rows))[0])
 
 
-def _seen(connection: sqlite3.Connection, observation_id: int) -> _Seen:
-    rows = connection.execute(
+def _seen(db: Connection, observation_id: int) -> _Seen:
+    rows = db.execute(
         "SELECT f.id, f.at, f.kind, p.url, p.role FROM finding AS f "
         "JOIN page AS p ON p.id = f.page_id WHERE f.id = ?",
         (observation_id,),
@@ -159,9 +152,9 @@ def _seen(connection: sqlite3.Connection, observation_id: int) -> _Seen:
     return _Seen(*next(iter(rows)))
 
 
-def _told(connection: sqlite3.Connection, observation_id: int) -> dict[str, list[_Alert]]:
+def _told(db: Connection, observation_id: int) -> dict[str, list[_Alert]]:
     """The alerts of an observation by rule, oldest first."""
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT rule, id, kind, message_id IS NOT NULL FROM alert WHERE observation_id = ? "
         "ORDER BY id",
         (observation_id,),
@@ -172,13 +165,13 @@ def _told(connection: sqlite3.Connection, observation_id: int) -> dict[str, list
     return found
 
 
-def _insert(connection: sqlite3.Connection, rule: str, seen: _Seen, kind: str, at: float) -> None:
+def _insert(db: Connection, rule: str, seen: _Seen, kind: str, at: float) -> None:
     """Write an alert; its name counts those of the same observation that are there before it."""
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT count(*) FROM alert WHERE rule = ? AND observation_id = ?",
         (rule, seen.observation_id),
     ).fetchall()
-    connection.execute(
+    db.execute(
         "INSERT INTO alert (key, rule, observation_id, kind, at) VALUES (?, ?, ?, ?, ?)",
         (
             key_of("alert", rule, seen.url, seen.at, kind, next(iter(rows))[0]),
@@ -304,9 +297,9 @@ _TOLD = columns_of(
 )
 
 
-def head(connection: sqlite3.Connection, rules: Sequence[str]) -> Message | None:
+def head(db: Connection, rules: Sequence[str]) -> Message | None:
     """The oldest message of these rules that has not been settled."""
-    rows = connection.execute(
+    rows = db.execute(
         f"SELECT {columns_of(Message, message_id='id')} FROM alert_message "
         "WHERE rule IN (SELECT value FROM json_each(?)) AND state = 'pending' ORDER BY id LIMIT 1",
         (json.dumps(list(rules)),),
@@ -314,17 +307,17 @@ def head(connection: sqlite3.Connection, rules: Sequence[str]) -> Message | None
     return next(map(row_to(Message), rows), None)
 
 
-def oldest_waiting(connection: sqlite3.Connection, rule: str) -> float | None:
+def oldest_waiting(db: Connection, rule: str) -> float | None:
     """When the first alert of a rule that is in no message became known."""
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT min(at) FROM alert WHERE rule = ? AND message_id IS NULL", (rule,)
     ).fetchall()
     return next((row[0] for row in rows), None)
 
 
-def waiting(connection: sqlite3.Connection, rule: str, before: float, limit: int) -> list[Told]:
+def waiting(db: Connection, rule: str, before: float, limit: int) -> list[Told]:
     """The oldest alerts of a rule that are in no message and became known before a time."""
-    rows = connection.execute(
+    rows = db.execute(
         f"SELECT {_TOLD} "
         "FROM alert AS a JOIN finding AS f ON f.id = a.observation_id "
         "JOIN page AS p ON p.id = f.page_id JOIN host AS h ON h.id = p.host_id "
@@ -334,60 +327,60 @@ def waiting(connection: sqlite3.Connection, rule: str, before: float, limit: int
     return list(map(row_to(Told), rows))
 
 
-def compose(connection: sqlite3.Connection, message: Message, alerts: Sequence[Told]) -> bool:
+def compose(db: Connection, message: Message, alerts: Sequence[Told]) -> bool:
     """Write a message of these alerts, or nothing (False) if some are not there any more.
 
     Its ``message_id`` does not matter.
     """
     ids = json.dumps([alert.alert_id for alert in alerts])
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT count(*) FROM alert WHERE message_id IS NULL "
         "AND id IN (SELECT value FROM json_each(?))",
         (ids,),
     ).fetchall()
     if next(iter(rows))[0] != len(alerts):
         return False
-    made = connection.execute(
+    made = db.execute(
         "INSERT INTO alert_message (key, rule, made_at, body, state, since, next_at) "
         "VALUES (?, ?, ?, ?, 'pending', ?, ?) RETURNING id",
         (message.key, message.rule, message.next_at, message.body, message.since, message.next_at),
     ).fetchall()
-    connection.execute(
+    db.execute(
         "UPDATE alert SET message_id = ? WHERE id IN (SELECT value FROM json_each(?))",
         (next(iter(made))[0], ids),
     )
     return True
 
 
-def sent(connection: sqlite3.Connection, message_id: int, now: float) -> None:
+def sent(db: Connection, message_id: int, now: float) -> None:
     """A message was taken; its bytes are needed no more."""
-    connection.execute(
+    db.execute(
         "UPDATE alert_message SET state = 'sent', body = NULL, settled_at = ?, said = NULL, "
         "tries = tries + 1 WHERE id = ?",
         (now, message_id),
     )
 
 
-def tried(connection: sqlite3.Connection, message_id: int, next_at: float, said: str) -> None:
+def tried(db: Connection, message_id: int, next_at: float, said: str) -> None:
     """A message was not taken, and is tried again."""
-    connection.execute(
+    db.execute(
         "UPDATE alert_message SET tries = tries + 1, next_at = ?, said = ? WHERE id = ?",
         (next_at, said, message_id),
     )
 
 
-def failed(connection: sqlite3.Connection, message_id: int, now: float, said: str) -> None:
+def failed(db: Connection, message_id: int, now: float, said: str) -> None:
     """A message was given up."""
-    connection.execute(
+    db.execute(
         "UPDATE alert_message SET state = 'failed', tries = tries + 1, settled_at = ?, said = ? "
         "WHERE id = ?",
         (now, said, message_id),
     )
 
 
-def requeue(connection: sqlite3.Connection, rule: str | None, now: float) -> int:
+def requeue(db: Connection, rule: str | None, now: float) -> int:
     """Let what was given up, of one rule or of all, be tried again, and what waits at once."""
-    rows = connection.execute(
+    rows = db.execute(
         "UPDATE alert_message SET state = 'pending', tries = 0, since = ?1, next_at = ?1, "
         "settled_at = NULL WHERE state <> 'sent' AND rule = coalesce(?2, rule) RETURNING id",
         (now, rule),
@@ -395,14 +388,14 @@ def requeue(connection: sqlite3.Connection, rule: str | None, now: float) -> int
     return len(rows)
 
 
-def drop(connection: sqlite3.Connection, rule: str) -> RuleCounts | None:
+def drop(db: Connection, rule: str) -> RuleCounts | None:
     """Forget a rule, with what it was told and what it was not; how it stood, None: unknown."""
-    stood = [RuleCounts(*row) for row in connection.execute(_COUNTS) if row[0] == rule]
-    connection.execute("DELETE FROM alert WHERE rule = ?", (rule,))
-    connection.execute("DELETE FROM alert_message WHERE rule = ?", (rule,))
+    stood = [RuleCounts(*row) for row in db.execute(_COUNTS) if row[0] == rule]
+    db.execute("DELETE FROM alert WHERE rule = ?", (rule,))
+    db.execute("DELETE FROM alert_message WHERE rule = ?", (rule,))
     return stood[0] if stood else None
 
 
-async def counts(connection: aiosqlite.Connection) -> list[RuleCounts]:
+async def counts(db: Reader) -> list[RuleCounts]:
     """How the alerts of every rule stand that has any."""
-    return [RuleCounts(*row) for row in await connection.execute_fetchall(_COUNTS)]
+    return [RuleCounts(*row) for row in await db.execute_fetchall(_COUNTS)]

@@ -8,12 +8,12 @@ an index, and columns for whoever learns from it.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from sqlite3 import Connection
 
-import aiosqlite
 import numpy as np
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_columns, code_of, columns_of, load_columns, row_of, row_to
 from freshet.storage.entries import (
@@ -118,7 +118,7 @@ class _Said:
     at: float
 
 
-def append(connection: sqlite3.Connection, entries: Sequence[Entry]) -> Claims:
+def append(db: Connection, entries: Sequence[Entry]) -> Claims:
     """Keep what these entries claim, where it is not what the source said last; what was kept.
 
     After their pages exist: claims on unknown pages are dropped.
@@ -127,36 +127,32 @@ def append(connection: sqlite3.Connection, entries: Sequence[Entry]) -> Claims:
     if not said:
         return no_claims()
     known = [(each.kind, each.host_id, each.page_id, each.url, each.rejected) for each in said]
-    connection.execute(_KNOW, (json.dumps(known),))
-    ((before,),) = connection.execute("SELECT coalesce(max(id), 0) FROM claim").fetchall()
+    db.execute(_KNOW, (json.dumps(known),))
+    ((before,),) = db.execute("SELECT coalesce(max(id), 0) FROM claim").fetchall()
     kept = 0
     for rows in _slices(said):
-        cursor = connection.execute(_APPEND, (rows,))
+        cursor = db.execute(_APPEND, (rows,))
         kept += cursor.rowcount
     if not kept:
         return no_claims()
-    new = np.fromiter(connection.execute(_AFTER, (before,)), row_of(Claims))
+    new = np.fromiter(db.execute(_AFTER, (before,)), row_of(Claims))
     return as_columns(Claims, new)
 
 
-async def load(connection: aiosqlite.Connection) -> Claims:
+async def load(db: Reader) -> Claims:
     """All claims, in the order in which they were received."""
-    return await load_columns(connection, Claims, _AFTER, (0,))
+    return await load_columns(db, Claims, _AFTER, (0,))
 
 
-async def asked(connection: aiosqlite.Connection) -> dict[int, int]:
+async def asked(db: Reader) -> dict[int, int]:
     """Of each source that is asked for what it says: the page under which that is done."""
-    cursor = await connection.execute(
-        "SELECT id, page_id FROM claim_source WHERE page_id IS NOT NULL"
-    )
+    cursor = await db.execute("SELECT id, page_id FROM claim_source WHERE page_id IS NOT NULL")
     return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
-async def last_words(
-    connection: aiosqlite.Connection, page_id: int, limit: int
-) -> list[HeardClaim]:
+async def last_words(db: Reader, page_id: int, limit: int) -> list[HeardClaim]:
     """What each source said last of a page, the latest first."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"SELECT {columns_of(HeardClaim, 'c', kind='s.kind', url='s.url')} FROM claim_source AS s "
         "JOIN claim AS c "
         "ON c.id = (SELECT max(id) FROM claim WHERE source_id = s.id AND page_id = ?1) "
@@ -166,11 +162,9 @@ async def last_words(
     return list(map(row_to(HeardClaim), rows))
 
 
-async def sources(
-    connection: aiosqlite.Connection, host_id: int | None = None
-) -> list[ClaimSource]:
+async def sources(db: Reader, host_id: int | None = None) -> list[ClaimSource]:
     """All sources, or those that speak for a host, by kind and URL."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT s.id, s.kind, h.origin, s.url, "
         "iif(s.kind IN ('sitemap', 'feed'), (SELECT count(*) FROM finding AS f "
         f"  WHERE f.page_id = s.page_id AND f.kind IN {_ANSWERED}), NULL), "
@@ -225,14 +219,14 @@ def _slices(said: Iterable[_Said]) -> Iterator[str]:
 # Table ``subscription``: what is agreed with the hubs of pages.
 
 
-def record(connection: sqlite3.Connection, noted: Sequence[SubscriptionNoted]) -> None:
+def record(db: Connection, noted: Sequence[SubscriptionNoted]) -> None:
     """Write how these subscriptions stand; the last word on each counts."""
     for each in noted:
         s = each.subscription
         if each.ended:
-            connection.execute("DELETE FROM subscription WHERE page_id = ?", (s.page_id,))
+            db.execute("DELETE FROM subscription WHERE page_id = ?", (s.page_id,))
             continue
-        connection.execute(
+        db.execute(
             "INSERT OR REPLACE INTO subscription (page_id, hub, topic, token, secret, state, "
             "next_at, pending_until, lease_until, failures, detail) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -241,9 +235,9 @@ def record(connection: sqlite3.Connection, noted: Sequence[SubscriptionNoted]) -
         )  # fmt: skip
 
 
-async def load_subscriptions(connection: aiosqlite.Connection) -> list[Subscription]:
+async def load_subscriptions(db: Reader) -> list[Subscription]:
     """All subscriptions."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"SELECT {columns_of(Subscription, 's', host_id='p.host_id', url='p.url')} "
         "FROM subscription AS s JOIN page AS p ON p.id = s.page_id ORDER BY s.page_id"
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
+from sqlite3 import Connection
 from typing import Final
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
 from freshet.storage.records import Estimate
@@ -21,14 +21,14 @@ _WRITE: Final = (
 )
 
 
-def write(connection: sqlite3.Connection, estimates: Iterable[Estimate]) -> None:
+def write(db: Connection, estimates: Iterable[Estimate]) -> None:
     """Replace the estimates of these pages."""
-    connection.executemany(_WRITE, map(values_of, estimates))
+    db.executemany(_WRITE, map(values_of, estimates))
 
 
-async def of_page(connection: aiosqlite.Connection, page_id: int) -> Estimate | None:
+async def of_page(db: Reader, page_id: int) -> Estimate | None:
     """Return the estimate of a page, or None: no daemon has valued it yet."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"SELECT {columns_of(Estimate)} FROM estimate WHERE page_id = ?", (page_id,)
     )
     return next(map(row_to(Estimate), rows), None)

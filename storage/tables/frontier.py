@@ -8,10 +8,10 @@ fetched again.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from sqlite3 import Connection
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to
 from freshet.storage.records import DueUrl, Visit
@@ -21,16 +21,16 @@ from freshet.storage.words import Reason
 _DEFERRED = 0
 
 
-def begin_run(connection: sqlite3.Connection, now: float, recheck_before: float) -> None:
+def begin_run(db: Connection, now: float, recheck_before: float) -> None:
     """Make every known page due, the deferred ones first.
 
     A permanent redirect seen since ``recheck_before`` is taken as still standing.
     """
-    connection.execute(
+    db.execute(
         "UPDATE frontier SET priority = ?, due_at = ?, attempt = 0, deferred = NULL",
         (_DEFERRED, now),
     )
-    connection.execute(
+    db.execute(
         "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
         "SELECT id, host_id, depth + 1, ?, iif(checked_at IS NULL, ?, ?) FROM page "
         "WHERE held_back IS NULL "
@@ -39,20 +39,18 @@ def begin_run(connection: sqlite3.Connection, now: float, recheck_before: float)
     )
 
 
-def resume_run(connection: sqlite3.Connection, now: float) -> None:
+def resume_run(db: Connection, now: float) -> None:
     """Make the URLs that an earlier invocation deferred due again, first of all."""
-    connection.execute(
+    db.execute(
         "UPDATE frontier SET priority = ?, due_at = min(due_at, ?), attempt = 0, deferred = NULL "
         "WHERE deferred IS NOT NULL",
         (_DEFERRED, now),
     )
 
 
-def add(
-    connection: sqlite3.Connection, page_ids: Collection[int], now: float, reason: Reason
-) -> None:
+def add(db: Connection, page_ids: Collection[int], now: float, reason: Reason) -> None:
     """Make these pages due; those that are due already stay as they are."""
-    connection.execute(
+    db.execute(
         "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
         "SELECT id, host_id, depth + 1, ?, ? FROM page "
         "WHERE id IN (SELECT value FROM json_each(?))",
@@ -60,21 +58,21 @@ def add(
     )
 
 
-def settle(connection: sqlite3.Connection, visits: Sequence[Visit]) -> None:
+def settle(db: Connection, visits: Sequence[Visit]) -> None:
     """Take visited URLs out; those to be retried wait for their time."""
-    connection.executemany(
+    db.executemany(
         "DELETE FROM frontier WHERE page_id = ?",
         [(v.due.page_id,) for v in visits if v.retry_at is None],
     )
-    connection.executemany(
+    db.executemany(
         "UPDATE frontier SET due_at = ?, attempt = attempt + ? WHERE page_id = ?",
         [(v.retry_at, int(v.charged), v.due.page_id) for v in visits if v.retry_at is not None],
     )
 
 
-def defer(connection: sqlite3.Connection, reasons: Mapping[int, str]) -> int:
+def defer(db: Connection, reasons: Mapping[int, str]) -> int:
     """Mark what is left of a run as deferred, with the reason of its host; how many."""
-    cursor = connection.execute(
+    cursor = db.execute(
         "UPDATE frontier SET deferred = coalesce("
         "(SELECT r.value FROM json_each(?) AS r WHERE r.key = CAST(host_id AS TEXT)), ?)",
         (json.dumps({str(host): why for host, why in reasons.items()}), "retry is not due yet"),
@@ -82,9 +80,9 @@ def defer(connection: sqlite3.Connection, reasons: Mapping[int, str]) -> int:
     return cursor.rowcount
 
 
-async def wake_times(connection: aiosqlite.Connection) -> list[tuple[int, float]]:
+async def wake_times(db: Reader) -> list[tuple[int, float]]:
     """The hosts that have URLs here, with the time of the first and of every retry."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT host_id, min(due_at) FROM frontier GROUP BY host_id "
         "UNION SELECT host_id, due_at FROM frontier WHERE attempt > 0"
     )
@@ -108,19 +106,17 @@ _DUE = "SELECT " + due_columns(
 )
 
 
-async def of_url(connection: aiosqlite.Connection, url: str) -> DueUrl | None:
+async def of_url(db: Reader, url: str) -> DueUrl | None:
     """A page by its canonical URL as it would be asked for, whether it is due or not."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"{_DUE} FROM page AS p LEFT JOIN frontier AS f ON f.page_id = p.id WHERE p.url = ?", (url,)
     )
     return next(map(row_to(DueUrl), rows), None)
 
 
-async def load(
-    connection: aiosqlite.Connection, host_ids: Collection[int], now: float, limit: int
-) -> list[DueUrl]:
+async def load(db: Reader, host_ids: Collection[int], now: float, limit: int) -> list[DueUrl]:
     """The first ``limit`` due URLs of each of these hosts, in their order."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"{_DUE} FROM json_each(?) AS h CROSS JOIN frontier AS f "
         "  ON f.page_id IN (SELECT page_id FROM frontier WHERE host_id = h.value AND due_at <= ? "
         "                   ORDER BY priority, page_id LIMIT ?) "

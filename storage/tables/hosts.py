@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from sqlite3 import Connection
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
 from freshet.storage.entries import HeaderSigns, Host, HostState, RobotsRecord
@@ -31,48 +31,45 @@ _SELECT = f"""
 """
 
 
-def ensure(connection: sqlite3.Connection, origins: Iterable[str]) -> dict[str, int]:
+def ensure(db: Connection, origins: Iterable[str]) -> dict[str, int]:
     """The ids of these origins, each made where it is new."""
     wanted = json.dumps(sorted(set(origins)))
-    connection.execute(
-        "INSERT OR IGNORE INTO host (origin) SELECT value FROM json_each(?)", (wanted,)
-    )
-    rows = connection.execute(
+    db.execute("INSERT OR IGNORE INTO host (origin) SELECT value FROM json_each(?)", (wanted,))
+    rows = db.execute(
         "SELECT origin, id FROM host WHERE origin IN (SELECT value FROM json_each(?))", (wanted,)
     ).fetchall()
     return {row[0]: row[1] for row in rows}
 
 
-async def load(connection: aiosqlite.Connection, host_ids: Sequence[int]) -> list[Host]:
+async def load(db: Reader, host_ids: Sequence[int]) -> list[Host]:
     """These hosts with their politeness state and robots.txt."""
-    rows = await connection.execute_fetchall(
-        f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(host_ids)),),
+    rows = await db.execute_fetchall(
+        f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?))", (json.dumps(list(host_ids)),)
     )
     return list(map(row_to(Host), rows))
 
 
-async def origins(connection: aiosqlite.Connection) -> dict[int, str]:
+async def origins(db: Reader) -> dict[int, str]:
     """All hosts that are known, by id."""
-    rows = await connection.execute_fetchall("SELECT id, origin FROM host ORDER BY id")
+    rows = await db.execute_fetchall("SELECT id, origin FROM host ORDER BY id")
     return {row[0]: row[1] for row in rows}
 
 
-async def last_exchange_at(connection: aiosqlite.Connection) -> float | None:
+async def last_exchange_at(db: Reader) -> float | None:
     """When the last exchange with any host ended, or None if there was none."""
-    rows = await connection.execute_fetchall("SELECT max(last_exchange_at) FROM host")
+    rows = await db.execute_fetchall("SELECT max(last_exchange_at) FROM host")
     return next((row[0] for row in rows), None)
 
 
-async def find(connection: aiosqlite.Connection, origin: str) -> Host | None:
+async def find(db: Reader, origin: str) -> Host | None:
     """The host with this origin, or None."""
-    rows = await connection.execute_fetchall(f"{_SELECT} WHERE h.origin = ?", (origin,))
+    rows = await db.execute_fetchall(f"{_SELECT} WHERE h.origin = ?", (origin,))
     return next(map(row_to(Host), rows), None)
 
 
-async def exchange_s(connection: aiosqlite.Connection) -> dict[int, float]:
+async def exchange_s(db: Reader) -> dict[int, float]:
     """The mean seconds of an exchange with each host, by its share in the store's last ones."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT p.host_id, avg(o.duration_s) FROM "
         "(SELECT page_id, duration_s FROM observation WHERE kind <> ? ORDER BY id DESC LIMIT ?) "
         "AS o JOIN page AS p ON p.id = o.page_id GROUP BY p.host_id",
@@ -81,9 +78,9 @@ async def exchange_s(connection: aiosqlite.Connection) -> dict[int, float]:
     return {row[0]: row[1] for row in rows}
 
 
-def save_states(connection: sqlite3.Connection, exchanged: Sequence[tuple[HostState, int]]) -> None:
+def save_states(db: Connection, exchanged: Sequence[tuple[HostState, int]]) -> None:
     """Record the states after the given numbers of further exchanges."""
-    connection.executemany(
+    db.executemany(
         "UPDATE host SET lane = ?, exchanges = exchanges + ?, last_exchange_at = ?, delay_s = ?, "
         "failures = ?, parked_until = ?, parked_reason = ? WHERE id = ?",
         [
@@ -94,25 +91,23 @@ def save_states(connection: sqlite3.Connection, exchanged: Sequence[tuple[HostSt
     )  # fmt: skip
 
 
-def save_robots(
-    connection: sqlite3.Connection, records: Sequence[tuple[int, RobotsRecord]]
-) -> None:
+def save_robots(db: Connection, records: Sequence[tuple[int, RobotsRecord]]) -> None:
     """Replace what is known of these hosts' robots.txt."""
-    connection.executemany(
+    db.executemany(
         f"INSERT OR REPLACE INTO robots (host_id, {columns_of(RobotsRecord)}) "
         "VALUES (?, ?, ?, ?, ?, ?)",
         [(host_id, *values_of(record)) for host_id, record in records],
     )
 
 
-def save_walls(connection: sqlite3.Connection, walls: Sequence[tuple[int, bytes]]) -> None:
+def save_walls(db: Connection, walls: Sequence[tuple[int, bytes]]) -> None:
     """Replace what is known of these hosts' walls (versioned bytes)."""
-    connection.executemany("INSERT OR REPLACE INTO wall (host_id, data) VALUES (?, ?)", walls)
+    db.executemany("INSERT OR REPLACE INTO wall (host_id, data) VALUES (?, ?)", walls)
 
 
-async def walls(connection: aiosqlite.Connection, host_id: int) -> bytes | None:
+async def walls(db: Reader, host_id: int) -> bytes | None:
     """What is known of a host's walls, or None."""
-    rows = await connection.execute_fetchall("SELECT data FROM wall WHERE host_id = ?", (host_id,))
+    rows = await db.execute_fetchall("SELECT data FROM wall WHERE host_id = ?", (host_id,))
     return next((row[0] for row in rows), None)
 
 
@@ -153,20 +148,18 @@ class HostSignals:
     etag_missed: int
 
 
-def count(connection: sqlite3.Connection, visits: Sequence[Visit]) -> None:
+def count(db: Connection, visits: Sequence[Visit]) -> None:
     """Add what the answers of these visits showed."""
     by_host: dict[int, list[HeaderSigns]] = {}
     for visit in visits:
         if visit.signs is not None:
             by_host.setdefault(visit.due.host_id, []).append(visit.signs)
-    connection.executemany(_COUNT, [_row(*each) for each in by_host.items()])
+    db.executemany(_COUNT, [_row(*each) for each in by_host.items()])
 
 
-async def load_signals(
-    connection: aiosqlite.Connection, host_id: int | None = None
-) -> list[HostSignals]:
+async def load_signals(db: Reader, host_id: int | None = None) -> list[HostSignals]:
     """Of all hosts, or of one, by origin."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"SELECT {columns_of(HostSignals, 's', origin='h.origin')} "
         "FROM host_signals AS s JOIN host AS h ON h.id = s.host_id "
         "WHERE ?1 IS NULL OR h.id = ?1 ORDER BY h.origin",

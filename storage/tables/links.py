@@ -7,13 +7,13 @@ not parsed again: its links with ``gone_at IS NULL`` stand as of ``page.checked_
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from sqlite3 import Connection
 
-import aiosqlite
 import numpy as np
+from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import columns_of, load_columns
@@ -36,7 +36,7 @@ _OFFSITE = f"""
 """
 
 
-def record(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
+def record(db: Connection, visits: Iterable[Visit]) -> None:
     """Replace the current out-links of the visits that parsed a page."""
     inside, offsite, parses = [], [], []
     for visit in visits:
@@ -46,10 +46,10 @@ def record(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
             inside.append((*parse, _rows(visit.links, is_inside)))
             offsite.append((*parse, _rows(visit.links, [not i for i in is_inside])))
             parses.append(parse)
-    connection.executemany(_INSIDE, inside)
-    connection.executemany(_OFFSITE, offsite)
+    db.executemany(_INSIDE, inside)
+    db.executemany(_OFFSITE, offsite)
     for table in ("link", "offsite_link"):
-        _retire(connection, table, parses)
+        _retire(db, table, parses)
 
 
 def _rows(links: Links, chosen: list[bool]) -> str:
@@ -57,32 +57,26 @@ def _rows(links: Links, chosen: list[bool]) -> str:
     return json.dumps(list(compress(columns, chosen)))
 
 
-def _retire(
-    connection: sqlite3.Connection, table: str, parses: Iterable[tuple[int, float]]
-) -> None:
+def _retire(db: Connection, table: str, parses: Iterable[tuple[int, float]]) -> None:
     """Mark the links that these parses did not see."""
-    connection.executemany(
+    db.executemany(
         f"UPDATE {table} SET gone_at = ?2 "
         "WHERE src_id = ?1 AND last_seen_at <> ?2 AND gone_at IS NULL",
         parses,
     )
 
 
-def forget(connection: sqlite3.Connection, page_id: int, parses: Iterable[float]) -> None:
+def forget(db: Connection, page_id: int, parses: Iterable[float]) -> None:
     """Undo what parses of a page at these times said of its links: it was no content."""
     times = [(page_id, at) for at in sorted(parses, reverse=True)]
     for table in ("link", "offsite_link"):
-        connection.executemany(f"DELETE FROM {table} WHERE src_id = ? AND first_seen_at = ?", times)
-        connection.executemany(
-            f"UPDATE {table} SET gone_at = NULL WHERE src_id = ? AND gone_at = ?", times
-        )
+        db.executemany(f"DELETE FROM {table} WHERE src_id = ? AND first_seen_at = ?", times)
+        db.executemany(f"UPDATE {table} SET gone_at = NULL WHERE src_id = ? AND gone_at = ?", times)
 
 
-async def offsite_at(
-    connection: aiosqlite.Connection, src_url: str, origin: str
-) -> list[tuple[str, int]]:
+async def offsite_at(db: Reader, src_url: str, origin: str) -> list[tuple[str, int]]:
     """The URLs at an origin to which this page leads out of scope, and the page's depth."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT l.url, p.depth FROM page AS p JOIN offsite_link AS l ON l.src_id = p.id "
         "WHERE p.url = ? AND l.gone_at IS NULL AND l.url >= ? AND l.url < ? ORDER BY l.position",
         # '0' comes right after '/': everything that starts with the origin and a slash.
@@ -130,23 +124,23 @@ _SHOWN = f"""
 """
 
 
-def append(connection: sqlite3.Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
+def append(db: Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
     """Note what these visits showed, after their links and before their pages; by page."""
     parses = [
         (visit.due.page_id, visit.observation.at) for visit in visits if visit.links is not None
     ]
     if not parses:
         return {}
-    found = connection.execute(_APPEARED, (json.dumps(parses),)).fetchall()
+    found = db.execute(_APPEARED, (json.dumps(parses),)).fetchall()
     if not (rows := [tuple(row) for row in found]):
         return {}
-    noted = connection.execute(_APPEND, (json.dumps(rows),)).fetchall()
+    noted = db.execute(_APPEND, (json.dumps(rows),)).fetchall()
     return {row[0]: Churn(*row[1:]) for row in noted}
 
 
-def forget_churn(connection: sqlite3.Connection, page_id: int, parses: Iterable[float]) -> None:
+def forget_churn(db: Connection, page_id: int, parses: Iterable[float]) -> None:
     """Undo what parses of a page at these times said: it was no content."""
-    connection.executemany(
+    db.executemany(
         "DELETE FROM churn WHERE page_id = ? AND at = ?", [(page_id, at) for at in parses]
     )
 
@@ -172,14 +166,14 @@ class StoredChurn:
         return len(self.page_id)
 
 
-async def shown(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> NDArray[np.int64]:
+async def shown(db: Reader, page_ids: Sequence[int]) -> NDArray[np.int64]:
     """(m, 2), which of these pages has shown a link to which since its first look."""
     wanted = json.dumps([[page_id] for page_id in page_ids])
-    rows = await connection.execute_fetchall(_SHOWN, (wanted,))
+    rows = await db.execute_fetchall(_SHOWN, (wanted,))
     return np.array([tuple(row) for row in rows], np.int64).reshape(-1, 2)
 
 
-async def load(connection: aiosqlite.Connection) -> StoredChurn:
+async def load(db: Reader) -> StoredChurn:
     """All that is known."""
     sql = f"SELECT {columns_of(StoredChurn)} FROM churn ORDER BY at, page_id"
-    return await load_columns(connection, StoredChurn, sql)
+    return await load_columns(db, StoredChurn, sql)

@@ -17,13 +17,13 @@ last one that was looked at. Gone pages have observations too, but no versions.
 from __future__ import annotations
 
 import json
-import sqlite3
 import struct
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from sqlite3 import Connection
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.tables import url_patterns
 
@@ -72,63 +72,62 @@ class _Stale:
     keys: bytes | None
 
 
-async def parameters(connection: aiosqlite.Connection) -> Parameters | None:
+async def parameters(db: Reader) -> Parameters | None:
     """What the index was built with, or None: there is none yet."""
-    rows = await connection.execute_fetchall("SELECT threshold, bands, band_rows FROM lsh")
+    rows = await db.execute_fetchall("SELECT threshold, bands, band_rows FROM lsh")
     return next((Parameters(**row) for row in rows), None)
 
 
-def begin_anew(connection: sqlite3.Connection) -> None:
+def begin_anew(db: Connection) -> None:
     """Empty the index, if there is one: its pages are to be added again."""
-    rows = connection.execute("SELECT threshold, bands, band_rows FROM lsh").fetchall()
+    rows = db.execute("SELECT threshold, bands, band_rows FROM lsh").fetchall()
     for row in rows:
-        begin(connection, Parameters(*row))
+        begin(db, Parameters(*row))
 
 
-def begin(connection: sqlite3.Connection, chosen: Parameters) -> None:
+def begin(db: Connection, chosen: Parameters) -> None:
     """Start an empty index with these parameters, in place of one that there is."""
     for table in ("lsh_bucket", "lsh_group", "lsh_page", "lsh"):
-        connection.execute(f"DELETE FROM {table}")
-    connection.execute(
-        "INSERT INTO lsh VALUES (1, ?, ?, ?, 0)",
-        (chosen.threshold, chosen.bands, chosen.band_rows),
+        db.execute(f"DELETE FROM {table}")
+    db.execute(
+        "INSERT INTO lsh VALUES (1, ?, ?, ?, 0)", (chosen.threshold, chosen.bands, chosen.band_rows)
     )
 
 
-def survey(connection: sqlite3.Connection, limit: int) -> int:
+def survey(db: Connection, limit: int) -> int:
     """Look at the next ``limit`` observations, and take out the pages that they outdate.
 
     Those that have a text wait to be placed again; so do the members of a group whose
     leader has changed. Returns how many observations there were, 0 at the end.
     """
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT id, page_id FROM observation WHERE id > (SELECT observation_id FROM lsh) "
         "ORDER BY id LIMIT ?",
         (limit,),
     ).fetchall()
     seen = [(row[0], row[1]) for row in rows]
     if seen:
-        _revise(connection, sorted({page_id for _, page_id in seen}))
-        connection.execute("UPDATE lsh SET observation_id = ?", (seen[-1][0],))
+        _revise(db, sorted({page_id for _, page_id in seen}))
+        db.execute("UPDATE lsh SET observation_id = ?", (seen[-1][0],))
     return len(seen)
 
 
-def revise(connection: sqlite3.Connection, page_id: int) -> None:
+def revise(db: Connection, page_id: int) -> None:
     """Take a page out of the index whose sketch has gone, or was another before."""
-    rows = connection.execute("SELECT 1 FROM lsh_page WHERE page_id = ?", (page_id,)).fetchall()
+    rows = db.execute("SELECT 1 FROM lsh_page WHERE page_id = ?", (page_id,)).fetchall()
     if list(rows):
-        _revise(connection, [page_id])
+        _revise(db, [page_id])
 
 
-def _revise(connection: sqlite3.Connection, page_ids: Sequence[int]) -> None:
+def _revise(db: Connection, page_ids: Sequence[int]) -> None:
     """Take out the pages that are placed by a sketch that they no longer have."""
-    touched = _leaders_of(connection, page_ids)
-    _take_out(connection, _stale(connection, page_ids))
-    _choose_representatives(connection, touched)
+    touched = _leaders_of(db, page_ids)
+    _take_out(db, _stale(db, page_ids))
+    _choose_representatives(db, touched)
 
 
-def _stale(connection: sqlite3.Connection, page_ids: Sequence[int]) -> list[_Stale]:
-    rows = connection.execute(
+def _stale(db: Connection, page_ids: Sequence[int]) -> list[_Stale]:
+    rows = db.execute(
         f"SELECT p.id, {_CURRENT} AS current, l.leader_id, l.keys "
         "FROM json_each(?) AS seen CROSS JOIN page AS p ON p.id = seen.value "
         "LEFT JOIN lsh_page AS l ON l.page_id = p.id WHERE l.version_id IS NOT current",
@@ -137,9 +136,9 @@ def _stale(connection: sqlite3.Connection, page_ids: Sequence[int]) -> list[_Sta
     return [_Stale(*row) for row in rows]
 
 
-def _leaders_of(connection: sqlite3.Connection, page_ids: Sequence[int]) -> list[int]:
+def _leaders_of(db: Connection, page_ids: Sequence[int]) -> list[int]:
     """The leaders of the groups to which these pages belong."""
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT DISTINCT g.leader_id FROM json_each(?) AS seen "
         "CROSS JOIN lsh_page AS l ON l.page_id = seen.value "
         "CROSS JOIN lsh_group AS g ON g.leader_id = l.leader_id",
@@ -148,27 +147,27 @@ def _leaders_of(connection: sqlite3.Connection, page_ids: Sequence[int]) -> list
     return [row[0] for row in rows]
 
 
-def _take_out(connection: sqlite3.Connection, stale: Sequence[_Stale]) -> None:
+def _take_out(db: Connection, stale: Sequence[_Stale]) -> None:
     """Let pages leave their groups and buckets; those with a text wait for a new place."""
-    connection.executemany(
+    db.executemany(
         "DELETE FROM lsh_bucket WHERE key = ? AND page_id = ?",
         sorted((key, s.page_id) for s in stale if s.keys for key in _unpacked(s.keys)),
     )
-    connection.executemany(
+    db.executemany(
         "UPDATE lsh_page SET leader_id = NULL, resemblance = NULL, resemblance_se = NULL, "
         "at = NULL WHERE leader_id = ?1 AND leader_id <> page_id",
         [(s.page_id,) for s in stale if s.leader_id == s.page_id],
     )
-    connection.executemany("DELETE FROM lsh_page WHERE page_id = ?", [(s.page_id,) for s in stale])
-    connection.executemany(
+    db.executemany("DELETE FROM lsh_page WHERE page_id = ?", [(s.page_id,) for s in stale])
+    db.executemany(
         "INSERT INTO lsh_page (page_id, version_id) VALUES (?, ?)",
         [(s.page_id, s.version_id) for s in stale if s.version_id is not None],
     )
 
 
-def waiting(connection: sqlite3.Connection, after: int, limit: int) -> dict[int, bytes]:
+def waiting(db: Connection, after: int, limit: int) -> dict[int, bytes]:
     """The sketches of pages that wait to be placed, by page id from ``after`` on, in order."""
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT l.page_id, v.sketch FROM lsh_page AS l JOIN version AS v ON v.id = l.version_id "
         "WHERE l.leader_id IS NULL AND l.page_id > ? ORDER BY l.page_id LIMIT ?",
         (after, limit),
@@ -176,11 +175,9 @@ def waiting(connection: sqlite3.Connection, after: int, limit: int) -> dict[int,
     return {row[0]: row[1] for row in rows}
 
 
-def buckets(
-    connection: sqlite3.Connection, keys: Collection[int], size: int
-) -> Mapping[int, list[int]]:
+def buckets(db: Connection, keys: Collection[int], size: int) -> Mapping[int, list[int]]:
     """The leaders in these buckets, the ``size`` oldest of each; empty ones are left out."""
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT b.key, b.page_id FROM json_each(?) AS k CROSS JOIN lsh_bucket AS b "
         "ON b.key = k.value AND b.page_id IN ("
         "  SELECT page_id FROM lsh_bucket WHERE key = k.value ORDER BY page_id LIMIT ?)",
@@ -192,9 +189,9 @@ def buckets(
     return found
 
 
-def sketches(connection: sqlite3.Connection, page_ids: Collection[int]) -> Mapping[int, bytes]:
+def sketches(db: Connection, page_ids: Collection[int]) -> Mapping[int, bytes]:
     """The sketches by which these pages are placed."""
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT l.page_id, v.sketch FROM json_each(?) AS chosen "
         "CROSS JOIN lsh_page AS l ON l.page_id = chosen.value "
         "CROSS JOIN version AS v ON v.id = l.version_id",
@@ -203,9 +200,9 @@ def sketches(connection: sqlite3.Connection, page_ids: Collection[int]) -> Mappi
     return {row[0]: row[1] for row in rows}
 
 
-def place(connection: sqlite3.Connection, placements: Sequence[Placement], at: float) -> None:
+def place(db: Connection, placements: Sequence[Placement], at: float) -> None:
     """Put pages that wait where they belong, and name the groups that have grown."""
-    connection.executemany(
+    db.executemany(
         "UPDATE lsh_page SET leader_id = ?, resemblance = ?, resemblance_se = ?, at = ?, "
         "keys = ? WHERE page_id = ?",
         [
@@ -217,24 +214,24 @@ def place(connection: sqlite3.Connection, placements: Sequence[Placement], at: f
         ],
     )  # fmt: skip
     # In the order of the table, which touches each of its leaves once.
-    connection.executemany(
+    db.executemany(
         "INSERT INTO lsh_bucket VALUES (?, ?)",
         sorted((key, p.page_id) for p in placements for key in p.keys),
     )
     grown = {p.leader_id for p in placements if p.leader_id != p.page_id}
-    _choose_representatives(connection, sorted(grown))
+    _choose_representatives(db, sorted(grown))
 
 
-def _choose_representatives(connection: sqlite3.Connection, leader_ids: Sequence[int]) -> None:
+def _choose_representatives(db: Connection, leader_ids: Sequence[int]) -> None:
     """Name the page that stands for each of these groups; a leader left alone has none.
 
     It is one that a member names as canonical, then the one with the shortest URL, https
     before http, then the oldest.
     """
-    connection.executemany(
+    db.executemany(
         "DELETE FROM lsh_group WHERE leader_id = ?", [(leader_id,) for leader_id in leader_ids]
     )
-    connection.executemany(
+    db.executemany(
         "INSERT INTO lsh_group "
         "WITH member (id) AS ("
         "  SELECT ?1 WHERE EXISTS (SELECT 1 FROM lsh_page WHERE page_id = ?1 AND leader_id = ?1) "
@@ -299,13 +296,13 @@ class IndexState:
     waiting: int
 
 
-async def one_of_group(connection: aiosqlite.Connection) -> dict[int, int]:
+async def one_of_group(db: Reader) -> dict[int, int]:
     """The representatives of all pages that are duplicates, by the ids of these.
 
     A page that is left out stands for itself. In SQL, over all pages: ``page LEFT JOIN
     duplicate ON page_id = page.id`` and ``coalesce(representative_id, page.id)``.
     """
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT l.page_id, g.representative_id FROM lsh_page AS l "
         "CROSS JOIN lsh_group AS g ON g.leader_id = l.leader_id "
         "WHERE g.representative_id <> l.page_id"
@@ -313,12 +310,12 @@ async def one_of_group(connection: aiosqlite.Connection) -> dict[int, int]:
     return {row[0]: row[1] for row in rows}
 
 
-async def sharing(connection: aiosqlite.Connection, page_id: int) -> int:
+async def sharing(db: Reader, page_id: int) -> int:
     """Count the pages that share one page's importance with this one, as weighing has it.
 
     They are its near-duplicates or, in a closed pattern of URLs, all copies.
     """
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT max((SELECT count(*) FROM page AS me "
         "  JOIN trap AS t ON t.host_id = me.host_id AND t.shape = me.pattern "
         "  JOIN page AS p ON p.host_id = me.host_id AND p.pattern = me.pattern "
@@ -331,20 +328,20 @@ async def sharing(connection: aiosqlite.Connection, page_id: int) -> int:
     return int(next(iter(rows))[0])
 
 
-async def groups(connection: aiosqlite.Connection, limit: int) -> list[DuplicateGroup]:
+async def groups(db: Reader, limit: int) -> list[DuplicateGroup]:
     """The largest groups, at most ``limit``; the duplicates by URL."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT g.representative_id, p.url FROM lsh_group AS g "
         "JOIN page AS p ON p.id = g.representative_id "
         "ORDER BY (SELECT count(*) FROM lsh_page AS m WHERE m.leader_id = g.leader_id "
         "          AND m.leader_id <> m.page_id) DESC, p.url LIMIT ?",
         (limit,),
     )
-    return [DuplicateGroup(row[1], await _duplicates(connection, row[0])) for row in rows]
+    return [DuplicateGroup(row[1], await _duplicates(db, row[0])) for row in rows]
 
 
-async def _duplicates(connection: aiosqlite.Connection, representative_id: int) -> list[Duplicate]:
-    rows = await connection.execute_fetchall(
+async def _duplicates(db: Reader, representative_id: int) -> list[Duplicate]:
+    rows = await db.execute_fetchall(
         "SELECT p.url, d.resemblance, d.resemblance_se, d.at FROM duplicate AS d "
         "JOIN page AS p ON p.id = d.page_id WHERE d.representative_id = ? ORDER BY p.url",
         (representative_id,),
@@ -352,13 +349,13 @@ async def _duplicates(connection: aiosqlite.Connection, representative_id: int) 
     return [Duplicate(**row) for row in rows]
 
 
-async def state(connection: aiosqlite.Connection) -> IndexState:
+async def state(db: Reader) -> IndexState:
     """How far the pages have been compared, and what that gave."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT (SELECT count(*) FROM lsh_page), (SELECT count(*) FROM lsh_group), "
         "(SELECT count(*) FROM duplicate), "
         "(SELECT count(*) FROM observation WHERE id > coalesce("
         "  (SELECT observation_id FROM lsh), 0)), "
         "(SELECT count(*) FROM lsh_page WHERE leader_id IS NULL)"
     )
-    return IndexState(await parameters(connection), *next(iter(rows)))
+    return IndexState(await parameters(db), *next(iter(rows)))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from sqlite3 import Connection
 from typing import Final
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to
 from freshet.storage.entries import CappedLane, Discovered, Outlook
@@ -35,75 +35,69 @@ class CrawlRun:
     fetches: int
 
 
-async def latest(connection: aiosqlite.Connection) -> CrawlRun | None:
+async def latest(db: Reader) -> CrawlRun | None:
     """The run that was started last, or None in a new store."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"SELECT {columns_of(CrawlRun, run_id='id')} FROM crawl_run ORDER BY id DESC LIMIT 1"
     )
     return next(map(row_to(CrawlRun), rows), None)
 
 
-async def began_at(connection: aiosqlite.Connection, run_id: int) -> float:
+async def began_at(db: Reader, run_id: int) -> float:
     """When a run began, in Unix seconds.
 
     Raises:
         LookupError: there is no such run.
     """
-    rows = await connection.execute_fetchall(
-        "SELECT started_at FROM crawl_run WHERE id = ?", (run_id,)
-    )
+    rows = await db.execute_fetchall("SELECT started_at FROM crawl_run WHERE id = ?", (run_id,))
     for row in rows:
         return float(row[0])
     raise LookupError(run_id)
 
 
-async def settings_of_latest(connection: aiosqlite.Connection) -> str | None:
+async def settings_of_latest(db: Reader) -> str | None:
     """The settings (JSON) of the run that was started last, or None in a new store."""
-    rows = await connection.execute_fetchall(
-        "SELECT settings FROM crawl_run ORDER BY id DESC LIMIT 1"
-    )
+    rows = await db.execute_fetchall("SELECT settings FROM crawl_run ORDER BY id DESC LIMIT 1")
     return next((str(row[0]) for row in rows), None)
 
 
-def start(connection: sqlite3.Connection, now: float, settings: str) -> int:
+def start(db: Connection, now: float, settings: str) -> int:
     """Begin a run; its id. ``settings`` is a JSON object, kept as a record."""
-    rows = connection.execute(
+    rows = db.execute(
         "INSERT INTO crawl_run (started_at, state, settings) VALUES (?, ?, ?) RETURNING id",
         (now, RunState.RUNNING, settings),
     ).fetchall()
     return int(next(iter(rows))[0])
 
 
-def record_settings(connection: sqlite3.Connection, run_id: int, settings: str) -> None:
+def record_settings(db: Connection, run_id: int, settings: str) -> None:
     """Keep other settings (a JSON object) as the record of a run."""
-    connection.execute("UPDATE crawl_run SET settings = ? WHERE id = ?", (settings, run_id))
+    db.execute("UPDATE crawl_run SET settings = ? WHERE id = ?", (settings, run_id))
 
 
-def reopen(connection: sqlite3.Connection, run_id: int) -> None:
+def reopen(db: Connection, run_id: int) -> None:
     """Go on with a run that did not end (or, when forced, with one that did)."""
-    connection.execute(
+    db.execute(
         "UPDATE crawl_run SET state = ?, ended_at = NULL WHERE id = ?", (RunState.RUNNING, run_id)
     )
 
 
-def close(connection: sqlite3.Connection, run_id: int, state: RunState, now: float) -> None:
+def close(db: Connection, run_id: int, state: RunState, now: float) -> None:
     """Record how a run was left; only ``ENDED`` sets ``ended_at``."""
     ended_at = now if state is RunState.ENDED else None
-    connection.execute(
+    db.execute(
         "UPDATE crawl_run SET state = ?, ended_at = ? WHERE id = ?", (state, ended_at, run_id)
     )
 
 
-def count_fetches(connection: sqlite3.Connection, run_id: int, fetches: int) -> None:
+def count_fetches(db: Connection, run_id: int, fetches: int) -> None:
     """Add requests to a run's total."""
-    connection.execute("UPDATE crawl_run SET fetches = fetches + ? WHERE id = ?", (fetches, run_id))
+    db.execute("UPDATE crawl_run SET fetches = fetches + ? WHERE id = ?", (fetches, run_id))
 
 
-async def is_first(connection: aiosqlite.Connection, run_id: int) -> bool:
+async def is_first(db: Reader, run_id: int) -> bool:
     """Whether no run came before this one."""
-    rows = await connection.execute_fetchall(
-        "SELECT count(*) FROM crawl_run WHERE id < ?", (run_id,)
-    )
+    rows = await db.execute_fetchall("SELECT count(*) FROM crawl_run WHERE id < ?", (run_id,))
     return not next(iter(rows))[0]
 
 
@@ -112,13 +106,9 @@ async def is_first(connection: aiosqlite.Connection, run_id: int) -> bool:
 # Table ``seed``: the site list as given, and where each seed's scope has moved.
 
 
-def add(
-    connection: sqlite3.Connection,
-    seeds: Sequence[SeedLine],
-    now: float,
-) -> None:
+def add(db: Connection, seeds: Sequence[SeedLine], now: float) -> None:
     """Add seeds; one whose URL is known takes what the line says now."""
-    connection.executemany(
+    db.executemany(
         f"INSERT INTO seed ({', '.join(SeedLine._fields)}, added_at) "
         "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET text = excluded.text, "
         "importance = excluded.importance, half_life_hours = excluded.half_life_hours",
@@ -126,26 +116,26 @@ def add(
     )
 
 
-async def load(connection: aiosqlite.Connection) -> list[StoredSeed]:
+async def load(db: Reader) -> list[StoredSeed]:
     """All seeds of the store, in the order of the list."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"SELECT {columns_of(StoredSeed, seed_id='id')} FROM seed ORDER BY id"
     )
     return list(map(row_to(StoredSeed), rows))
 
 
-def settle(connection: sqlite3.Connection, seed_id: int, url: str) -> None:
+def settle(db: Connection, seed_id: int, url: str) -> None:
     """A seed is crawled at this URL from now on."""
-    connection.execute(
+    db.execute(
         "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1) "
         "WHERE id = ?2",
         (url, seed_id),
     )
 
 
-def move(connection: sqlite3.Connection, page_id: int, url: str) -> None:
+def move(db: Connection, page_id: int, url: str) -> None:
     """A page has redirected: all seeds that stand at it stand at this URL from now on."""
-    connection.execute(
+    db.execute(
         "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1) "
         "WHERE page_id = ?2",
         (url, page_id),
@@ -178,11 +168,11 @@ class Spending:
     flowed: float
 
 
-def append(connection: sqlite3.Connection, run_id: int, outlooks: Sequence[Outlook]) -> None:
+def append(db: Connection, run_id: int, outlooks: Sequence[Outlook]) -> None:
     """Note outlooks of a run, after its requests have been counted, and thin the old ones."""
     for it in outlooks:
-        connection.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
-        connection.execute(
+        db.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
+        db.execute(
             f"INSERT OR REPLACE INTO outlook (run_id, fetches, {_VALUES}) VALUES "
             f"(?1, (SELECT fetches FROM crawl_run WHERE id = ?1){', ?' * _VALUES.count(',')}, ?)",
             (
@@ -192,31 +182,31 @@ def append(connection: sqlite3.Connection, run_id: int, outlooks: Sequence[Outlo
                 *(getattr(it.discovered, name) for name in _DISCOVERED),
             ),
         )
-        connection.executemany(
+        db.executemany(
             "INSERT INTO capped_lane VALUES (?, ?, ?, ?, ?)",
             [(it.at, lane.lane, lane.most, lane.wanted, lane.pages) for lane in it.capped],
         )
-        _thin(connection, it.at - _ALL_S)
+        _thin(db, it.at - _ALL_S)
 
 
-def _thin(connection: sqlite3.Connection, before: float) -> None:
+def _thin(db: Connection, before: float) -> None:
     """Keep the last outlook of each day that ended before a time."""
     ended = before // _DAY_S * _DAY_S
     old = (
         "SELECT at FROM outlook AS early WHERE at < ?1 AND EXISTS (SELECT 1 FROM outlook AS late "
         f"WHERE late.at > early.at AND late.at < (CAST(early.at / {_DAY_S} AS INT) + 1) * {_DAY_S})"
     )
-    connection.execute(f"DELETE FROM capped_lane WHERE outlook_at IN ({old})", (ended,))
-    connection.execute(f"DELETE FROM outlook WHERE at IN ({old})", (ended,))
+    db.execute(f"DELETE FROM capped_lane WHERE outlook_at IN ({old})", (ended,))
+    db.execute(f"DELETE FROM outlook WHERE at IN ({old})", (ended,))
 
 
-async def latest_outlook(connection: aiosqlite.Connection, run_id: int) -> Outlook | None:
+async def latest_outlook(db: Reader, run_id: int) -> Outlook | None:
     """The last outlook of a run, or None."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"SELECT {_VALUES} FROM outlook WHERE run_id = ? ORDER BY at DESC LIMIT 1", (run_id,)
     )
     for row in rows:
-        lanes = await connection.execute_fetchall(
+        lanes = await db.execute_fetchall(
             "SELECT lane, most, wanted, pages FROM capped_lane WHERE outlook_at = ? "
             "ORDER BY wanted - most DESC, lane",
             (row[0],),
@@ -231,18 +221,16 @@ async def latest_outlook(connection: aiosqlite.Connection, run_id: int) -> Outlo
     return None
 
 
-async def spendings(connection: aiosqlite.Connection, since: float) -> list[Spending]:
+async def spendings(db: Reader, since: float) -> list[Spending]:
     """How far runs had come at all outlooks from a time on, the earliest first."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT at, run_id, began_at, fetches, flowed FROM outlook WHERE at >= ? ORDER BY at",
         (since,),
     )
     return [Spending(**row) for row in rows]
 
 
-async def upcoming(connection: aiosqlite.Connection, outlook: Outlook) -> str | None:
+async def upcoming(db: Reader, outlook: Outlook) -> str | None:
     """The URL of the page that was to come next, or None."""
-    rows = await connection.execute_fetchall(
-        "SELECT url FROM page WHERE id = ?", (outlook.next_page_id,)
-    )
+    rows = await db.execute_fetchall("SELECT url FROM page WHERE id = ?", (outlook.next_page_id,))
     return next((str(row[0]) for row in rows), None)

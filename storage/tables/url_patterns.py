@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from sqlite3 import Connection
 from typing import Final, NamedTuple
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.entries import CopyFinding
 from freshet.storage.records import Targets, Visit
@@ -110,9 +110,9 @@ def sampling(refused: int) -> int:
     return SAMPLED << (max(refused, 0) // THINNED).bit_length()
 
 
-def closed_copies(connection: sqlite3.Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
+def closed_copies(db: Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
     """Which of these patterns (host id and shape) are closed; how many URLs of each are held."""
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT host_id, shape, refused FROM json_each(?) AS k CROSS JOIN trap "
         "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = ? "
         "WHERE closed_at IS NOT NULL",
@@ -121,16 +121,16 @@ def closed_copies(connection: sqlite3.Connection, keys: Iterable[_Key]) -> dict[
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-def refuse(connection: sqlite3.Connection, keys: Sequence[_Key]) -> None:
+def refuse(db: Connection, keys: Sequence[_Key]) -> None:
     """Count URLs of closed patterns that are held back, by their patterns."""
-    connection.executemany(
+    db.executemany(
         "UPDATE trap SET refused = refused + 1 WHERE host_id = ? AND shape = ? AND kind = ?",
         [(*key, KIND) for key in keys],
     )
 
 
 def weigh(
-    connection: sqlite3.Connection,
+    db: Connection,
     visits: Sequence[Visit],
     run_id: int,
     rule: CopyRule,
@@ -140,16 +140,16 @@ def weigh(
 
     ``revealed`` are the pages that each page visited led to and that have become due.
     """
-    _let_pass(connection, [v.due.page_id for v in visits])
+    _let_pass(db, [v.due.page_id for v in visits])
     findings = [finding for visit in visits for finding in visit.copies]
-    findings = _without_leads(connection, findings, revealed)
+    findings = _without_leads(db, findings, revealed)
     weighed = Weighed()
     if not findings:
         return weighed
     at = max(visit.observation.at for visit in visits)
-    changes = _changes(connection, findings, {v.due.page_id for v in visits}, run_id)
+    changes = _changes(db, findings, {v.due.page_id for v in visits}, run_id)
     for (host_id, shape), change in changes.items():
-        rows = connection.execute(
+        rows = db.execute(
             "INSERT INTO trap (host_id, shape, kind, admitted, copies) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET admitted = admitted + excluded.admitted, "
             "copies = copies + excluded.copies RETURNING admitted, copies, closed_at",
@@ -157,22 +157,22 @@ def weigh(
         ).fetchall()
         for read, copies, closed_at in rows:
             found = CopyPattern(shape, read, copies, closed_at)
-            _decide(connection, host_id, found, rule, at, weighed)
+            _decide(db, host_id, found, rule, at, weighed)
     return weighed
 
 
-def reconsider(connection: sqlite3.Connection, rule: CopyRule, at: float) -> None:
+def reconsider(db: Connection, rule: CopyRule, at: float) -> None:
     """Close and open patterns as this rule has it; the rule may not be the last run's."""
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT host_id, shape, admitted, copies, closed_at FROM trap WHERE kind = ?", (KIND,)
     ).fetchall()
     for host_id, *found in rows:
-        _decide(connection, host_id, CopyPattern(*found), rule, at, Weighed())
+        _decide(db, host_id, CopyPattern(*found), rule, at, Weighed())
 
 
-async def pattern_of(connection: aiosqlite.Connection, page_id: int) -> CopyPattern | None:
+async def pattern_of(db: Reader, page_id: int) -> CopyPattern | None:
     """What is known of the pattern of a URL, or None."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT t.shape, t.admitted AS read, t.copies, t.closed_at FROM page AS p JOIN trap AS t "
         "ON t.host_id = p.host_id AND t.shape = p.pattern AND t.kind = ? WHERE p.id = ?",
         (KIND, page_id),
@@ -180,9 +180,9 @@ async def pattern_of(connection: aiosqlite.Connection, page_id: int) -> CopyPatt
     return next((CopyPattern(**row) for row in rows), None)
 
 
-async def original_of(connection: aiosqlite.Connection, page_id: int) -> str | None:
+async def original_of(db: Reader, page_id: int) -> str | None:
     """The URL of the page that a page of a pattern was a copy of when last read, or None."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT o.url FROM page AS p JOIN page AS o ON o.id = p.copy_of "
         "WHERE p.id = ? AND o.id <> p.id",
         (page_id,),
@@ -190,9 +190,9 @@ async def original_of(connection: aiosqlite.Connection, page_id: int) -> str | N
     return next((str(row[0]) for row in rows), None)
 
 
-async def texts(connection: aiosqlite.Connection, host_id: int, limit: int) -> list[KnownText]:
+async def texts(db: Reader, host_id: int, limit: int) -> list[KnownText]:
     """What the first ``limit`` pages of a host say, in the order in which they were found."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT id AS page_id, url, (SELECT sketch FROM version WHERE page_id = page.id "
         "  AND sketch IS NOT NULL ORDER BY id DESC LIMIT 1) AS sketch FROM page "
         "WHERE host_id = ? AND role = 'page' AND text_digest IS NOT NULL "
@@ -202,27 +202,25 @@ async def texts(connection: aiosqlite.Connection, host_id: int, limit: int) -> l
     return [KnownText(**row) for row in rows]
 
 
-def _let_pass(connection: sqlite3.Connection, page_ids: Collection[int]) -> None:
+def _let_pass(db: Connection, page_ids: Collection[int]) -> None:
     """What was under way when its pattern was closed has been asked for, and is held no more."""
-    rows = connection.execute(
+    rows = db.execute(
         "UPDATE page SET held_back = NULL WHERE id IN (SELECT value FROM json_each(?)) "
         "AND held_back = ? RETURNING host_id, pattern",
         (json.dumps(list(page_ids)), KIND),
     ).fetchall()
-    _count_refused(connection, [(row[0], row[1], -1) for row in rows])
+    _count_refused(db, [(row[0], row[1], -1) for row in rows])
 
 
 def _without_leads(
-    connection: sqlite3.Connection,
-    findings: Sequence[CopyFinding],
-    revealed: Mapping[int, Sequence[int]],
+    db: Connection, findings: Sequence[CopyFinding], revealed: Mapping[int, Sequence[int]]
 ) -> list[CopyFinding]:
     """The same; barren pages that led to pages worth finding are pages of their own.
 
     Worth finding is what is in no pattern, or in another one most of whose pages are their own.
     """
     new = {f.page_id: revealed.get(f.page_id, ()) for f in findings if f.is_barren}
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT p.id, p.pattern FROM json_each(?) AS k CROSS JOIN page AS p ON p.id = k.value "
         "LEFT JOIN trap AS t ON t.host_id = p.host_id AND t.shape = p.pattern AND t.kind = ? "
         "WHERE p.role = 'page' AND (p.pattern IS NULL OR 2 * t.copies < t.admitted)",
@@ -238,13 +236,10 @@ def _without_leads(
 
 
 def _changes(
-    connection: sqlite3.Connection,
-    findings: Sequence[CopyFinding],
-    visited: Collection[int],
-    run_id: int,
+    db: Connection, findings: Sequence[CopyFinding], visited: Collection[int], run_id: int
 ) -> Mapping[_Key, _Change]:
     """Record of each page whether it is a copy; what that adds to the counts of its pattern."""
-    known = _known(connection, {f.page_id for f in findings}, run_id)
+    known = _known(db, {f.page_id for f in findings}, run_id)
     changes: defaultdict[_Key, _Change] = defaultdict(_Change)
     shapes = {}
     for finding in findings:
@@ -261,7 +256,7 @@ def _changes(
         change.read += before is None
         change.copies += is_copy - was_copy
         known[finding.page_id] = host_id, now, may_have_changed, shape
-    connection.executemany(
+    db.executemany(
         "UPDATE page SET copy_of = ?, pattern = ? WHERE id = ?",
         [(known[page_id][1], shape, page_id) for page_id, shape in shapes.items()],
     )
@@ -269,13 +264,13 @@ def _changes(
 
 
 def _known(
-    connection: sqlite3.Connection, page_ids: Collection[int], run_id: int
+    db: Connection, page_ids: Collection[int], run_id: int
 ) -> dict[int, tuple[int, int | None, bool, str | None]]:
     """Of these pages: host, ``copy_of``, whether that one was not asked in this run, and pattern.
 
     Then it may have changed in the same way, and a page that has left it may be a copy still.
     """
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT p.id, p.host_id, p.copy_of, "
         "coalesce(o.last_at < (SELECT started_at FROM crawl_run WHERE id = ?), 0), p.pattern "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.id = k.value "
@@ -286,33 +281,28 @@ def _known(
 
 
 def _decide(
-    connection: sqlite3.Connection,
-    host_id: int,
-    found: CopyPattern,
-    rule: CopyRule,
-    at: float,
-    weighed: Weighed,
+    db: Connection, host_id: int, found: CopyPattern, rule: CopyRule, at: float, weighed: Weighed
 ) -> None:
     """Close or open a pattern where its counts say so."""
     closes = rule.closes(found.read, found.copies)
     if closes == (found.closed_at is not None):
         return
-    connection.execute(
+    db.execute(
         "UPDATE trap SET closed_at = ? WHERE host_id = ? AND shape = ? AND kind = ?",
         (at if closes else None, host_id, found.shape, KIND),
     )
     if closes:
         before = weighed.withdrawn.get(host_id, frozenset())
-        withdrawn = _withdraw(connection, host_id, found.shape)
+        withdrawn = _withdraw(db, host_id, found.shape)
         weighed.withdrawn[host_id] = before.union(withdrawn)
-    elif released := _release(connection, host_id, found.shape, at):
+    elif released := _release(db, host_id, found.shape, at):
         before = weighed.released.get(host_id, frozenset())
         weighed.released[host_id] = before.union(released)
 
 
-def _withdraw(connection: sqlite3.Connection, host_id: int, shape: str) -> list[int]:
+def _withdraw(db: Connection, host_id: int, shape: str) -> list[int]:
     """Take what nobody has asked for out of the frontier; not what the user named (depth 0)."""
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT id FROM page WHERE host_id = ? AND pattern = ? AND last_at IS NULL "
         "AND held_back IS NULL AND depth > 0 AND id IN (SELECT page_id FROM frontier)",
         (host_id, shape),
@@ -322,30 +312,28 @@ def _withdraw(connection: sqlite3.Connection, host_id: int, shape: str) -> list[
         if not is_sampled(page_id, len(page_ids)):
             page_ids.append(page_id)
     chosen = json.dumps(page_ids)
-    connection.execute(
+    db.execute(
         "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))", (KIND, chosen)
     )
-    connection.execute(
-        "DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(?))", (chosen,)
-    )
-    _count_refused(connection, [(host_id, shape, len(page_ids))])
+    db.execute("DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(?))", (chosen,))
+    _count_refused(db, [(host_id, shape, len(page_ids))])
     return page_ids
 
 
-def _release(connection: sqlite3.Connection, host_id: int, shape: str, at: float) -> list[int]:
-    rows = connection.execute(
+def _release(db: Connection, host_id: int, shape: str, at: float) -> list[int]:
+    rows = db.execute(
         "UPDATE page SET held_back = NULL WHERE host_id = ? AND pattern = ? AND held_back = ? "
         "RETURNING id",
         (host_id, shape, KIND),
     ).fetchall()
     page_ids = [row[0] for row in rows]
-    frontier.add(connection, page_ids, at, Reason.DISCOVERY)
-    _count_refused(connection, [(host_id, shape, -len(page_ids))])
+    frontier.add(db, page_ids, at, Reason.DISCOVERY)
+    _count_refused(db, [(host_id, shape, -len(page_ids))])
     return page_ids
 
 
-def _count_refused(connection: sqlite3.Connection, counts: Sequence[tuple[int, str, int]]) -> None:
-    connection.executemany(
+def _count_refused(db: Connection, counts: Sequence[tuple[int, str, int]]) -> None:
+    db.executemany(
         "UPDATE trap SET refused = refused + ?3 WHERE host_id = ?1 AND shape = ?2 AND kind = ?4",
         [(*count, KIND) for count in counts],
     )
@@ -359,36 +347,32 @@ class _Sign(NamedTuple):
     cap: int
 
 
-def bound(
-    connection: sqlite3.Connection, admitted: Sequence[Admitted], targets: Targets
-) -> dict[int, str]:
+def bound(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dict[int, str]:
     """Count these pages; the ids of those beyond their pattern's cap, with its kind.
 
     Before it is counted, a URL of a pattern that gave nothing but copies is held back.
     """
-    copied = _copies(connection, admitted, targets)
+    copied = _copies(db, admitted, targets)
     signs = _signs(targets)
     bounded = [
         (page, signs[page.url])
         for page in admitted
         if page.url in signs and page.page_id not in copied
     ]
-    return copied | _beyond_caps(connection, bounded)
+    return copied | _beyond_caps(db, bounded)
 
 
-def _copies(
-    connection: sqlite3.Connection, admitted: Sequence[Admitted], targets: Targets
-) -> dict[int, str]:
+def _copies(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dict[int, str]:
     """Name the patterns of these pages; those of them that are held back as copies."""
     columns = zip(targets.urls, targets.patterns, targets.depths, strict=True)
     patterns = {url: (shape, depth) for url, shape, depth in columns if shape is not None}
     found = [(page, *patterns[page.url]) for page in admitted if page.url in patterns]
     if not found:
         return {}
-    connection.executemany(
+    db.executemany(
         "UPDATE page SET pattern = ? WHERE id = ?", [(shape, p.page_id) for p, shape, _ in found]
     )
-    closed = closed_copies(connection, {(page.host_id, shape) for page, shape, _ in found})
+    closed = closed_copies(db, {(page.host_id, shape) for page, shape, _ in found})
     held: list[tuple[int, str]] = []
     refused: dict[int, str] = {}
     for page, shape, depth in found:
@@ -398,16 +382,14 @@ def _copies(
         closed[key] += 1
         held.append(key)
         refused[page.page_id] = KIND
-    refuse(connection, held)
+    refuse(db, held)
     return refused
 
 
-def _beyond_caps(
-    connection: sqlite3.Connection, bounded: Sequence[tuple[Admitted, _Sign]]
-) -> dict[int, str]:
+def _beyond_caps(db: Connection, bounded: Sequence[tuple[Admitted, _Sign]]) -> dict[int, str]:
     if not bounded:
         return {}
-    counts = _counts(connection, {(page.host_id, sign.shape, sign.kind) for page, sign in bounded})
+    counts = _counts(db, {(page.host_id, sign.shape, sign.kind) for page, sign in bounded})
     refused: dict[int, str] = {}
     for page, sign in bounded:
         key = page.host_id, sign.shape, sign.kind
@@ -415,7 +397,7 @@ def _beyond_caps(
             refused[page.page_id] = sign.kind
         else:
             counts[key] += 1
-    connection.executemany(
+    db.executemany(
         "INSERT INTO trap (host_id, shape, kind, admitted, refused) "
         "VALUES (?1, ?2, ?3, NOT ?4, ?4) ON CONFLICT DO UPDATE SET "
         "admitted = admitted + excluded.admitted, refused = refused + excluded.refused",
@@ -434,11 +416,9 @@ def _signs(targets: Targets) -> Mapping[str, _Sign]:
     }
 
 
-def _counts(
-    connection: sqlite3.Connection, keys: Iterable[tuple[int, str, str]]
-) -> Counter[tuple[int, str, str]]:
+def _counts(db: Connection, keys: Iterable[tuple[int, str, str]]) -> Counter[tuple[int, str, str]]:
     """How many URLs of these patterns were crawled, by host, shape and kind."""
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT host_id, shape, kind, admitted FROM json_each(?) AS k CROSS JOIN trap "
         "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = k.value ->> 2",
         (json.dumps(list(keys)),),
@@ -477,9 +457,9 @@ class Yield:
         return (self.own + STRENGTH * self.of_host) / (self.read + STRENGTH)
 
 
-async def yields(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Yield]:
+async def yields(db: Reader, host_ids: Collection[int]) -> list[Yield]:
     """Of these hosts all patterns of which a URL was asked for; None among them."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT p.host_id, p.pattern, count(*), "
         "  sum(p.last_kind IN ('new', 'changed', 'unchanged') AND coalesce(p.copy_of, p.id) = p.id)"
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value "
@@ -497,12 +477,12 @@ async def yields(connection: aiosqlite.Connection, host_ids: Collection[int]) ->
     ]
 
 
-async def representatives(connection: aiosqlite.Connection) -> dict[int, int]:
+async def representatives(db: Reader) -> dict[int, int]:
     """The copies in closed patterns; of each the first of its pattern, which stands for all.
 
     What is endless counts for one page, however many of its pages were read before it was closed.
     """
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT p.id, min(p.id) OVER (PARTITION BY t.host_id, t.shape) FROM trap AS t "
         "JOIN page AS p ON p.host_id = t.host_id AND p.pattern = t.shape "
         "WHERE t.kind = ? AND t.closed_at IS NOT NULL AND p.copy_of <> p.id AND p.depth > 0",
@@ -547,9 +527,9 @@ class Throttle:
     example: str | None = None
 
 
-async def reach(connection: aiosqlite.Connection, host_ids: Collection[int]) -> Reach:
+async def reach(db: Reader, host_ids: Collection[int]) -> Reach:
     """How far the pages of these hosts were crawled."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT count(*), sum(held_back IS NULL AND last_at IS NOT NULL), "
         "  sum(held_back IS NULL AND last_at IS NULL), sum(held_back IS NOT NULL) "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value WHERE role = 'page'",
@@ -559,27 +539,27 @@ async def reach(connection: aiosqlite.Connection, host_ids: Collection[int]) -> 
     return Reach(known, *(count or 0 for count in others))
 
 
-async def throttles(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
+async def throttles(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
     """What holds URLs of these hosts back, that which holds most of them first."""
     found = [
-        *await _closed(connection, host_ids),
-        *await _capped(connection, host_ids),
-        *await _others(connection, host_ids),
+        *await _closed(db, host_ids),
+        *await _capped(db, host_ids),
+        *await _others(db, host_ids),
     ]
     return sorted(found, key=lambda each: (-each.held, each.kind, each.shape or ""))
 
 
-async def held(connection: aiosqlite.Connection, host_id: int, kind: str, limit: int) -> list[str]:
+async def held(db: Reader, host_id: int, kind: str, limit: int) -> list[str]:
     """The first URLs of a host that are held back for a reason."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT url FROM page WHERE host_id = ? AND held_back = ? ORDER BY id LIMIT ?",
         (host_id, kind, limit),
     )
     return [row[0] for row in rows]
 
 
-async def _closed(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
-    rows = await connection.execute_fetchall(
+async def _closed(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
+    rows = await db.execute_fetchall(
         "SELECT t.host_id, t.kind, t.shape, t.admitted AS crawled, t.refused AS held, t.copies, "
         "  (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id AND p.pattern = t.shape "
         "     AND p.last_at > t.closed_at AND p.found_at > t.closed_at) AS sampled, t.closed_at, "
@@ -592,8 +572,8 @@ async def _closed(connection: aiosqlite.Connection, host_ids: Collection[int]) -
     return [Throttle(**row) for row in rows]
 
 
-async def _capped(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
-    rows = await connection.execute_fetchall(
+async def _capped(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
+    rows = await db.execute_fetchall(
         "SELECT t.host_id, t.kind, t.shape, t.admitted AS crawled, t.refused AS held "
         "FROM json_each(?) AS k CROSS JOIN trap AS t ON t.host_id = k.value "
         "WHERE t.kind <> ? AND t.refused > 0",
@@ -602,8 +582,8 @@ async def _capped(connection: aiosqlite.Connection, host_ids: Collection[int]) -
     return [Throttle(**row) for row in rows]
 
 
-async def _others(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
-    rows = await connection.execute_fetchall(
+async def _others(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
+    rows = await db.execute_fetchall(
         # Beside min() SQLite takes the other columns from the row that has it.
         "SELECT p.host_id, p.held_back, count(*) AS held, p.url, min(p.id) "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value "
