@@ -1,7 +1,7 @@
 """The one writer task: a bounded queue in, batched transactions, acknowledgements out.
 
 Invariant: an entry is acknowledged after the transaction that holds it has committed.
-Consequence: whatever was counted, shown or logged survives kill -9.
+Consequence: kill -9 loses nothing that was counted, shown or logged.
 """
 
 from __future__ import annotations
@@ -37,30 +37,26 @@ from freshet.storage.tables import (
     runs,
     url_patterns,
 )
-from freshet.storage.tables.alerts import AlertRule
-from freshet.storage.tables.url_patterns import CopyRule, Weighed
+from freshet.storage.tables.alerts import AlertFilter
+from freshet.storage.tables.url_patterns import CopyRule, FrontierEffect
 from freshet.storage.words import Kind, Reason
 
-# -- visits ------------------------------------------------------------------
-#
-# What one batch of visits changes, table by table, inside one transaction.
+# -- visits: a batch's changes, table by table, in one transaction -----------
 
-#: URLs that are remembered as admitted, at some 150 bytes each and 2 KiB at most.
+#: URLs remembered as admitted, at some 150 bytes each and 2 KiB at most.
 _REMEMBERED = 16_384
 
 
 class VisitTables:
     """Applies batches for one run; holds what the one writer may cache between them.
 
-    A URL that has once been admitted without a reason to hold it back is changed by no later
-    link to it: nearly all links of a crawl are such, and need not reach the store again.
-
-    Attributes:
-        alert_rules: who is to be told of which observations.
+    No later link changes a URL that was admitted and not held back. Nearly all links of a crawl
+    lead to such URLs and need not reach the store again. ``alert_rules`` select the observations to
+    alert of.
     """
 
     def __init__(
-        self, run_id: int, rule: CopyRule | None = None, alert_rules: Sequence[AlertRule] = ()
+        self, run_id: int, rule: CopyRule | None = None, alert_rules: Sequence[AlertFilter] = ()
     ) -> None:
         self.alert_rules = alert_rules
         self._run_id = run_id
@@ -72,10 +68,10 @@ class VisitTables:
         self._committed: dict[int, Retraction] = {}
 
     async def write(self, database: Database, entries: Sequence[Entry]) -> list[Acknowledged]:
-        """Commit a batch, in one call on the thread that writes; what may be said of it then.
+        """Commit a batch, in one call on the writer's thread, and return the acknowledgements.
 
         Raises:
-            StoreError: nothing of it was written, and what was cached of it is forgotten.
+            StoreError: nothing was written, and what was cached of the batch is forgotten.
         """
         try:
             acknowledged = await database.write(partial(self.apply, entries=entries))
@@ -86,7 +82,7 @@ class VisitTables:
         return acknowledged
 
     def apply(self, db: Connection, entries: Sequence[Entry]) -> list[Acknowledged]:
-        """Write a batch; what may be said of it once the transaction has committed."""
+        """Write a batch; return the acknowledgements to be sent after the commit."""
         visits = [e for e in entries if isinstance(e, Visit)]
         acknowledged = [self._admit(db, entry) for entry in entries]
         links.record(db, visits)
@@ -113,7 +109,6 @@ class VisitTables:
         runs.append(db, self._run_id, noted)
         for entry in entries:
             if isinstance(entry, EstimateBatch):
-                # One at a time: nobody waits for more than a batch.
                 estimates.write(db, entry.estimates)
         agreed = [e for e in entries if isinstance(e, SubscriptionNoted)]
         claims.record(db, agreed)
@@ -127,22 +122,18 @@ class VisitTables:
             else each
             for each in acknowledged
         ]
-        self._alert(db, entries, visits)
-        return _with(weighed, kept, acknowledged)
-
-    def _alert(self, db: Connection, entries: Sequence[Entry], visits: Sequence[Visit]) -> None:
-        """Write what is to be told of these visits, and of what they showed of earlier ones."""
         alerts.record(db, self.alert_rules, visits)
         alerts.review(db, self.alert_rules, max(map(_time_of, entries)))
+        return _with(weighed, kept, acknowledged)
 
     def _forget(self) -> None:
-        """Drop what was cached since the last commit: the transaction of the last batch failed."""
+        """Drop what was cached since the last commit: the transaction failed."""
         self._host_ids.clear()
         self._admitted.clear()
         self._retractions = dict(self._committed)
 
     def _admit(self, db: Connection, entry: Entry) -> Acknowledged:
-        """Make the targets of a visit pages, and due where they are new."""
+        """Make the targets of a visit pages; new ones are due."""
         targets = entry.targets
         if targets is None or not len(targets):
             return Acknowledged(entry)
@@ -157,7 +148,7 @@ class VisitTables:
         return Acknowledged(entry, frozenset(p.host_id for p in due), tuple(p.page_id for p in due))
 
     def _take_back(self, db: Connection, visit: Visit) -> tuple[tuple[Kind, str], ...]:
-        """Take back what a visit proved to be no content, or itself if one before it did."""
+        """Retract captures that a visit, or one before it, proved to be no content."""
         awaited = self._retractions.pop(visit.due.page_id, None)
         found = []
         for retraction in (*visit.retractions, *([awaited] if awaited else [])):
@@ -171,7 +162,7 @@ class VisitTables:
         return tuple(found)
 
     def _new_pages(self, db: Connection, targets: Targets, at: float) -> list[pages.Admitted]:
-        """Make pages of the targets that are new; those to be crawled."""
+        """Make pages of the new targets; return those to be crawled."""
         self._know_hosts(db, targets)
         admitted = pages.admit(db, targets, self._host_ids, self._run_id, at, known=self._admitted)
         trapped = url_patterns.bound(db, admitted, targets)
@@ -215,8 +206,10 @@ class VisitTables:
                 runs.move(db, entry.due.page_id, entry.new_root)
 
 
-def _with(weighed: Weighed, kept: Claims, acknowledged: list[Acknowledged]) -> list[Acknowledged]:
-    """The same, and the last of them says what became of patterns, and what was claimed."""
+def _with(
+    weighed: FrontierEffect, kept: Claims, acknowledged: list[Acknowledged]
+) -> list[Acknowledged]:
+    """Return the acknowledgements; the last one has the batch's patterns and claims."""
     if not weighed.released and not weighed.withdrawn and not len(kept):
         return acknowledged
     *others, last = acknowledged
@@ -235,12 +228,12 @@ def _time_of(entry: Entry) -> float:
 
 
 class Writer:
-    """Gathers entries into transactions of at most ``batch``; a full queue holds senders up.
+    """Gathers entries into transactions of at most ``batch``; a full queue blocks senders.
 
-    A transaction takes what has come in while the one before it was committing, so that
-    batches grow with the load and an idle writer adds no delay. Where the store is unavailable,
-    ``patience`` is awaited and the batch tried again; it may raise the error that it is given.
-    Before each transaction ``secure`` sees to what must not be behind the store, an archive.
+    A transaction takes what arrived while the one before it was committing: batches grow with the
+    load and an idle writer adds no delay. While the store is unavailable, ``patience`` is awaited
+    and the batch tried again; it may raise the error that it is given. ``secure`` runs before each
+    transaction: it syncs what must not be behind the store, an archive.
     """
 
     def __init__(
@@ -262,11 +255,11 @@ class Writer:
         self._queue: asyncio.Queue[Entry | None] = asyncio.Queue(maxsize=batch)
 
     async def submit(self, entry: Entry) -> None:
-        """Hand over an entry; waits while the queue is full."""
+        """Hand over an entry; wait while the queue is full."""
         await self._queue.put(entry)
 
     async def run(self) -> None:
-        """Write until :meth:`finish`; raises StoreError when the store fails."""
+        """Write until :meth:`finish`; raise StoreError if the store fails."""
         while (first := await self._queue.get()) is not None:
             entries, ended = self._gather(first)
             await self._write(entries)

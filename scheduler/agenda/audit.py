@@ -1,4 +1,4 @@
-"""How fresh a copy is, estimated from pages drawn at random.
+"""Freshness of the copies, estimated from random audit samples.
 
 Each page is as likely to be drawn as the next, whatever is thought of it; so a mean over the
 draws, weighted with importance μ, estimates that over all pages,
@@ -56,7 +56,7 @@ _LEAST: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class MeasuredMean:
-    """A mean with its 95 % interval; ``expected`` is what the model took it for at the draws."""
+    """A mean with its 95 % interval; ``expected`` is the model's value at the draws."""
 
     mean: float
     lower: float
@@ -66,7 +66,7 @@ class MeasuredMean:
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """The estimated costs of staleness per importance, from so many ``draws``.
+    """The estimated costs of staleness per importance, from ``draws``.
 
     ``binary`` is the share of importance whose copy is stale, ``harmonic`` the mean of H(N).
     """
@@ -77,7 +77,7 @@ class Staleness:
 
 
 def staleness(importance: ArrayLike, stale: Sequence[bool], hazard: ArrayLike) -> Staleness | None:
-    """The estimates from k draws; None where there is none, or none of importance.
+    """Return the estimates from k draws; None without draws, or without importance.
 
     ``hazard`` is x, the changes expected since the last look before each draw.
 
@@ -103,7 +103,7 @@ def staleness(importance: ArrayLike, stale: Sequence[bool], hazard: ArrayLike) -
 
 
 def _estimate(mu: Floats, z: Floats, counts: Floats, expected: Floats) -> MeasuredMean:
-    """The mean of z · counts, by importance."""
+    """Return the mean of z · counts, weighted with importance."""
     total = float(mu.sum())
     y = z * counts
     mean = float((mu * y).sum()) / total
@@ -122,7 +122,7 @@ def _estimate(mu: Floats, z: Floats, counts: Floats, expected: Floats) -> Measur
 
 
 def _wilson(share: float, draws: float) -> tuple[float, float]:
-    """E. Wilson, "Probable inference …", JASA 1927."""
+    """Return the interval of E. Wilson, "Probable inference …", JASA 1927."""
     weight = _Z**2 / draws
     middle = (share + weight / 2) / (1 + weight)
     half = _Z / (1 + weight) * sqrt(share * (1 - share) / draws + weight / (4 * draws))
@@ -140,7 +140,7 @@ _OF_AWAY_HOST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Draws from the pages of a watchlist into a window; ``host_ids`` are those of its codes."""
+    """Random audit samples of watched pages; ``host_ids`` are those of the host codes."""
 
     reader: aiosqlite.Connection
     rng: Random
@@ -153,7 +153,7 @@ class Drawing:
         hazard: Floats,
         now: float,
     ) -> set[int]:
-        """Draw a captured page, each as likely as the next; its host, which is asked first for it.
+        """Draw a captured page, each equally likely; return its host.
 
         ``hazard`` (n,) are the changes expected since the last look. What is in the window is drawn
         as well: only a page in flight is passed over.
@@ -180,7 +180,7 @@ class Drawing:
     async def _drawn(
         self, pages: Watchlist, window: Window, host_id: int, row: int, now: float
     ) -> DueUrl | None:
-        """A page out of the window or the store; None while it is in flight."""
+        """Take a page from the ready queue or the store; return None while it is in flight."""
         page_id = int(pages["page_id"][row])
         if pages["taken"][row]:
             return window.withdraw(host_id, page_id)

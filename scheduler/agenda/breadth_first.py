@@ -23,7 +23,7 @@ _HOSTS_PER_QUERY = 200
 
 
 class BreadthFirst:
-    """An :class:`~freshet.storage.records.Agenda` over the stored frontier, a window per host.
+    """An :class:`~freshet.storage.records.Agenda` over the stored frontier, a queue per host.
 
     All windows together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host.
     """
@@ -62,7 +62,7 @@ class BreadthFirst:
         return None
 
     def waiting(self, host_id: int) -> bool:
-        """Whether a due URL of this host can be taken now."""
+        """Return whether a due URL of this host can be taken now."""
         return host_id in self._windows
 
     def done(self, acknowledged: Acknowledged) -> None:
@@ -79,15 +79,15 @@ class BreadthFirst:
 
     @property
     def hungry(self) -> bool:
-        """Whether :meth:`replenish` would load something although nothing falls due."""
+        """Return whether :meth:`replenish` would load something although nothing falls due."""
         return bool(self._hungry)
 
     def wakes_at(self) -> float | None:
-        """When the next URL that waits for its time falls due, if any does."""
+        """Return when the next URL that waits for its time falls due, or None."""
         return self._later[0][0] if self._later else None
 
     async def replenish(self, now: float) -> Supply:
-        """Fill the windows that run low."""
+        """Fill the queues that run low."""
         while self._later and self._later[0][0] <= now:
             self._hungry[heappop(self._later)[1]] = None
         asked = list(self._hungry)[:_HOSTS_PER_QUERY]
@@ -112,7 +112,7 @@ class BreadthFirst:
             heappush(self._later, (visit.retry_at, due.host_id))
 
     def _withdraw(self, host_id: int, page_ids: Collection[int]) -> None:
-        """Take pages out of a window that are no longer due.
+        """Remove pages that are no longer due from a queue.
 
         The last one is left in it: that a host has something to take is known elsewhere, and
         one needless visit is cheap.
@@ -131,7 +131,7 @@ class BreadthFirst:
             self._hungry[host_id] = None
 
     async def _fill(self, host_ids: list[int], now: float) -> None:
-        """Read on where the windows of these hosts end."""
+        """Load more URLs after the last ones of these hosts."""
         room = (_IN_MEMORY - self._held) // len(host_ids)
         size = max(_LEAST, min(_WINDOW, room))
         # The first rows may be those in memory: read so many more.
@@ -149,7 +149,7 @@ class BreadthFirst:
                 self._more.add(host_id)
 
     def _supply(self, host_id: int, rows: list[DueUrl], size: int) -> bool:
-        """Bring a window to ``size`` from these rows; whether some found no place."""
+        """Fill a queue to ``size`` from these rows; return whether some did not fit."""
         taken = self._taken.get(host_id, set())
         fresh = [d for d in rows if d.page_id not in taken and d.page_id not in self._settled]
         window = self._windows.get(host_id, deque())

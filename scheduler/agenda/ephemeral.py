@@ -1,4 +1,4 @@
-"""What looks at ephemeral sources are worth, and which new items are fetched at once. Pure; days.
+"""Values of visits to ephemeral sources, and the new items that are fetched at once. In days.
 
 Of a source at which items appear at the rate Λ and fade at the rate μ, a look τ days after the last
 one is worth its Whittle index where crawls may come at any time, times importance:
@@ -46,7 +46,7 @@ from freshet.scheduler.sources import Rows
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """On which terms ephemeral sources compete with pages that are kept fresh.
+    """Terms on which ephemeral sources compete with pages that are kept fresh.
 
     Attributes:
         item_worth: E, days of a stale copy.
@@ -66,7 +66,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Fading:
-    """What comes of it, on a day.
+    """Values of sources and items on a day.
 
     Attributes:
         row: (k,), the pages that are ephemeral sources, ascending.
@@ -87,7 +87,7 @@ def fading(
     pages: Watchlist, discovering: Discovering, revealing: Revealing, on: Exchange, now: float,
     cost: Floats,
 ) -> Fading:  # fmt: skip
-    """What looks at sources are worth on a day, and which items are fetched at once.
+    """Return the values of visits to sources on a day, and the items to fetch at once.
 
     ``cost`` (H,) is C of a look at each host.
     """
@@ -112,7 +112,7 @@ def fading(
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Those of the watchlist that matter here, (n,) each."""
+    """Columns of the watchlist, (n,) each."""
 
     host: Rows
     importance: Floats
@@ -125,7 +125,7 @@ class _Columns:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """From when (days) to when n pages were looked at, and of which a copy is ``held``."""
+    """First and last visit (days) of n pages, and whether a copy is ``held``."""
 
     found_at: Floats
     since: Floats
@@ -135,7 +135,7 @@ class Looked:
 def sources(
     half_life: Floats, looked: Looked, churning: Churning, on: Exchange
 ) -> tuple[Rows, Floats]:
-    """(k,) each: the rows of the pages that are sources, ascending, and Λ of those.
+    """Return (k,) each: the rows of the pages that are sources, ascending, and their Λ.
 
     ``half_life`` (n,) is as :class:`~freshet.scheduler.agenda.terms.Terms` has it.
     """
@@ -151,14 +151,14 @@ def sources(
 
 
 def decays(half_life: Floats, on: Exchange) -> Floats:
-    """(k,), μ of what appears at sources."""
+    """Return (k,), μ of the items of sources."""
     own = np.isfinite(half_life) & (half_life > 0)
     decay: Floats = np.log(2) / np.where(own, half_life, on.half_life)
     return decay
 
 
 def _reaped(since: Floats, decay: Floats, by: Rows, waited: Floats) -> Floats:
-    """(k,), the index for Λ = 1: that of the items that others reveal, too, by when they did."""
+    """Return (k,), the index for Λ = 1, averaged over items that others reveal, too."""
     items = np.bincount(by, minlength=len(since))
     each = np.bincount(by, whittle.ripe(decay[by] * waited), minlength=len(since))
     ripe = np.where(items > 0, each / np.maximum(items, 1), whittle.ripe(decay * since))
@@ -169,7 +169,7 @@ def _reaped(since: Floats, decay: Floats, by: Rows, waited: Floats) -> Floats:
 def _urgent(
     it: _Columns, item: Rows, decay: Floats, on: Exchange, now: float
 ) -> tuple[Rows, Floats]:
-    """The rows of the items that come at once, and what a day costs by which each comes later.
+    """Return the rows of the items to fetch at once, and the cost of a day of delay.
 
     ``item`` (m,) was revealed by a source at which things fade at the rate ``decay``; by the
     fastest, where there are several.

@@ -1,4 +1,4 @@
-"""Looks and claims in the order in which they became known. Pure; days are Unix days."""
+"""Visits and change signals in the order in which they became known. Days are Unix days."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from freshet.storage.tables import claims as claims_tables
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """``heard`` has for each hearing how many of the looks came before it."""
+    """``heard`` has the number of visits before each group of signals."""
 
     looks: Looks
     heard: tuple[tuple[int, Hearing], ...] = ()
@@ -63,7 +63,7 @@ class ClaimColumns:
 
 
 class Sources:
-    """Under which pages the sources of claims are asked: sitemaps and feeds are pages, too."""
+    """Pages under which sources of signals are requested: sitemaps and feeds are pages, too."""
 
     def __init__(self, asked: Mapping[int, int]) -> None:
         """``asked`` has the row of the page of each source that is asked."""
@@ -74,7 +74,7 @@ class Sources:
         self._rows = np.array(sorted(self._of), np.intp)
 
     def news(self, looks: Looks, claims: ClaimColumns) -> News:
-        """Looks with what was heard at them, or between them where nobody asked.
+        """Merge visits with the signals received at or between them.
 
         A look at the page of a source that finds no claim moved is a hearing as well.
         """
@@ -98,7 +98,7 @@ _NONE: Final = np.empty(0, np.intp)
 
 
 def _by_hearing(claims: ClaimColumns) -> dict[tuple[int, float], Rows]:
-    """The places of the claims that came from one source at one time."""
+    """Group the claims that came from one source at one time."""
     order = np.lexsort((claims.source, claims.at))
     parted = (np.diff(claims.source[order]) != 0) | (np.diff(claims.at[order]) != 0)
     groups: Sequence[Rows] = np.split(order, np.flatnonzero(parted) + 1) if len(order) else ()
@@ -130,7 +130,7 @@ _NO_NEWS: Final = CLAIM_KINDS.index(ClaimKind.LAST_MODIFIED)
 
 
 class Unlearnt:
-    """Collects, in the order in which it commits."""
+    """Collects what was committed and not learnt yet, in order."""
 
     def __init__(self, reader: aiosqlite.Connection, pages: Watchlist) -> None:
         self._reader = reader
@@ -141,37 +141,37 @@ class Unlearnt:
         self._asked: dict[int, int] = {}
 
     def seen(self, row: int, observation: Observation) -> None:
-        """Note what a visit found."""
+        """Note the result of a visit."""
         it = observation
         self._looks.append((row, it.at / _DAY_S, it.kind, it.rung))
 
     def claimed(self, said: Claims) -> None:
-        """Note what was claimed."""
+        """Note claims."""
         if len(said):
             self._claims.append(said)
 
     async def meet_sources(self) -> None:
-        """Learn who is asked for what, where a claim is of somebody new."""
+        """Load the pages of sources when a claim has a new source."""
         said = {each for some in self._claims for each in np.unique(some.source_id).tolist()}
         if not said <= self._met:
             self._met |= said
             self._asked = await claims_tables.asked(self._reader)
 
     def news(self) -> News:
-        """What has come since the last time; it counts as learnt."""
+        """Return what has come since the last call; it counts as learnt."""
         looks, self._looks = told(self._looks), []
         said, self._claims = self._claims, []
         return _news(looks, _joined(said), self._pages.rows, self._asked)
 
     async def all(self) -> News:
-        """Everything that the store has; nothing else is unlearnt then."""
+        """Return the whole history of the store; it counts as learnt."""
         self._looks, self._claims = [], []
         self._asked = await claims_tables.asked(self._reader)
         return await stored_news(self._reader, self._pages.rows)
 
 
 async def stored_news(reader: aiosqlite.Connection, rows_of: RowsOf) -> News:
-    """All looks and claims of the store."""
+    """Return all visits and claims of the store."""
     stored = await columns_queries.looks(reader)
     rows, known = rows_of(stored.page_id)
     looks = Looks(
@@ -184,7 +184,7 @@ async def stored_news(reader: aiosqlite.Connection, rows_of: RowsOf) -> News:
 
 
 def _news(looks: Looks, said: Claims, rows_of: RowsOf, pages: Mapping[int, int]) -> News:
-    """Looks and claims as one; ``pages`` has the page of each source that is asked."""
+    """Merge visits and claims; ``pages`` has the page of each source that is requested."""
     sources = np.array(list(pages), np.int64)
     asked_rows, is_watched = rows_of(np.array(list(pages.values()), np.int64))
     asked = dict(zip(sources[is_watched].tolist(), asked_rows.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""What looks of a daemon reveal: pages that were not known. Pure; days are Unix days.
+"""New pages that visits of a daemon reveal. Days are Unix days.
 
 A look at a page reveals another one where it shows a link to it that was not there at the look
 before; what a first look reveals is revealed by what led there. Only the newest pages of each site
@@ -77,7 +77,7 @@ _EVIDENCE: Final = ("occasions", "appeared", "dropped", "largest")
 
 @dataclass(frozen=True, slots=True)
 class Appearing:
-    """m looks at which something appeared, in the order of time; every column has length m.
+    """m visits that saw new links, in the order of time; every column has length m.
 
     Attributes:
         row: of the page.
@@ -96,7 +96,7 @@ class Appearing:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What is known of k pages at which anything ever appeared; every column has length k.
+    """Churn of the k pages with any new links so far; every column has length k.
 
     Attributes:
         row: of the page.
@@ -110,7 +110,7 @@ class Rates:
 
 
 class Churning:
-    """Learns of looks; rows as those of the pages.
+    """Learns the churn of links; rows are those of the pages.
 
     *Law.* What it knows depends on the looks in their order, not on how they were divided into
     calls.
@@ -124,7 +124,7 @@ class Churning:
         return len(self._sources)
 
     def learn(self, looks: Appearing) -> None:
-        """Take in looks at which something appeared."""
+        """Take in visits that saw new links."""
         columns = (getattr(looks, name).tolist() for name in Appearing.__slots__)
         for row, at, began, appeared, dropped, stayed in zip(*columns, strict=True):
             self._saw(row, at, began, (appeared, dropped, stayed))
@@ -153,14 +153,14 @@ class Churning:
         it["largest"] = np.maximum(it["largest"], appeared)
 
     def inherit(self, old: int, new: int) -> None:
-        """The page of one row stands at another one now; unless more is known of that already."""
+        """Hand the state of one row on to another, unless that one knows more."""
         place = self._place.get(old)
         if place is not None and new not in self._place:
             self._place[new] = self._place.pop(old)
             self._sources.rows["row"][place] = new
 
     def rates(self, since: Floats) -> Rates:
-        """What is known when pages were looked at last on the days ``since``, (n,)."""
+        """Return the churn of pages whose last visits were on the days ``since``, (n,)."""
         it = self._sources.rows
         quiet = np.maximum(since[it["row"]] - it["at"], 0.0)
         kept = 0.5 ** (quiet / HALF_LIFE_DAYS)
@@ -169,7 +169,7 @@ class Churning:
 
 
 def rate_of_silent(watched: Floats) -> Floats:
-    """(n,), Λ of pages at which nothing has appeared in so many days."""
+    """Return (n,), Λ of pages without new links in this number of days."""
     return _rate(np.zeros(len(watched)), np.zeros(len(watched)), np.maximum(watched, 0.0))
 
 
@@ -194,7 +194,7 @@ _DAY_S: Final = 86_400.0
 
 
 class Discovering:
-    """Learns of all watched pages which of them reveal new ones, and whose links churn.
+    """Learns which watched pages reveal new ones, and whose links churn.
 
     Attributes:
         churning: which pages' links do.
@@ -209,7 +209,7 @@ class Discovering:
         self._key_of: dict[int, int] = {}
 
     def watch(self, rows: Rows, site: Rows, urls: Sequence[str], found_at: Floats) -> None:
-        """Pages are found, in the order of their rows."""
+        """Append pages, in the order of their rows."""
         for row, code, url, at in zip(
             rows.tolist(), site.tolist(), urls, found_at.tolist(), strict=True
         ):
@@ -227,7 +227,7 @@ class Discovering:
         urls: Iterable[str],
         found_at: NDArray[np.generic],
     ) -> None:
-        """A look at the page of row ``by`` shows links to these URLs.
+        """Take in a visit to the page of row ``by`` that saw links to these URLs.
 
         ``before`` is when it was looked at before, None for the first time; ``found_at`` (n,) when
         each page was found.
@@ -238,7 +238,7 @@ class Discovering:
                 self.shown(by, before, at, row, float(found_at[row]))
 
     def shown(self, by: int, before: float | None, at: float, row: int, found_at: float) -> None:
-        """A look shows a link to the page of a row; ``before`` is when it was looked at before."""
+        """Take in a visit that saw a link to a row's page; ``before`` is the one before."""
         if before is None:
             if found_at == at:
                 for each in self._precedents.revealers(by):
@@ -247,7 +247,7 @@ class Discovering:
             self._precedents.reveal(row, by)
 
     def churned(self, pages: Watchlist, seen: Sequence[tuple[int, float, Churn]]) -> list[int]:
-        """Looks at pages (ids), on these days, at which something appeared; the rows."""
+        """Take in churn of pages (ids) on these days; return the rows."""
         known = [(row, at, it) for page, at, it in seen if (row := pages.row(page)) is not None]
         self.churning.learn(
             Appearing(
@@ -263,16 +263,16 @@ class Discovering:
 
     @property
     def newest(self) -> list[int]:
-        """The rows of the pages that are remembered as new, in the order of their coming."""
+        """Return the rows of the pages remembered as new, in the order of discovery."""
         return sorted(self._key_of)
 
     def inherit(self, old: int, new: int) -> None:
-        """The page of one row stands at another one now."""
+        """Hand the state of one row on to another."""
         self._precedents.move(old, new)
         self.churning.inherit(old, new)
 
     def revealing(self, pages: Watchlist, now: float) -> Revealing:
-        """What a look at each page is expected to reveal on this day."""
+        """Return the expected new pages that a visit to each page reveals on this day."""
         names = ("host", "importance", "found_at", "since", "captured")
         columns: Any = [pages[name] for name in names]
         return self._precedents.value(Standing(*columns), now)
@@ -289,7 +289,7 @@ _AT_ONCE: Final = 10_000
 async def recall(
     reader: aiosqlite.Connection, discovering: Discovering, pages: Watchlist, looks: Looks
 ) -> None:
-    """Learn which of these pages revealed new ones, by all looks at them."""
+    """Learn from all visits which of these pages revealed new ones."""
     newest = np.array(discovering.newest, np.intp)
     moved = await columns_queries.moves(reader)
     found_at: Any = pages["found_at"]
@@ -310,7 +310,7 @@ async def recall(
 
 
 async def appearing(reader: aiosqlite.Connection, rows_of: RowsOf, found_at: Floats) -> Appearing:
-    """What the store has of churn, of pages that are found on the days ``found_at`` (n,).
+    """Return the stored churn of pages that were found on the days ``found_at`` (n,).
 
     Those that have moved are the pages where they stand now.
     """
@@ -324,7 +324,7 @@ async def appearing(reader: aiosqlite.Connection, rows_of: RowsOf, found_at: Flo
 
 @dataclass(frozen=True, slots=True)
 class Sighted:
-    """m looks at the pages of rows ``by`` that first showed a link to those of ``row``.
+    """m visits to rows ``by`` that first saw a link to the pages of ``row``.
 
     Days; ``before`` is that of the look before, -inf where there was none.
     """

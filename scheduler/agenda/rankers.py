@@ -140,11 +140,11 @@ class Learning:
         np.maximum.at(self._cost, lane, cost)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
-        """These pages weigh so much from now on."""
+        """Set the importance of these pages."""
         self._importance.rows[rows] = importance
 
     def inherit(self, old: int, new: int) -> None:
-        """What is known of one page is known of another, which was visited when that one was."""
+        """Hand the state of one page on to another, visited at the same time."""
         self._learner.inherit(old, new)
         self._signals.inherit(old, new)
         if not self._looked.rows[new]:
@@ -176,7 +176,7 @@ class Learning:
         return self._learner.credible_interval(rows)
 
     def beliefs(self, now: float) -> Beliefs:
-        """Changes at the estimated rates since the last visit to each page."""
+        """Return the changes at the estimated rates since the last visit to each page."""
         age = np.maximum(now - self._last.rows, 0.0)
         return Beliefs(self._rate.rows * age, self._rate.rows, np.zeros(len(age)))
 

@@ -1,4 +1,4 @@
-"""The agenda of a daemon: what is worth most now, over all pages, found and known.
+"""The agenda of a daemon: the worthiest visit now, over all pages, found and known.
 
 Invariant: a page is in the window or in flight at most once, and what it learns comes from what
 has committed. Consequence: after a crash the same observations lead to the same order.
@@ -66,7 +66,7 @@ async def bring(
     found: Valuation,
     now: float,
 ) -> set[int]:
-    """Put the pages of these rows into the window, as they were valued; their hosts.
+    """Put the pages of these rows into the ready queue; return their hosts.
 
     What may not be fetched any more is watched no longer.
     """
@@ -178,12 +178,12 @@ class RecrawlAgenda:
         self._must_value = True
 
     async def at_rest(self) -> None:
-        """Return when what is learnt may be read: nothing learns until the caller awaits."""
+        """Wait until nothing learns; the state may be read until the caller awaits."""
         while self._work is not None and not self._work.done():
             await asyncio.wait([self._work])
 
     async def rest(self) -> None:
-        """As :meth:`at_rest`, and take no further notice of what a thread has chosen."""
+        """Wait as :meth:`at_rest`, and ignore a thread's choice."""
         await self.at_rest()
         work, self._work = self._work, None
         if work is not None:
@@ -200,14 +200,14 @@ class RecrawlAgenda:
         await recall(self._reader, self._discovering, self.pages, looks)
 
     async def relearn(self, ranker: Ranker) -> None:
-        """Let another ranker learn of the same pages from the store, as they are judged now."""
+        """Teach another ranker the store's history as judged now."""
         await self.rest()
         self.ranker = ranker
         ranker.add(*self.pages.as_added())
         await self._learn_all()
 
     async def _learn_all(self) -> Looks:
-        """Learn from all looks and claims of the store; the looks."""
+        """Learn from all visits and claims of the store; return the visits."""
         past = await self._unlearnt.all()
         with self.timed("learn"):
             if len(past.looks) > self._many:
@@ -218,7 +218,7 @@ class RecrawlAgenda:
         return past.looks
 
     async def reweigh(self, page_ids: Sequence[int] | None = None) -> None:
-        """Let all pages, or those of these ids, weigh what the terms say of them now."""
+        """Apply the present terms to all pages, or to those of these ids."""
         found = await columns.pages(self._reader, page_ids)
         rows, known = self.pages.rows(found.page_id)
         found = found.take(known)
@@ -228,7 +228,7 @@ class RecrawlAgenda:
         self.ranker.reweigh(rows, terms.importance)
 
     async def inherit(self, page_ids: Collection[int]) -> None:
-        """These pages prove to have stood at other URLs before: take over what was learnt there."""
+        """Hand on to these pages what was learnt at their old URLs."""
         learners = (self.ranker, self._discovering)
         await moved_pages.inherit(self._reader, self.pages, learners, page_ids)
 
@@ -251,7 +251,7 @@ class RecrawlAgenda:
         return due
 
     def _widen(self, now: float) -> None:
-        """Value pages again if a host could offer one that is not in the window."""
+        """Value pages again if a host could offer one that is not in the ready queue."""
         if self._work is not None:
             return
         if not self._has_all and self._wanted < _MOST and len(self._window) >= self._wanted:
@@ -261,11 +261,11 @@ class RecrawlAgenda:
         self._must_value |= self._should_value and now >= self.wakes_at()
 
     def waiting(self, host_id: int) -> bool:
-        """Whether a page of this host is in the window."""
+        """Return whether a page of this host is in the ready queue."""
         return host_id in self._window
 
     def done(self, acknowledged: Acknowledged) -> None:
-        """Note what has committed; it is learnt with the next look."""
+        """Note a commit; it is learnt at the next valuation."""
         if isinstance(acknowledged.entry, Visit):
             self._settled.append(acknowledged.entry)
             if acknowledged.churn is not None:
@@ -278,14 +278,14 @@ class RecrawlAgenda:
 
     @property
     def hungry(self) -> bool:
-        """Whether there is news, or a valuation that cannot wait."""
+        """Return whether there is news, or a valuation that cannot wait."""
         if self._work is not None:
             return self._work.done()
         news = self._settled or self._found or self._withdrawn
         return bool(news or self._must_value)
 
     def wakes_at(self) -> float:
-        """When all pages are valued again: pages change for ever."""
+        """Return when all pages are valued again: pages never cease to change."""
         wait = min(max(_VALUE_AGAIN_S, _DAY_S / self.budget / 2), _VALUE_AGAIN_MOST_S)
         is_low = self._is_altered and len(self._window) * 2 < self._wanted
         if self._work is None and (self._should_value or is_low):
@@ -293,7 +293,7 @@ class RecrawlAgenda:
         return self._valued_at + wait
 
     async def replenish(self, now: float) -> Supply:
-        """Learn what has come, and fill the window where it runs low."""
+        """Learn from the news, and fill the ready queue when it runs low."""
         if self._work is not None:
             if not self._work.done():
                 return Supply((), ())
@@ -306,7 +306,7 @@ class RecrawlAgenda:
         return Supply(tuple(new_hosts), tuple(supplied))
 
     async def _take_in(self) -> None:
-        """Take in what has come since."""
+        """Take in the news."""
         found, self._found = self._found, []
         if found:
             self._is_altered = self._is_drained = True
@@ -342,7 +342,7 @@ class RecrawlAgenda:
         await self._unlearnt.meet_sources()
 
     def _make_way(self, rows: Sequence[int]) -> None:
-        """Something appeared at these pages; of an ephemeral source it comes before what waits."""
+        """Note new links of these pages; items of ephemeral sources come first."""
         for row in rows:
             if row in self._sources:
                 self._must_value = True
@@ -354,37 +354,37 @@ class RecrawlAgenda:
 
     @property
     def host_ids(self) -> Sequence[int]:
-        """The hosts, by the codes that pages and ranker know them by."""
+        """Return the hosts by their codes for pages and ranker."""
         return tuple(self._host_ids)
 
     @property
     def unknown_pages(self) -> float:
-        """New pages thought to exist unknown, as of the last valuation."""
+        """Return the expected number of unknown pages, as of the last valuation."""
         return 0.0 if self.valuation is None else self.valuation.unknown
 
     @property
     def new_per_day(self) -> float:
-        """New pages thought to appear each day, as of the last valuation."""
+        """Return the expected new pages a day, as of the last valuation."""
         return 0.0 if self.valuation is None else self.valuation.per_day
 
     @property
     def paid(self) -> Sequence[float]:
-        """What the pages asked for last were worth."""
+        """Return the worth of the last visits."""
         return tuple(self._window.paid)
 
     @property
     def queued(self) -> int:
-        """Pages that may be asked for next, as soon as their hosts are ready."""
+        """Return the pages to be requested as soon as their hosts are ready."""
         return len(self._window)
 
     def upcoming(self) -> DueUrl | None:
-        """The page that comes next if its host is ready."""
+        """Return the page that comes next if its host is ready."""
         return self._window.worthiest()
 
     # -- learning ----------------------------------------------------------------
 
     async def _watch(self, found: WatchedPages) -> None:
-        """Append pages, with what the store knows of them."""
+        """Append pages, with the state that the store has of them."""
         if not len(found):
             return
         unknown = set(found.host_id.tolist()) - self._host_codes.keys()
@@ -420,7 +420,7 @@ class RecrawlAgenda:
     # -- the window --------------------------------------------------------------
 
     async def _value(self, now: float) -> set[int]:
-        """Value all pages; the hosts of those that came into the window."""
+        """Value all pages; return the hosts of those that came into the ready queue."""
         self._valued_at, self._must_value, self._should_value = now, False, False
         self._is_altered = self._is_drained = False
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
@@ -449,7 +449,7 @@ class RecrawlAgenda:
         )  # fmt: skip
 
     async def _fill(self, found: Valuation, now: float) -> set[int]:
-        """Bring the chosen pages into the window, and those in it into their order."""
+        """Load the chosen pages into the ready queue, and sort it."""
         self.valuation = found
         self._sources = found.sources
         self._window.revalue(lambda due: self._now_worth(due, found.worth))

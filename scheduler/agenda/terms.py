@@ -1,4 +1,4 @@
-"""On which terms pages are kept fresh."""
+"""Terms on which pages are kept fresh."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from freshet.scheduler.sources import Rows
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What holds for m pages; every column has length m.
+    """Terms of m pages; every column has length m.
 
     Attributes:
         area: the part of its site that a page is in, a small integer.

@@ -1,4 +1,4 @@
-"""What looks at archived pages cost, between what the archive proves and what it allows.
+"""Costs of visits to archived pages: bounds by what an archive proves and allows.
 
 A gap that holds a change lies between a copy, looked at on day s, and day t in one of three ways:
 before s, after it, or around it. N(t), the changes since the look, is at each moment bounded by
@@ -44,7 +44,7 @@ _COLUMNS: Final = 9
 
 
 class Looked(NamedTuple):
-    """k looks that were answered, those of a page together and in the order of time.
+    """k answered visits, those of a page together and in the order of time.
 
     Attributes:
         offsets: (n + 1,), where those of each page begin, and where the last ones end.
@@ -59,7 +59,7 @@ class Looked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What copies cost, not weighted with importance by page, and weighted by day.
+    """Costs of copies, unweighted by page, and weighted with importance by day.
 
     Attributes:
         pages: (n, 9), sums by page: harmonic cost, optimistic, early and pessimistic; binary cost,
@@ -86,7 +86,7 @@ class _Known(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """Where costs are added up; ``steps`` are to be summed up and added to ``bins``."""
+    """Accumulators of costs; cumulative sums of ``steps`` are added to ``bins``."""
 
     pages: Floats
     bins: Floats
@@ -97,7 +97,7 @@ class _Sums(NamedTuple):
 
 
 def bill(timeline: Timeline, looked: Looked, importance: Floats, start: float, end: float) -> Bill:
-    """What the copies cost between two days, by page and by day.
+    """Return the costs of the copies between two days, by page and by day.
 
     Cost: O(captures + looks), and as many more as looks fall into one gap.
     """
@@ -122,7 +122,7 @@ def bill(timeline: Timeline, looked: Looked, importance: Floats, start: float, e
 
 @compiled
 def _sweep(known: _Known, looked: Looked, sums: _Sums, end: float) -> None:
-    """Go through each page's looks, and from each to the next through the captures."""
+    """Go through each page's visits, and from each to the next through the captures."""
     for page in range(len(known.offsets) - 1):
         place, stop = known.offsets[page], known.offsets[page + 1]
         last = looked.offsets[page + 1]
@@ -136,7 +136,7 @@ def _sweep(known: _Known, looked: Looked, sums: _Sums, end: float) -> None:
 
 @part
 def _interval(known: _Known, sums: _Sums, page: int, first: int, look: float, end: float) -> None:
-    """Add what a copy cost from its look to the next one."""
+    """Add the cost of a copy from its visit to the next one."""
     certain, possible, hidden = 0, 0, 0
     for k in range(first, known.offsets[page + 1]):
         since, at = known.since[k], known.at[k]
@@ -163,7 +163,7 @@ def _interval(known: _Known, sums: _Sums, page: int, first: int, look: float, en
 def _add(
     sums: _Sums, page: int, begin: float, end: float, look: float, missed: tuple[int, int, int]
 ) -> None:
-    """Add a stretch of time in which nothing happens but that the copy ages."""
+    """Add a stretch of time in which only the age of the copy grows."""
     begin = max(begin, sums.start) - sums.start
     end = end - sums.start
     if end <= begin:
@@ -216,7 +216,7 @@ _ROUNDS: Final = 50
 
 
 class Moments(NamedTuple):
-    """When changes of n pages became certain, in days of their own that count from ``start``.
+    """Days on which changes of n pages became certain, counted from ``start``.
 
     Attributes:
         offsets: (n + 1,), where those of each page begin, and where the last ones end.
@@ -235,7 +235,7 @@ def least_cost(
     timeline: Timeline, copy: Floats, importance: Floats, span: tuple[float, float], looks: int,
     *, harmonic: bool,
 ) -> float:  # fmt: skip
-    """A lower bound of the importance-weighted cost of all pages, in days.
+    """Return a lower bound of the importance-weighted cost of all pages, in days.
 
     Args:
         timeline: the archive.
@@ -264,7 +264,7 @@ def least_cost(
 
 
 def moments_of(timeline: Timeline, copy: Floats, start: float, end: float) -> Moments:
-    """The changes that a copy misses for certain, and the days that count."""
+    """Return the certain changes that a copy misses, and the days that count."""
     counted = np.zeros(len(timeline))
     number = np.zeros(len(timeline), np.int64)
     day, sight = np.empty(len(timeline.at)), np.empty(len(timeline.at))
@@ -308,7 +308,7 @@ def _list(
 def _relaxed(
     moments: Moments, importance: Floats, price: float, harmonic: bool
 ) -> tuple[float, int]:
-    """The sum over the pages of what they cost with their looks at this price; the looks."""
+    """Return the cost of all pages with their visits at this price, and the visits."""
     total, looks = 0.0, 0
     most = 0
     for page in range(len(importance)):
@@ -333,7 +333,7 @@ def _choose(
     moments: tuple[Floats, Floats], end: float, a: int, price: float, harmonic: bool,
     value: Floats, number: Ints,
 ) -> tuple[float, int]:  # fmt: skip
-    """The least cost from where all changes before the a-th are seen, and its looks."""
+    """Return the least cost after all changes before the a-th are seen, and its visits."""
     day, since = moments
     best, looks = np.inf, 0
     # What it cost until here, by how much it grows in a day, what a look at a would have spared.

@@ -1,4 +1,4 @@
-"""What an archive shows of pages, as columns.
+"""Captures of archived pages, as columns.
 
 A capture is what one visit found: a content, that the page was gone, or a failure. Contents of a
 page have equal numbers where they are equal, by the significance with which they were compared.
@@ -69,7 +69,7 @@ class Captures:
         host: ArrayLike | None = None,
         area: ArrayLike | None = None,
     ) -> Captures:
-        """Checked captures in any order; of several of a page at one moment the last one counts.
+        """Check captures, in any order; of several of a page at one moment the last one counts.
 
         Args:
             page: (m,), row of the page.
@@ -111,17 +111,17 @@ class Captures:
 
     @property
     def page(self) -> Rows:
-        """(m,), row of the page."""
+        """Return (m,), row of the page."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def latest(self, rows: Rows, days: Floats) -> Rows:
-        """(k,), the last capture of each page at or before each day; −1 where there is none."""
+        """Return (k,), the last capture of each page up to each day; −1 without one."""
         begin = self.offsets[rows]
         place = places(self.at, begin, self.offsets[rows + 1], days) - 1
         return np.where(place >= begin, place, -1)
 
     def thinned(self, kept: Bools) -> Captures:
-        """Those of the captures (m,), as visits: nothing is known between them.
+        """Return those of the captures (m,) as visits: nothing is known between them.
 
         Pages keep their rows and the day on which they were found.
         """
@@ -163,7 +163,7 @@ _ANOTHER: Final = [KINDS.index(Kind.NEW), KINDS.index(Kind.CHANGED)]
 
 
 def contents_of(page: Rows, kind: NDArray[np.int8], digest: NDArray[np.uint64]) -> Ints:
-    """(m,), the numbers of :attr:`~freshet.scheduler.evaluate.captures.Captures.content`.
+    """Return (m,), content numbers as in :attr:`Captures.content`.
 
     Args:
         page: (m,), row of the page, ascending.
@@ -182,7 +182,7 @@ def contents_of(page: Rows, kind: NDArray[np.int8], digest: NDArray[np.uint64]) 
 
 
 def _codes(page: Rows, digest: NDArray[np.uint64]) -> Ints:
-    """(k,), equal for equal contents of a page, but never for two that follow one another."""
+    """Return (k,), equal for equal contents of a page, but never for two in a row."""
     if not len(page):
         return np.empty(0, np.int64)
     keys = np.rec.fromarrays([page, digest])
@@ -231,7 +231,7 @@ class Timeline:
 
     @property
     def first_content(self) -> Floats:
-        """(n,), the day of each page's first content; inf where it has none."""
+        """Return (n,), the day of each page's first content; inf without one."""
         day = np.full(len(self), np.inf)
         page = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         day[page[self.appears]] = self.at[self.appears]
@@ -239,7 +239,7 @@ class Timeline:
 
     @classmethod
     def of(cls, captures: Captures) -> Timeline:
-        """The timeline of an archive."""
+        """Return the timeline of an archive."""
         told = captures.content != FAILED
         page, at = captures.page[told], captures.at[told]
         until, content = captures.until[told], captures.content[told]
@@ -262,7 +262,7 @@ class Timeline:
 
 
 def content_before(page: Ints, content: Ints) -> Ints:
-    """(k,), the last content of the page before each capture; −1: there was none."""
+    """Return (k,), the last content of the page before each capture; −1 without one."""
     place = np.where(content >= 0, np.arange(len(page)), -1)
     last = np.append(-1, np.maximum.accumulate(place)[:-1]) if len(page) else place
     found = last >= 0

@@ -1,4 +1,4 @@
-"""A policy before an archive: it asks for pages day by day, and gets what the archive has.
+"""Policies before an archive: visits day by day, answered by what the archive has.
 
 An ask of day t gets the page's latest capture at or before t. Where that is none, it is a *miss*:
 no 404, it teaches nothing and costs a fetch. A failed visit likewise. Before ``start`` nothing is
@@ -40,7 +40,7 @@ _LEAST_WAIT: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """On which terms a policy asks; days are those of the archive.
+    """Terms of a replay; days are those of the archive.
 
     ``budget`` is fetches a day, ``step`` the days for which they are chosen together (None: as
     the module says), ``given`` whether pages bring their first copies along.
@@ -55,7 +55,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """k asks in the order of time.
+    """k visits in the order of time.
 
     Attributes:
         page: (k,), row of the page.
@@ -86,7 +86,7 @@ class Asks:
 
 
 def run(captures: Captures, ranker: Ranker, terms: Terms, progress: Progress) -> Asks:
-    """Return all asks of a policy from ``start`` to ``end``."""
+    """Return all visits of a policy from ``start`` to ``end``."""
     archive = ArchiveReplay(captures, terms)
     archive.catch_up(ranker)
     serve(ranker, archive, terms.budget, progress)
@@ -108,7 +108,7 @@ _ASK = np.dtype(
 
 
 class ArchiveReplay:
-    """An archive as an environment of the serving loop, and what a policy has got of it so far.
+    """An archive as an environment of the serving loop, with the results so far.
 
     By page: ``_content`` is the number of its copy (GONE: none), ``_capture`` the place of what it
     got last, ``_looked`` the day of its last answer, ``_gone`` how often in a row it was gone,
@@ -131,7 +131,7 @@ class ArchiveReplay:
         self._turn = max(n, 1) / terms.budget
 
     def catch_up(self, ranker: Ranker) -> None:
-        """Let a policy see what the archive shows until the start."""
+        """Teach a policy the archive before the start."""
         self.advance(ranker, self._terms.start)
         captures = self._captures
         early = captures.at <= self._terms.start
@@ -151,7 +151,7 @@ class ArchiveReplay:
         self._gone[page] = _in_a_row(page, content == GONE)
 
     def batches(self, budget: float) -> Iterator[Batch]:
-        """Yield the asks that are due, one every 1/``budget`` days."""
+        """Yield the visits that are due, one every 1/``budget`` days."""
         start, end, step = self._terms.start, self._terms.end, self._terms.step
         step = step or max(min(self._turn / _STEPS_A_TURN, 1.0), 1.0 / budget)
         number, now, asked = 0, start, 0
@@ -163,7 +163,7 @@ class ArchiveReplay:
             now, asked = until, due
 
     def visit(self, ranker: Ranker, rows: Rows, at: Floats) -> Looks:
-        """Get what the archive has of these pages."""
+        """Return the captures that the archive has of these pages."""
         asked = np.zeros(len(rows), _ASK)
         asked["page"], asked["at"], asked["expected"] = rows, at, self._expected(ranker, rows, at)
         asked["capture"] = places = self._captures.latest(rows, at)
@@ -173,7 +173,7 @@ class ArchiveReplay:
         return looks
 
     def asks(self, ranker: Ranker) -> Asks:
-        """Return all that was asked; bring the pages along that were found last."""
+        """Return all visits, and the pages that were found last."""
         self.advance(ranker, self._terms.end)
         ask = np.concatenate(self._parts)
         rate = np.full(len(self._captures), np.nan)
@@ -185,14 +185,14 @@ class ArchiveReplay:
         )  # fmt: skip
 
     def _expected(self, ranker: Ranker, rows: Rows, at: Floats) -> Floats:
-        """Return the probabilities of change that are foretold."""
+        """Return the forecast probabilities of change."""
         believed = ranker.beliefs(self._now)
         ahead = np.maximum(at - self._now, 0.0)
         expected: Floats = -np.expm1(-believed.hazard[rows] - believed.rate[rows] * ahead)
         return expected
 
     def advance(self, ranker: Ranker, now: float) -> None:
-        """Let the policy know the pages that were found by now."""
+        """Add the pages that were found by now."""
         self._now = now
         captures, first = self._captures, self._known
         self._known = int(np.searchsorted(captures.found, now, "right"))
@@ -208,7 +208,7 @@ class ArchiveReplay:
             self._copy[rows] = self._looked[rows]
 
     def weighed(self, worth: Floats, now: float) -> Floats:
-        """Return (known,), by what is asked for; 0: not now."""
+        """Return (known,), the values for the choice; 0: not now."""
         known = slice(0, self._known)
         if worth.shape != (self._known,):
             raise ValueError(f"answers with {worth.shape} values for {self._known} pages")
@@ -220,7 +220,7 @@ class ArchiveReplay:
         return worth
 
     def _take(self, rows: Rows, at: Floats, places: Rows) -> tuple[Bools, Bools, Bools, Looks]:
-        """Take answers in, a page once: (answered, compared, changed), and what they teach."""
+        """Take results in, a page once: (answered, compared, changed); return the visits."""
         got = np.where(places >= 0, self._captures.content[places], FAILED)
         answered, content = got != FAILED, got >= 0
         compared = content & (self._content[rows] >= 0)

@@ -1,4 +1,4 @@
-"""Sites that grow, to find their new pages: who links to them, and for how long. Pure, seeded.
+"""Random growing sites, to test the discovery of new pages. Seeded.
 
 What the thesis names of real sites is drawn here: index pages that list the latest entries,
 archives that keep them, mirrors that link to the same, side bars on every page of a section,
@@ -26,7 +26,7 @@ _NEW_SHARE, _IN_PARTS = 0.016, 0.15
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How a site is made and how it grows; shares from 0 to 1.
+    """Parameters of a growing site; shares from 0 to 1.
 
     Attributes:
         pages: pages at the first step, at least three for each section.
@@ -88,7 +88,7 @@ class _Section:
 
 
 def growing_site(name: str, growth: Growth, rng: np.random.Generator) -> LinkHistory:
-    """The history of one site. The same generator gives the same site."""
+    """Draw the history of one site. The same generator gives the same site."""
     site = _Site(growth, rng)
     for step in range(1, growth.steps):
         site.grow(step)

@@ -1,4 +1,4 @@
-"""What crawls cost, given when they happened.
+"""Costs of crawls, given their times.
 
 A source's crawls cut time into gaps. In a gap N, the number of its changes since the crawl that
 began the gap, starts from 0 and only grows. Over the measured days, (start, end], a source costs

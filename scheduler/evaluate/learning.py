@@ -1,4 +1,4 @@
-"""What a crawler learns of change rates: from its crawls and signals, nothing else."""
+"""Change rates as a crawler learns them: from its crawls and signals only."""
 
 from __future__ import annotations
 

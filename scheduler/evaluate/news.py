@@ -1,4 +1,4 @@
-"""What policies reap of items that fade: all in one world of random items. Seeded.
+"""Utility that policies gain from items that fade, in one world of random items. Seeded.
 
 Each period items come to each source, Poisson, each worth ξ (freshet.scheduler.ephemeral.sources);
 then each policy crawls whom it puts first, and reaps what is left of what waits there. No policy

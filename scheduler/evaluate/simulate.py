@@ -1,4 +1,4 @@
-"""What policies cost: each is simulated in the same world, with the same budget. Seeded.
+"""Costs of policies, each simulated in the same world with the same budget. Seeded.
 
     population × change process × policy (× estimator) → realised cost
 
@@ -56,7 +56,7 @@ _HISTORY_CHANGES = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a policy cost, the mean over the sources, and its crawls over the measured days.
+    """A policy's cost, the mean over the sources, and its crawls over the measured days.
 
     ``budget`` is R times the measured days; random crawl times meet it in the mean.
     """
@@ -69,7 +69,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """What LambdaCrawl's plan for known rates costs in the long run, the mean over the sources."""
+    """Long-run cost of LambdaCrawl's plan for known rates, the mean over the sources."""
 
     harmonic_cost: float
     binary_cost: float
@@ -77,7 +77,7 @@ class Optimum:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What all policies cost, by the name under which they were asked for."""
+    """Costs of all policies, by the name under which they were requested."""
 
     policies: dict[str, Outcome]
     lambda_crawl_optimum: Optimum
@@ -127,7 +127,7 @@ def simulate(  # noqa: PLR0913 - the parameters of an experiment
 
 
 def lambda_crawl_optimum(table: SourceTable, bandwidth: float) -> Optimum:
-    """The closed form at the true rates."""
+    """Return the closed form at the true rates."""
     costs = plan_costs(table, LambdaCrawl().rates(table, bandwidth))
     return Optimum(float(costs.harmonic.mean()), float(costs.binary.mean()))
 
@@ -170,13 +170,13 @@ class Experiment:
 
     @property
     def measured(self) -> tuple[float, float]:
-        """From which day to which costs and crawls count."""
+        """Return the first and the last day of the measured time."""
         end = self._world.days
         days = self._days if self._knows else min(self._days, MEASURED_WHEN_LEARNING)
         return end - days, end
 
     def outcome(self, name: str, policy: Policy, progress: PolicyProgress | None = None) -> Outcome:
-        """What a policy costs in this world; ``name`` is what errors and progress call it.
+        """Return the cost of a policy in this world; errors and progress have its ``name``.
 
         Raises:
             OverBudget: if it would crawl more than the budget.
@@ -205,7 +205,7 @@ class Experiment:
         return World.draw(table, self._process, history, lead_in + self._days, rng)
 
     def _run(self, policy: Policy, progress: Progress) -> tuple[SourceTable, Crawls]:
-        """The sources as they are on day 0, and all crawls from then on."""
+        """Return the sources as of day 0, and all crawls from then on."""
         rng = np.random.default_rng([self._seed, 1])
         world = self._world if self._knows else self._world.blind()
         if isinstance(policy, IntervalPolicy):
@@ -265,7 +265,7 @@ class Experiment:
 
 
 def _history_days(table: SourceTable, round_days: float) -> float:
-    """How far back changes must be known for what has happened to copies made before day 0."""
+    """Return the days before day 0 for which changes of older copies must be known."""
     changes_per_day = max(float(table.change_rate.sum()), 1.0)
     affordable = max(_LEAST_HISTORY_DAYS, _HISTORY_CHANGES / changes_per_day)
     return min(_HISTORY_ROUNDS * round_days, affordable, _MOST_HISTORY_DAYS)

@@ -1,4 +1,4 @@
-"""What is said of a policy with a budget before an archive, for tables, reports and machines.
+"""Verdicts on policies before an archive, for tables, reports and machines.
 
 Costs are means over the time that counts (:mod:`scheduler.evaluate.captures`), weighted with
 importance: ``binary`` is the share of importance whose copy is stale.
@@ -53,7 +53,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Asks that compared, by the probability of change foretold, in bins of equal width.
+    """Visits that compared, by the forecast probability of change, in bins of equal width.
 
     Of ``asks`` (20,) in each bin ``changed`` (20,) found a change; ``expected`` (20,) is the sum
     of what was foretold. All are 0 where a policy foretells nothing.
@@ -74,7 +74,7 @@ class Daily:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """Pages that appeared in the archive after the start, and of them those that were ``found``.
+    """Pages that appeared in the archive after the start, and those of them that were ``found``.
 
     ``delay_days`` is the mean time from a page's first capture to its first answer, of those that
     were found; NaN where none was.
@@ -87,7 +87,7 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of a policy with a budget.
+    """Verdict on a policy with a budget.
 
     Attributes:
         policy, budget: its name, and fetches a day.
@@ -131,7 +131,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What all policies are judged by: an archive, its timeline, and the rates that it shows.
+    """The standard for all policies: an archive, its timeline, and the rates that it shows.
 
     ``rate`` is (n,), changes a day.
     """
@@ -144,7 +144,7 @@ class Bench:
 def judged(
     name: str, bench: Bench, asks: Asks, terms: Terms, least: tuple[float, float]
 ) -> Verdict:
-    """The verdict on these asks; ``least`` are the clairvoyant's sums, harmonic and binary."""
+    """Return the verdict on these visits; ``least`` are the clairvoyant's sums, harmonic and binary."""
     captures = bench.captures
     costs = bill(bench.timeline, looked(asks), captures.importance, terms.start, terms.end)
     total = costs.pages.T @ captures.importance
@@ -174,7 +174,7 @@ def judged(
 
 
 def looked(asks: Asks) -> Looked:
-    """The asks that were answered, by page."""
+    """Return the answered visits by page."""
     page, at = asks.page[asks.answered], asks.at[asks.answered]
     order = np.lexsort((at, page))
     number = np.bincount(page, minlength=len(asks.copy))
@@ -182,7 +182,7 @@ def looked(asks: Asks) -> Looked:
 
 
 def class_of(rate: Floats) -> Ints:
-    """(n,), the place of each change rate's class; the last one is :data:`RAREST`."""
+    """Return (n,), the index of each change rate's class; the last one is :data:`RAREST`."""
     bars = np.array(list(RATE_CLASSES.values()))
     return np.asarray((rate[:, None] < bars).sum(axis=1), np.int64)
 
@@ -194,7 +194,7 @@ def _by_class(rate: Floats) -> dict[str, int]:
 
 
 def _blind(captures: Captures, asks: Asks) -> Bools:
-    """(k,), whether an ask got what it had, on a day of which the archive knows nothing."""
+    """Return (k,), whether a visit got what it had, on a day without knowledge in the archive."""
     blind = asks.again.copy()
     blind[blind] = asks.at[blind] > captures.until[asks.capture[blind]]
     return blind
@@ -249,7 +249,7 @@ Judging: TypeAlias = Callable[[Bench, Sequence[Trial], Progress | None], Iterabl
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of all policies with all budgets.
+    """Verdicts on all policies with all budgets.
 
     Attributes:
         start, end: the days between which they were judged.
@@ -273,14 +273,14 @@ class Comparison:
 
 
 class Judge:
-    """Puts policies before one archive, and says what came of each."""
+    """Runs policies before one archive and judges them."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self._least: dict[Terms, tuple[float, float]] = {}
 
     def verdict(self, name: str, terms: Terms, progress: Progress | None) -> Verdict:
-        """What comes of a policy on these terms.
+        """Return the verdict on a policy on these terms.
 
         Raises:
             PolicyError: it is not known, or it fails.
@@ -293,7 +293,7 @@ class Judge:
 
 
 def in_turn(bench: Bench, trials: Sequence[Trial], progress: Progress | None) -> Iterable[Verdict]:
-    """One trial after the other."""
+    """Run one trial after the other."""
     judge = Judge(bench)
     return [judge.verdict(name, terms, progress) for name, terms in trials]
 
@@ -305,7 +305,7 @@ def compare(
     progress: Progress | None = None,
     judging: Judging = in_turn,
 ) -> Comparison:
-    """Let each policy ask on each of these terms, which have the same start and end.
+    """Run each policy on each of these terms, which have the same start and end.
 
     Raises:
         ValueError: nothing can be judged: no page has content between two captures after the
@@ -328,7 +328,7 @@ def compare(
 
 
 def rates(captures: Captures) -> Floats:
-    """(n,), the change rates that all captures show, by empirical Bayes."""
+    """Return (n,), the change rates that all captures show, by empirical Bayes."""
     learner = EmpiricalBayes(len(captures))
     page, told = captures.page, captures.content >= 0
     page, at, content = page[told], captures.at[told], captures.content[told]

@@ -1,4 +1,4 @@
-"""What can be taken out of a store as a table: names, columns and rows."""
+"""Tables that can be exported from a store: names, columns and rows."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ EXPORTS: Final[dict[str, Export]] = {
 
 
 async def batches(db: Reader, export: Export) -> AsyncGenerator[list[tuple[object, ...]], None]:
-    """The rows of a table, some thousand at a time."""
+    """Yield the rows of a table, some thousand at a time."""
     async with db.execute(export.sql) as cursor:
         while rows := list(await cursor.fetchmany(_BATCH)):
             yield [tuple(row) for row in rows]

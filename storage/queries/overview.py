@@ -1,4 +1,4 @@
-"""What the whole store holds: counts, and the hosts that need attention. Read-only."""
+"""Counts and lists of the whole store, for status and reports. Read-only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from freshet.storage.words import REBASED, RobotsStanding
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """How much of everything there is; sizes in bytes.
+    """Counts of all that a store holds; sizes in bytes.
 
     ``pages`` were captured at least once and are no aliases; ``links`` are current ones.
     ``body_bytes`` are the kept bodies as decoded, ``stored_bytes`` the same compressed.
@@ -35,7 +35,7 @@ class Holdings:
 
 @dataclass(frozen=True, slots=True)
 class FrontierCounts:
-    """The URLs of the frontier: due now, waiting for their time (retries), left for later."""
+    """The URLs of the frontier: due now, waiting for a retry, deferred to the next run."""
 
     due: int
     waiting: int
@@ -52,7 +52,7 @@ class BusyHost:
 
 @dataclass(frozen=True, slots=True)
 class ParkedHost:
-    """A host that is left alone for a while; ``urls`` of it are in the frontier."""
+    """A host that is not visited for a while; ``urls`` of it are in the frontier."""
 
     origin: str
     until: float
@@ -62,10 +62,10 @@ class ParkedHost:
 
 @dataclass(frozen=True, slots=True)
 class UnreachableRobots:
-    """A host whose robots.txt could not be fetched at the last try.
+    """A host whose robots.txt could not be fetched at the last attempt.
 
-    ``standing`` is ``unreachable`` (nothing may be fetched) or ``parsed`` or
-    ``allow_all`` where an older copy is in use; ``since`` is when that began.
+    ``standing`` is ``unreachable`` (nothing may be fetched), or ``parsed`` or ``allow_all`` while
+    an older copy is in use, which began at ``since``.
     """
 
     origin: str
@@ -105,7 +105,7 @@ async def frontier_counts(db: Reader, now: float) -> FrontierCounts:
 
 
 async def busiest(db: Reader, now: float, limit: int) -> list[BusyHost]:
-    """The hosts with the most URLs due now."""
+    """Return the hosts with the most URLs due now."""
     rows = await db.execute_fetchall(
         "SELECT h.origin, d.n AS due FROM (SELECT host_id, count(*) AS n FROM frontier "
         "  WHERE deferred IS NULL AND due_at <= ? GROUP BY host_id) AS d "
@@ -116,7 +116,7 @@ async def busiest(db: Reader, now: float, limit: int) -> list[BusyHost]:
 
 
 async def parked(db: Reader, now: float) -> list[ParkedHost]:
-    """The hosts that are parked now, those that are free first at the top."""
+    """Return the hosts that are parked now, the first to be free first."""
     rows = await db.execute_fetchall(
         "SELECT origin, parked_until AS until, parked_reason AS reason, "
         "       (SELECT count(*) FROM frontier WHERE host_id = host.id) AS urls "
@@ -127,7 +127,7 @@ async def parked(db: Reader, now: float) -> list[ParkedHost]:
 
 
 async def unreachable_robots(db: Reader) -> list[UnreachableRobots]:
-    """The hosts whose robots.txt cannot be reached, whether or not a copy stands in."""
+    """Return the hosts whose robots.txt is unreachable, with or without an older copy."""
     rows = await db.execute_fetchall(
         "SELECT h.origin, r.standing, coalesce(r.stale_since, r.fetched_at), r.reason "
         "FROM robots AS r JOIN host AS h ON h.id = r.host_id "
@@ -138,7 +138,7 @@ async def unreachable_robots(db: Reader) -> list[UnreachableRobots]:
 
 
 async def last_sign_of_life(db: Reader, run_id: int) -> float | None:
-    """When the newest observation of the store was made, if it is of this run."""
+    """Return the time of the newest observation of the store, if it is of this run."""
     rows = await db.execute_fetchall(
         "SELECT at FROM observation WHERE id = (SELECT max(id) FROM observation) AND run_id = ?",
         (run_id,),
@@ -147,21 +147,19 @@ async def last_sign_of_life(db: Reader, run_id: int) -> float | None:
 
 
 def file_bytes(path: Path) -> int:
-    """The size of the store on disk, its write-ahead log included."""
+    """Return the size of the store on disk with its write-ahead log."""
     log = path.with_name(path.name + "-wal")
     return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
 # -- reports -----------------------------------------------------------------
-#
-# What people ask of the store: read-only questions, each one query.
 
 _GOOD = "('new', 'changed', 'unchanged')"
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedPage:
-    """A page whose main text changed; ``resemblance`` with the text before."""
+    """A page whose main text changed; ``resemblance`` is to the text before."""
 
     url: str
     at: float
@@ -181,7 +179,7 @@ class DeferredHost:
 
 @dataclass(frozen=True, slots=True)
 class SilentSeed:
-    """A line of the site list that gave no page in a run, and why."""
+    """A line of the site list that gave no page in a run, and the reason."""
 
     text: str
     url: str
@@ -201,14 +199,14 @@ class BoundedPattern:
 
 @dataclass(frozen=True, slots=True)
 class MovedSeed:
-    """A seed whose scope stands elsewhere than its line says."""
+    """A seed whose scope has moved from the URL of its line."""
 
     text: str
     root_url: str
 
 
 async def changed(db: Reader, run_id: int) -> list[ChangedPage]:
-    """The pages that changed significantly in a run, newest first."""
+    """Return the pages whose main text changed in a run, newest first."""
     rows = await db.execute_fetchall(
         "SELECT p.url, o.at, o.resemblance, o.blocks_added, o.blocks_removed "
         "FROM finding AS o JOIN page AS p ON p.id = o.page_id "
@@ -219,7 +217,7 @@ async def changed(db: Reader, run_id: int) -> list[ChangedPage]:
 
 
 async def appeared(db: Reader, run_id: int) -> list[str]:
-    """The pages that were fetched for the first time in a run."""
+    """Return the pages that were fetched for the first time in a run."""
     return await _urls(
         db,
         "SELECT p.url FROM finding AS o JOIN page AS p ON p.id = o.page_id "
@@ -230,7 +228,7 @@ async def appeared(db: Reader, run_id: int) -> list[str]:
 
 
 async def vanished(db: Reader, run_id: int) -> list[str]:
-    """The pages that a run found gone and that were there when last asked."""
+    """Return the pages that a run found gone and that the visit before had found."""
     return await _urls(
         db,
         "SELECT p.url FROM observation AS o JOIN page AS p ON p.id = o.page_id "
@@ -243,7 +241,7 @@ async def vanished(db: Reader, run_id: int) -> list[str]:
 
 
 async def deferred(db: Reader) -> list[DeferredHost]:
-    """The hosts with URLs that wait for the next run."""
+    """Return the hosts with URLs that wait for the next run."""
     rows = await db.execute_fetchall(
         "SELECT h.origin, count(*) AS urls, max(f.deferred) AS reason FROM frontier AS f "
         "JOIN host AS h ON h.id = f.host_id WHERE f.deferred IS NOT NULL "
@@ -253,7 +251,7 @@ async def deferred(db: Reader) -> list[DeferredHost]:
 
 
 async def silent_seeds(db: Reader, run_id: int) -> list[SilentSeed]:
-    """The seeds whose host gave no page in a run, with the last word on each."""
+    """Return the seeds whose host gave no page in a run, with the last result of each."""
     rows = await db.execute_fetchall(
         "SELECT s.text, coalesce(s.root_url, s.url), f.deferred, o.kind, o.reason, o.detail, "
         "       o.status, p.held_back "
@@ -270,7 +268,7 @@ async def silent_seeds(db: Reader, run_id: int) -> list[SilentSeed]:
 
 
 async def moved_seeds(db: Reader) -> list[MovedSeed]:
-    """The seeds that redirected: their scope has moved."""
+    """Return the seeds that redirected: their scope has moved."""
     rows = await db.execute_fetchall(
         "SELECT text, root_url FROM seed WHERE root_url IS NOT NULL AND root_url <> url "
         "AND root_url <> coalesce(fallback_url, '') ORDER BY id"
@@ -279,7 +277,7 @@ async def moved_seeds(db: Reader) -> list[MovedSeed]:
 
 
 async def bounded(db: Reader) -> list[BoundedPattern]:
-    """The URL patterns of which some were not crawled."""
+    """Return the URL patterns with URLs that were not crawled."""
     rows = await db.execute_fetchall(
         "SELECT h.origin, t.kind, t.shape, t.admitted, t.refused FROM trap AS t "
         "JOIN host AS h ON h.id = t.host_id WHERE t.refused > 0 ORDER BY t.refused DESC"
@@ -288,14 +286,14 @@ async def bounded(db: Reader) -> list[BoundedPattern]:
 
 
 async def held_back(db: Reader) -> dict[str, int]:
-    """How many known URLs are not crawled, by reason."""
+    """Count the known URLs that are not crawled, by reason."""
     return await _counts(
         db, "SELECT held_back, count(*) FROM page WHERE held_back IS NOT NULL GROUP BY 1"
     )
 
 
 async def kinds(db: Reader, run_id: int) -> dict[str, int]:
-    """How many observations a run made, by kind."""
+    """Count the observations of a run, by kind."""
     return await _counts(
         db,
         "SELECT kind, count(*) FROM finding WHERE run_id = ? GROUP BY kind ORDER BY kind",
@@ -325,17 +323,15 @@ def _why_silent(row: aiosqlite.Row) -> str:
     return ": ".join(words)
 
 
-# -- changes -----------------------------------------------------------------
-#
-# The significant changes of all pages, in the order of time. Read-only questions.
+# -- changes of all pages, in the order of time ------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class PageChange:
     """A page that changed, appeared or vanished.
 
-    ``resemblance`` is that with the text before; ``version_id`` is the version after the
-    change, ``before_id`` the one before it: None where there is none.
+    ``resemblance`` is to the text before; ``version_id`` is the version after the change,
+    ``before_id`` the one before it, or None.
     """
 
     at: float
@@ -350,10 +346,9 @@ class PageChange:
 
 
 async def since(db: Reader, at: float, limit: int, *, all_kinds: bool = False) -> list[PageChange]:
-    """The newest ``limit`` changes after a moment (Unix seconds), newest first.
+    """Return the newest ``limit`` changes after a moment (Unix seconds), newest first.
 
-    Without ``all_kinds`` only changes of main text; with it pages that appeared and pages
-    that went, too.
+    ``all_kinds`` adds pages that appeared and pages that are gone to changes of main text.
     """
     kinds = "('changed', 'new', 'gone')" if all_kinds else "('changed')"
     rows = await db.execute_fetchall(
@@ -374,7 +369,7 @@ async def since(db: Reader, at: float, limit: int, *, all_kinds: bool = False) -
 
 
 async def count_since(db: Reader, at: float) -> int:
-    """How many changes of main text there are after a moment."""
+    """Count the changes of main text after a moment."""
     rows = await db.execute_fetchall(
         "SELECT count(*) FROM finding AS o JOIN page AS p ON p.id = o.page_id "
         "WHERE o.kind = 'changed' AND o.at > ? AND p.role = 'page'",

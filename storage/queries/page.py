@@ -1,4 +1,4 @@
-"""What the store knows of one URL. Read-only."""
+"""All that the store knows of one URL, its observations and versions. Read-only."""
 
 from __future__ import annotations
 
@@ -40,11 +40,10 @@ class OtherName:
 
 @dataclass(frozen=True, slots=True)
 class KnownUrl:
-    """A URL that the store knows: its identity, and how far it has come.
+    """A URL that the store knows.
 
-    ``visited_at`` is the last visit of any kind. ``alias`` is None where the URL is a
-    page in its own right. ``wish_s`` is for how many seconds the server wished its last answer
-    to be used, None where it said nothing.
+    ``visited_at`` is the last visit of any kind. ``alias`` is None for a page in its own right.
+    ``wish_s`` is for how many seconds the server wished its last response to be used, or None.
     """
 
     page_id: int
@@ -64,11 +63,10 @@ class KnownUrl:
 
 @dataclass(frozen=True, slots=True)
 class GoodCapture:
-    """A page's content as last seen.
+    """A page's last content.
 
-    ``checked_at`` is when the server last confirmed it, ``since`` when it was first seen
-    like this, byte for byte. ``size_bytes`` are decoded; ``body_kept`` says whether the
-    store still has them.
+    ``checked_at`` is when the server last confirmed it, ``since`` when these bytes were first seen.
+    ``size_bytes`` are decoded; ``body_kept`` is True if the store still has them.
     """
 
     checked_at: float
@@ -88,7 +86,7 @@ class GoodCapture:
 
 @dataclass(frozen=True, slots=True)
 class PastObservation(Observation):
-    """An observation as the store keeps it, and the run in which it was made."""
+    """A stored observation, and its run."""
 
     run: int = 0
 
@@ -117,10 +115,10 @@ class InLink:
 
 @asynccontextmanager
 async def snapshot(path: Path) -> AsyncIterator[Reader]:
-    """A store as it is at one moment: several questions get answers that fit together.
+    """Open a store as it is at one moment: the results of several queries are consistent.
 
     Raises:
-        StoreError: there is no such file, or it is not a store of this schema.
+        StoreError: the file does not exist, or it is not a store of this schema.
     """
     async with reading(path) as db:
         await db.execute("BEGIN")
@@ -128,7 +126,7 @@ async def snapshot(path: Path) -> AsyncIterator[Reader]:
 
 
 async def find(db: Reader, urls: Sequence[str]) -> KnownUrl | None:
-    """The first of these canonical URLs that the store knows, or None."""
+    """Return the first of these canonical URLs that the store knows, or None."""
     alias = "a.id, a.url, p.alias_kind, p.alias_at"
     columns = columns_of(KnownUrl, "p", page_id="p.id", visited_at="p.last_at", alias=alias)
     rows = await db.execute_fetchall(
@@ -141,7 +139,7 @@ async def find(db: Reader, urls: Sequence[str]) -> KnownUrl | None:
 
 
 async def digests(db: Reader, page_id: int) -> Digests | None:
-    """What the last good capture of a page was reduced to, or None: there is none."""
+    """Return the digests of the last good capture of a page, or None."""
     rows = await db.execute_fetchall(
         "SELECT p.body_digest, p.text_digest, v.text_version "
         "FROM page AS p LEFT JOIN version AS v ON v.id = p.version_id "
@@ -152,7 +150,7 @@ async def digests(db: Reader, page_id: int) -> Digests | None:
 
 
 async def good_capture(db: Reader, page_id: int) -> GoodCapture | None:
-    """The content that a page had when it was last captured, or None."""
+    """Return the content of the last good capture of a page, or None."""
     columns = columns_of(
         GoodCapture,
         "p",
@@ -175,7 +173,7 @@ async def good_capture(db: Reader, page_id: int) -> GoodCapture | None:
 
 
 async def observations(db: Reader, page_id: int, limit: int) -> list[PastObservation]:
-    """A page's last observations, newest first."""
+    """Return a page's last observations, newest first."""
     rows = await db.execute_fetchall(
         f"SELECT {columns_of(PastObservation, run='run_id')} "
         "FROM finding WHERE page_id = ? ORDER BY at DESC, id DESC LIMIT ?",
@@ -185,7 +183,7 @@ async def observations(db: Reader, page_id: int, limit: int) -> list[PastObserva
 
 
 async def observation_count(db: Reader, page_id: int) -> int:
-    """How many observations of a page there are."""
+    """Count the observations of a page."""
     rows = await db.execute_fetchall(
         "SELECT count(*) FROM observation WHERE page_id = ?", (page_id,)
     )
@@ -193,7 +191,7 @@ async def observation_count(db: Reader, page_id: int) -> int:
 
 
 async def frontier_place(db: Reader, page_id: int) -> FrontierPlace | None:
-    """Where a URL stands in the frontier, or None: it is not due in this run."""
+    """Return the place of a URL in the frontier, or None if it is not due in this run."""
     rows = await db.execute_fetchall(
         f"SELECT {columns_of(FrontierPlace)} FROM frontier WHERE page_id = ?", (page_id,)
     )
@@ -201,7 +199,7 @@ async def frontier_place(db: Reader, page_id: int) -> FrontierPlace | None:
 
 
 async def first_link(db: Reader, page_id: int) -> InLink | None:
-    """The first link to a URL that a page, sitemap or feed had, or None."""
+    """Return the first link to a URL from a page, sitemap or feed, or None."""
     rows = await db.execute_fetchall(
         f"SELECT {columns_of(InLink, 'l', url='s.url', role='s.role')} "
         "FROM link AS l JOIN page AS s ON s.id = l.src_id "
@@ -212,9 +210,9 @@ async def first_link(db: Reader, page_id: int) -> InLink | None:
 
 
 async def first_link_out_of_scope(db: Reader, url: str) -> InLink | None:
-    """The first link that leads out of scope to this canonical URL, or None.
+    """Return the first link out of scope to this canonical URL, or None.
 
-    Reads the whole table: such links are kept for their pages, not for their targets.
+    Reads the whole table, which has no index of targets.
     """
     rows = await db.execute_fetchall(
         f"SELECT {columns_of(InLink, 'l', url='s.url', role='s.role')} "
@@ -226,7 +224,7 @@ async def first_link_out_of_scope(db: Reader, url: str) -> InLink | None:
 
 
 async def seed_text(db: Reader, known: KnownUrl) -> str | None:
-    """The line of the site list that named this URL, or whose scope stands at it."""
+    """Return the line of the site list that named this URL, or whose scope stands at it."""
     rows = await db.execute_fetchall(
         "SELECT text FROM seed WHERE page_id = ? OR url IN (?2, ?3) OR fallback_url IN (?2, ?3) "
         "ORDER BY id LIMIT 1",
@@ -236,7 +234,7 @@ async def seed_text(db: Reader, known: KnownUrl) -> str | None:
 
 
 async def other_names(db: Reader, page_id: int, limit: int) -> list[OtherName]:
-    """The URLs that are other names of a page, in the order in which they led to it."""
+    """Return the other names of a page, the oldest first."""
     rows = await db.execute_fetchall(
         f"SELECT {columns_of(OtherName)} FROM alias WHERE page_id = ? ORDER BY at, url LIMIT ?",
         (page_id, limit),
@@ -245,7 +243,7 @@ async def other_names(db: Reader, page_id: int, limit: int) -> list[OtherName]:
 
 
 async def neighbours(db: Reader, origin: str, url: str) -> list[str]:
-    """Known URLs of an origin that stand next to ``url`` in alphabetical order.
+    """Return known URLs of an origin next to ``url`` in alphabetical order.
 
     They share the longest beginnings with it, and an index finds them at any size.
     """
@@ -261,9 +259,7 @@ async def neighbours(db: Reader, origin: str, url: str) -> list[str]:
     ]
 
 
-# -- versions ----------------------------------------------------------------
-#
-# The versions of a page that the store keeps, and what was in them. Read-only questions.
+# -- versions of a page ------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,9 +269,9 @@ class StoredVersion:
     Attributes:
         number: 1 for the page's first version, and so on.
         version_id: its row.
-        at: when it was captured (Unix seconds).
-        content_type: as the server said.
-        body_kept: whether its bytes are still in the store.
+        at: Unix seconds of the capture.
+        content_type: from the server.
+        body_kept: whether the store still has its bytes.
         same_text: whether its main text equals that of the version before.
     """
 
@@ -298,7 +294,7 @@ _COLUMNS = columns_of(
 
 
 async def versions(db: Reader, page_id: int) -> list[StoredVersion]:
-    """A page's versions, oldest first."""
+    """Return a page's versions, oldest first."""
     rows = await db.execute_fetchall(
         f"SELECT {_COLUMNS} FROM version AS v LEFT JOIN body AS b ON b.digest = v.body_digest "
         "WHERE v.page_id = ? ORDER BY v.id",
@@ -337,11 +333,7 @@ async def last_page_id(db: Reader) -> int:
 
 
 async def body(db: Reader, version_id: int) -> bytes | None:
-    """The bytes of a version as they came, decoded; None where they are not kept.
-
-    Raises:
-        StoreError: if they cannot be unpacked: the store is damaged.
-    """
+    """Return the decoded bytes of a version, None if not kept. Raises StoreError if damaged."""
     rows = await db.execute_fetchall(
         "SELECT b.zstd, b.size_bytes FROM version AS v JOIN body AS b ON b.digest = v.body_digest "
         "WHERE v.id = ?",
@@ -357,7 +349,7 @@ async def body(db: Reader, version_id: int) -> bytes | None:
 
 
 async def by_id(db: Reader, *version_ids: int) -> list[StoredVersion]:
-    """Versions by their rows, in the order asked for; those taken back meanwhile are left out."""
+    """Return versions by their rows, in this order; retracted ones are left out."""
     found = []
     for version_id in version_ids:
         rows = await db.execute_fetchall("SELECT page_id FROM version WHERE id = ?", (version_id,))

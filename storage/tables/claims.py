@@ -1,15 +1,14 @@
-"""Tables ``claim_source`` and ``claim``: what others say of when pages changed. Append-only.
+"""Tables ``claim_source`` and ``claim``: when pages changed, as others claim. Append-only.
 
-A source speaks of thousands of pages at a time and mostly says what it said before: a claim is
-kept where it moved. Hence one statement for all that a source says at once, whose search goes by
-an index, and columns for whoever learns from it.
+A source speaks of thousands of pages at a time and mostly repeats itself: a claim is kept where it
+changed. Hence one statement for all claims of a source, and columns for those who learn from them.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from sqlite3 import Connection
 
 import numpy as np
@@ -49,14 +48,14 @@ _APPEND = """
     WHERE k.id IS NULL OR k.since <> c.value ->> 4 OR k.until <> c.value ->> 5
     ORDER BY c.value ->> 6, s.id, p.id
 """
-#: A clock that is out of step by less may be in step: Date tells whole seconds, late.
+#: A smaller skew may be none: Date has whole seconds, and arrives late.
 _IN_STEP_S = 120
-#: Times by our clock, none after they were heard. Of what was pushed to us they are our own.
+#: Correction to our clock; pushed claims have our own times.
 _SKEW = (
     "iif(s.kind IN ('sitemap', 'feed', 'last_modified') "
     f"AND abs(g.skew_s) >= {_IN_STEP_S}, g.skew_s, 0)"
 )
-#: A page that has moved for good is known by where it stands now.
+#: A page that has moved for good is known by its new place.
 _AFTER = (
     "SELECT "
     + columns_of(
@@ -74,12 +73,12 @@ _ANSWERED = f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}')"
 
 @dataclass(frozen=True, slots=True)
 class ClaimSource:
-    """A source of claims, and what it has said so far.
+    """A source of claims, and its history.
 
-    ``host`` is the origin that it speaks for. ``polls`` counts the visits that it answered, None
-    where it is not asked for itself (a header, a hub, pings); ``entries`` the pages of which it
-    spoke, ``moved`` the claims that followed others on the same page, and ``rejected`` those
-    that could not be believed.
+    ``host`` is the origin that it speaks for. ``polls`` counts the visits that it answered, None if
+    it is not requested itself (a header, a hub, pings); ``entries`` are the pages that it
+    mentioned, ``moved`` the claims that followed others on the same page, ``rejected`` those not
+    believable.
     """
 
     source_id: int
@@ -96,7 +95,7 @@ class ClaimSource:
 
 @dataclass(frozen=True, slots=True)
 class HeardClaim:
-    """What a source (``url``) said of a page, by its own clock: see table ``claim``."""
+    """A claim of a source (``url``) about a page, by its own clock: see table ``claim``."""
 
     kind: ClaimKind
     url: str
@@ -107,7 +106,7 @@ class HeardClaim:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What one source claims at a time; ``url`` is None where it is the host itself."""
+    """Claims of one source at one time; ``url`` is None for the host itself."""
 
     kind: ClaimKind
     host_id: int
@@ -119,39 +118,35 @@ class _Said:
 
 
 def append(db: Connection, entries: Sequence[Entry]) -> Claims:
-    """Keep what these entries claim, where it is not what the source said last; what was kept.
+    """Keep the claims of these entries that differ from their source's last; return them.
 
-    After their pages exist: claims on unknown pages are dropped.
+    Claims on unknown pages are dropped.
     """
     said = [each for entry in entries if (each := _said(entry)) is not None]
     if not said:
         return no_claims()
     known = [(each.kind, each.host_id, each.page_id, each.url, each.rejected) for each in said]
     db.execute(_KNOW, (json.dumps(known),))
-    ((before,),) = db.execute("SELECT coalesce(max(id), 0) FROM claim").fetchall()
-    kept = 0
-    for rows in _slices(said):
-        cursor = db.execute(_APPEND, (rows,))
-        kept += cursor.rowcount
-    if not kept:
+    (before,) = db.execute("SELECT coalesce(max(id), 0) FROM claim").fetchone()
+    if not sum([db.execute(_APPEND, (rows,)).rowcount for rows in _slices(said)]):
         return no_claims()
     new = np.fromiter(db.execute(_AFTER, (before,)), row_of(Claims))
     return as_columns(Claims, new)
 
 
 async def load(db: Reader) -> Claims:
-    """All claims, in the order in which they were received."""
+    """Return all claims in the order of their receipt."""
     return await load_columns(db, Claims, _AFTER, (0,))
 
 
 async def asked(db: Reader) -> dict[int, int]:
-    """Of each source that is asked for what it says: the page under which that is done."""
+    """Return the page under which each source that is requested itself is visited."""
     cursor = await db.execute("SELECT id, page_id FROM claim_source WHERE page_id IS NOT NULL")
     return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
 async def last_words(db: Reader, page_id: int, limit: int) -> list[HeardClaim]:
-    """What each source said last of a page, the latest first."""
+    """Return each source's last claim on a page, the latest first."""
     rows = await db.execute_fetchall(
         f"SELECT {columns_of(HeardClaim, 'c', kind='s.kind', url='s.url')} FROM claim_source AS s "
         "JOIN claim AS c "
@@ -163,7 +158,7 @@ async def last_words(db: Reader, page_id: int, limit: int) -> list[HeardClaim]:
 
 
 async def sources(db: Reader, host_id: int | None = None) -> list[ClaimSource]:
-    """All sources, or those that speak for a host, by kind and URL."""
+    """Return all sources, or those that speak for a host, by kind and URL."""
     rows = await db.execute_fetchall(
         "SELECT s.id, s.kind, h.origin, s.url, "
         "iif(s.kind IN ('sitemap', 'feed'), (SELECT count(*) FROM finding AS f "
@@ -181,7 +176,7 @@ async def sources(db: Reader, host_id: int | None = None) -> list[ClaimSource]:
 
 
 def _said(entry: Entry) -> _Said | None:
-    """What an entry claims, and whose word it is; None where it is nobody's."""
+    """Return the claims of an entry with their source, or None."""
     match entry:
         case Visit(claim_kind=ClaimKind.LAST_MODIFIED as kind, due=due):
             # The header speaks for its host, a sitemap or feed for itself.
@@ -197,9 +192,9 @@ def _said(entry: Entry) -> _Said | None:
 
 
 def _slices(said: Iterable[_Said]) -> Iterator[str]:
-    """The claims as JSON, a slice at a time, so that no more than that is in memory.
+    """Yield the claims as JSON, a slice at a time to bound memory.
 
-    Of several of one answer on a page the first counts, else the last.
+    Of several claims on a page the first of a response counts, else the last.
     """
     chosen: dict[tuple[ClaimKind, int, str | None, str], tuple[float, float, float]] = {}
     for each in said:
@@ -214,29 +209,26 @@ def _slices(said: Iterable[_Said]) -> Iterator[str]:
         yield json.dumps([(*key, *times) for key, times in chosen.items()])
 
 
-# -- subscriptions -----------------------------------------------------------
-#
-# Table ``subscription``: what is agreed with the hubs of pages.
+# -- subscriptions: agreements with the hubs of pages ------------------------
 
 
 def record(db: Connection, noted: Sequence[SubscriptionNoted]) -> None:
-    """Write how these subscriptions stand; the last word on each counts."""
+    """Write the state of these subscriptions; the last one counts."""
     for each in noted:
-        s = each.subscription
+        row = asdict(each.subscription)
+        del row["host_id"], row["url"]
         if each.ended:
-            db.execute("DELETE FROM subscription WHERE page_id = ?", (s.page_id,))
-            continue
-        db.execute(
-            "INSERT OR REPLACE INTO subscription (page_id, hub, topic, token, secret, state, "
-            "next_at, pending_until, lease_until, failures, detail) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (s.page_id, s.hub, s.topic, s.token, s.secret, s.state, s.next_at, s.pending_until,
-             s.lease_until, s.failures, s.detail),
-        )  # fmt: skip
+            db.execute("DELETE FROM subscription WHERE page_id = ?", (row["page_id"],))
+        else:
+            db.execute(
+                f"INSERT OR REPLACE INTO subscription ({', '.join(row)}) "
+                f"VALUES ({', '.join('?' * len(row))})",
+                (*row.values(),),
+            )
 
 
 async def load_subscriptions(db: Reader) -> list[Subscription]:
-    """All subscriptions."""
+    """Return all subscriptions."""
     rows = await db.execute_fetchall(
         f"SELECT {columns_of(Subscription, 's', host_id='p.host_id', url='p.url')} "
         "FROM subscription AS s JOIN page AS p ON p.id = s.page_id ORDER BY s.page_id"

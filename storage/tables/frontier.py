@@ -1,8 +1,7 @@
 """Table ``frontier``: the URLs that are due in the current run.
 
-Invariant: a URL that is due stands here from the transaction that found it to the one
-that settles it. Consequence: a killed run goes on where it was, and what was in flight is
-fetched again.
+Invariant: a due URL stands here from the transaction that found it to the one that settles it.
+Consequence: a killed run is resumed, and what was in flight is fetched again.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _DEFERRED = 0
 def begin_run(db: Connection, now: float, recheck_before: float) -> None:
     """Make every known page due, the deferred ones first.
 
-    A permanent redirect seen since ``recheck_before`` is taken as still standing.
+    A permanent redirect seen since ``recheck_before`` is assumed to hold.
     """
     db.execute(
         "UPDATE frontier SET priority = ?, due_at = ?, attempt = 0, deferred = NULL",
@@ -59,7 +58,7 @@ def add(db: Connection, page_ids: Collection[int], now: float, reason: Reason) -
 
 
 def settle(db: Connection, visits: Sequence[Visit]) -> None:
-    """Take visited URLs out; those to be retried wait for their time."""
+    """Remove visited URLs; those to be retried wait for their time."""
     db.executemany(
         "DELETE FROM frontier WHERE page_id = ?",
         [(v.due.page_id,) for v in visits if v.retry_at is None],
@@ -71,7 +70,7 @@ def settle(db: Connection, visits: Sequence[Visit]) -> None:
 
 
 def defer(db: Connection, reasons: Mapping[int, str]) -> int:
-    """Mark what is left of a run as deferred, with the reason of its host; how many."""
+    """Mark the rest of a run as deferred, with the reason of each host; return their number."""
     cursor = db.execute(
         "UPDATE frontier SET deferred = coalesce("
         "(SELECT r.value FROM json_each(?) AS r WHERE r.key = CAST(host_id AS TEXT)), ?)",
@@ -81,7 +80,7 @@ def defer(db: Connection, reasons: Mapping[int, str]) -> int:
 
 
 async def wake_times(db: Reader) -> list[tuple[int, float]]:
-    """The hosts that have URLs here, with the time of the first and of every retry."""
+    """Return the hosts with URLs here, with the time of the first and of every retry."""
     rows = await db.execute_fetchall(
         "SELECT host_id, min(due_at) FROM frontier GROUP BY host_id "
         "UNION SELECT host_id, due_at FROM frontier WHERE attempt > 0"
@@ -90,7 +89,7 @@ async def wake_times(db: Reader) -> list[tuple[int, float]]:
 
 
 def due_columns(**given: str) -> str:
-    """Return the columns of a :class:`DueUrl` of ``page AS p``; those of the frontier as given."""
+    """Return the columns of a :class:`DueUrl` of ``page AS p``; the frontier's as given."""
     return columns_of(
         DueUrl, "p", page_id="p.id", digests="p.body_digest, p.text_digest, "
         "(SELECT text_version FROM version WHERE id = p.version_id)",
@@ -107,7 +106,7 @@ _DUE = "SELECT " + due_columns(
 
 
 async def of_url(db: Reader, url: str) -> DueUrl | None:
-    """A page by its canonical URL as it would be asked for, whether it is due or not."""
+    """Return a page by its canonical URL as a due URL, even if it is not due."""
     rows = await db.execute_fetchall(
         f"{_DUE} FROM page AS p LEFT JOIN frontier AS f ON f.page_id = p.id WHERE p.url = ?", (url,)
     )
@@ -115,7 +114,7 @@ async def of_url(db: Reader, url: str) -> DueUrl | None:
 
 
 async def load(db: Reader, host_ids: Collection[int], now: float, limit: int) -> list[DueUrl]:
-    """The first ``limit`` due URLs of each of these hosts, in their order."""
+    """Return the first ``limit`` due URLs of each of these hosts, in their order."""
     rows = await db.execute_fetchall(
         f"{_DUE} FROM json_each(?) AS h CROSS JOIN frontier AS f "
         "  ON f.page_id IN (SELECT page_id FROM frontier WHERE host_id = h.value AND due_at <= ? "

@@ -1,17 +1,13 @@
-"""Tables ``lsh``, ``lsh_page``, ``lsh_bucket``, ``lsh_group``: which pages are one page.
+"""Tables ``lsh``, ``lsh_page``, ``lsh_bucket``, ``lsh_group``: which pages are duplicates.
 
-Pages gather round *leaders* (the leader algorithm, J. Hartigan, "Clustering Algorithms",
-1975, ch. 3): a page whose text a leader's resembles joins that leader's group, any other is a
-leader itself. Only leaders stand in the buckets of the LSH index, so that a thousand copies
-take a thousand rows and no thousand comparisons each.
+Leader algorithm (J. Hartigan, "Clustering Algorithms", 1975, ch. 3): a page that resembles a leader
+joins its group, any other becomes a leader. Only leaders stand in the buckets of the LSH index: a
+thousand copies take a thousand rows, without a thousand comparisons each.
 
-Invariant: every row of ``lsh_bucket`` is a key of a page that leads, and a row of
-``lsh_page`` without a leader waits to be placed. Each function here keeps it inside the
-transaction that the caller holds. Consequence: killed at any moment, the index goes on
-from its last transaction.
-
-The table ``observation`` is the list of what may have changed: ``lsh.observation_id`` is the
-last one that was looked at. Gone pages have observations too, but no versions.
+Invariant: every row of ``lsh_bucket`` is a key of a leader, and a row of ``lsh_page`` without a
+leader waits to be placed; each function keeps it within the caller's transaction. Consequence:
+after a kill the index goes on from its last transaction. ``lsh.observation_id`` is the last
+observation that was examined. Gone pages have observations too, but no versions.
 """
 
 from __future__ import annotations
@@ -37,10 +33,10 @@ _CURRENT = """
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What the index was built with: another threshold needs another index.
+    """Parameters of the index: another threshold needs another index.
 
-    ``threshold`` is the resemblance (0 to 1) above which two pages are one page; the index
-    has ``bands`` bands of ``band_rows`` MinHash values.
+    ``threshold`` is the resemblance (0 to 1) above which two pages are duplicates; the index has
+    ``bands`` bands of ``band_rows`` MinHash values.
     """
 
     threshold: float
@@ -49,10 +45,10 @@ class Parameters:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """Where a page belongs: to itself, or to the leader that it resembles.
+class LeaderChoice:
+    """The leader of a page: itself, or one that it resembles.
 
-    ``keys`` (signed 64-bit) are the buckets of a page that leads, empty for any other.
+    ``keys`` (signed 64-bit) are the buckets of a leader, empty for any other page.
     """
 
     page_id: int
@@ -64,7 +60,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class _Stale:
-    """A page that is placed by a sketch that it no longer has; ``version_id`` is its new one."""
+    """A page placed by an outdated sketch; ``version_id`` is its new one."""
 
     page_id: int
     version_id: int | None
@@ -73,20 +69,19 @@ class _Stale:
 
 
 async def parameters(db: Reader) -> Parameters | None:
-    """What the index was built with, or None: there is none yet."""
+    """Return the parameters of the index, or None without an index."""
     rows = await db.execute_fetchall("SELECT threshold, bands, band_rows FROM lsh")
     return next((Parameters(**row) for row in rows), None)
 
 
 def begin_anew(db: Connection) -> None:
-    """Empty the index, if there is one: its pages are to be added again."""
-    rows = db.execute("SELECT threshold, bands, band_rows FROM lsh").fetchall()
-    for row in rows:
+    """Empty the index, if there is one."""
+    for row in db.execute("SELECT threshold, bands, band_rows FROM lsh").fetchall():
         begin(db, Parameters(*row))
 
 
 def begin(db: Connection, chosen: Parameters) -> None:
-    """Start an empty index with these parameters, in place of one that there is."""
+    """Start an empty index with these parameters."""
     for table in ("lsh_bucket", "lsh_group", "lsh_page", "lsh"):
         db.execute(f"DELETE FROM {table}")
     db.execute(
@@ -95,10 +90,10 @@ def begin(db: Connection, chosen: Parameters) -> None:
 
 
 def survey(db: Connection, limit: int) -> int:
-    """Look at the next ``limit`` observations, and take out the pages that they outdate.
+    """Examine the next ``limit`` observations and remove the pages that they outdate.
 
-    Those that have a text wait to be placed again; so do the members of a group whose
-    leader has changed. Returns how many observations there were, 0 at the end.
+    Those with a text wait to be placed again; so do the members of a group whose leader has
+    changed. Returns the number of observations, 0 at the end.
     """
     rows = db.execute(
         "SELECT id, page_id FROM observation WHERE id > (SELECT observation_id FROM lsh) "
@@ -113,14 +108,13 @@ def survey(db: Connection, limit: int) -> int:
 
 
 def revise(db: Connection, page_id: int) -> None:
-    """Take a page out of the index whose sketch has gone, or was another before."""
-    rows = db.execute("SELECT 1 FROM lsh_page WHERE page_id = ?", (page_id,)).fetchall()
-    if list(rows):
+    """Remove a page from the index whose sketch has changed or gone."""
+    if db.execute("SELECT 1 FROM lsh_page WHERE page_id = ?", (page_id,)).fetchall():
         _revise(db, [page_id])
 
 
 def _revise(db: Connection, page_ids: Sequence[int]) -> None:
-    """Take out the pages that are placed by a sketch that they no longer have."""
+    """Remove the pages that are placed by an outdated sketch."""
     touched = _leaders_of(db, page_ids)
     _take_out(db, _stale(db, page_ids))
     _choose_representatives(db, touched)
@@ -137,7 +131,7 @@ def _stale(db: Connection, page_ids: Sequence[int]) -> list[_Stale]:
 
 
 def _leaders_of(db: Connection, page_ids: Sequence[int]) -> list[int]:
-    """The leaders of the groups to which these pages belong."""
+    """Return the leaders of the groups of these pages."""
     rows = db.execute(
         "SELECT DISTINCT g.leader_id FROM json_each(?) AS seen "
         "CROSS JOIN lsh_page AS l ON l.page_id = seen.value "
@@ -148,7 +142,7 @@ def _leaders_of(db: Connection, page_ids: Sequence[int]) -> list[int]:
 
 
 def _take_out(db: Connection, stale: Sequence[_Stale]) -> None:
-    """Let pages leave their groups and buckets; those with a text wait for a new place."""
+    """Remove pages from groups and buckets; those with a text wait for a new place."""
     db.executemany(
         "DELETE FROM lsh_bucket WHERE key = ? AND page_id = ?",
         sorted((key, s.page_id) for s in stale if s.keys for key in _unpacked(s.keys)),
@@ -166,7 +160,7 @@ def _take_out(db: Connection, stale: Sequence[_Stale]) -> None:
 
 
 def waiting(db: Connection, after: int, limit: int) -> dict[int, bytes]:
-    """The sketches of pages that wait to be placed, by page id from ``after`` on, in order."""
+    """Return sketches of pages that wait to be placed, by page id, from ``after`` on, in order."""
     rows = db.execute(
         "SELECT l.page_id, v.sketch FROM lsh_page AS l JOIN version AS v ON v.id = l.version_id "
         "WHERE l.leader_id IS NULL AND l.page_id > ? ORDER BY l.page_id LIMIT ?",
@@ -176,7 +170,7 @@ def waiting(db: Connection, after: int, limit: int) -> dict[int, bytes]:
 
 
 def buckets(db: Connection, keys: Collection[int], size: int) -> Mapping[int, list[int]]:
-    """The leaders in these buckets, the ``size`` oldest of each; empty ones are left out."""
+    """Return the ``size`` oldest leaders of each of these buckets; empty ones are left out."""
     rows = db.execute(
         "SELECT b.key, b.page_id FROM json_each(?) AS k CROSS JOIN lsh_bucket AS b "
         "ON b.key = k.value AND b.page_id IN ("
@@ -190,7 +184,7 @@ def buckets(db: Connection, keys: Collection[int], size: int) -> Mapping[int, li
 
 
 def sketches(db: Connection, page_ids: Collection[int]) -> Mapping[int, bytes]:
-    """The sketches by which these pages are placed."""
+    """Return the sketches by which these pages are placed."""
     rows = db.execute(
         "SELECT l.page_id, v.sketch FROM json_each(?) AS chosen "
         "CROSS JOIN lsh_page AS l ON l.page_id = chosen.value "
@@ -200,8 +194,8 @@ def sketches(db: Connection, page_ids: Collection[int]) -> Mapping[int, bytes]:
     return {row[0]: row[1] for row in rows}
 
 
-def place(db: Connection, placements: Sequence[Placement], at: float) -> None:
-    """Put pages that wait where they belong, and name the groups that have grown."""
+def place(db: Connection, placements: Sequence[LeaderChoice], at: float) -> None:
+    """Place waiting pages, and choose the representatives of the groups that have grown."""
     db.executemany(
         "UPDATE lsh_page SET leader_id = ?, resemblance = ?, resemblance_se = ?, at = ?, "
         "keys = ? WHERE page_id = ?",
@@ -223,10 +217,9 @@ def place(db: Connection, placements: Sequence[Placement], at: float) -> None:
 
 
 def _choose_representatives(db: Connection, leader_ids: Sequence[int]) -> None:
-    """Name the page that stands for each of these groups; a leader left alone has none.
+    """Choose the representative of each of these groups; a single leader has none.
 
-    It is one that a member names as canonical, then the one with the shortest URL, https
-    before http, then the oldest.
+    Prefer a page that a member names as canonical, then the shortest URL, https, the oldest.
     """
     db.executemany(
         "DELETE FROM lsh_group WHERE leader_id = ?", [(leader_id,) for leader_id in leader_ids]
@@ -253,17 +246,15 @@ def _unpacked(keys: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(keys) // 8}q", keys)
 
 
-# -- duplicates --------------------------------------------------------------
-#
-# View ``duplicate``: which pages are copies of which. Read-only.
+# -- duplicates: queries of view ``duplicate`` -------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A page that is the same as its group's representative.
+    """A page that duplicates its group's representative.
 
-    ``resemblance`` (0 to 1) is with the text round which the group formed, an estimate
-    with its standard error; ``at`` is when it was compared.
+    ``resemblance`` (0 to 1), an estimate with its standard error, is to the text of the group's
+    leader; ``at`` is the time of the comparison.
     """
 
     url: str
@@ -274,7 +265,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """Pages that count as one, under the URL that stands for them."""
+    """Pages that count as one, under the URL of the representative."""
 
     representative: str
     duplicates: list[Duplicate]
@@ -282,10 +273,10 @@ class DuplicateGroup:
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """How far the pages have been compared.
+    """Progress of the comparison of pages.
 
-    ``parameters`` are None before the first time; ``unseen`` observations have not been
-    looked at, and ``waiting`` pages have not been placed.
+    ``parameters`` are None before the first one; ``unseen`` observations have not been examined,
+    ``waiting`` pages have not been placed.
     """
 
     parameters: Parameters | None
@@ -297,10 +288,10 @@ class IndexState:
 
 
 async def one_of_group(db: Reader) -> dict[int, int]:
-    """The representatives of all pages that are duplicates, by the ids of these.
+    """Return the representatives of all pages that are duplicates, by page id.
 
-    A page that is left out stands for itself. In SQL, over all pages: ``page LEFT JOIN
-    duplicate ON page_id = page.id`` and ``coalesce(representative_id, page.id)``.
+    In SQL, over all pages: ``page LEFT JOIN duplicate ON page_id = page.id`` and
+    ``coalesce(representative_id, page.id)``.
     """
     rows = await db.execute_fetchall(
         "SELECT l.page_id, g.representative_id FROM lsh_page AS l "
@@ -311,7 +302,7 @@ async def one_of_group(db: Reader) -> dict[int, int]:
 
 
 async def sharing(db: Reader, page_id: int) -> int:
-    """Count the pages that share one page's importance with this one, as weighing has it.
+    """Count the pages that share one page's importance with this one.
 
     They are its near-duplicates or, in a closed pattern of URLs, all copies.
     """
@@ -329,7 +320,7 @@ async def sharing(db: Reader, page_id: int) -> int:
 
 
 async def groups(db: Reader, limit: int) -> list[DuplicateGroup]:
-    """The largest groups, at most ``limit``; the duplicates by URL."""
+    """Return the largest groups, at most ``limit``; the duplicates by URL."""
     rows = await db.execute_fetchall(
         "SELECT g.representative_id, p.url FROM lsh_group AS g "
         "JOIN page AS p ON p.id = g.representative_id "
@@ -350,7 +341,7 @@ async def _duplicates(db: Reader, representative_id: int) -> list[Duplicate]:
 
 
 async def state(db: Reader) -> IndexState:
-    """How far the pages have been compared, and what that gave."""
+    """Return the progress and results of the comparison."""
     rows = await db.execute_fetchall(
         "SELECT (SELECT count(*) FROM lsh_page), (SELECT count(*) FROM lsh_group), "
         "(SELECT count(*) FROM duplicate), "

@@ -1,4 +1,4 @@
-"""Table ``observation``: what every visit found, append-only and kept for ever."""
+"""Tables of the results of visits: observations, amendments, audits, versions, bodies."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _AT = "SELECT count(*) FROM observation WHERE page_id = ? AND at = ?"
 
 
 async def count_at(db: Reader, page_id: int, at: float) -> int:
-    """How many observations there are of a page of that time."""
+    """Count the observations of a page at that time."""
     rows = await db.execute_fetchall(_AT, (page_id, at))
     return int(next(iter(rows))[0])
 
 
 def any_at(db: Connection, page_id: int, at: float) -> bool:
-    """Return whether there is an observation of a page of that time."""
+    """Return whether a page has an observation at that time."""
     return bool(db.execute(_AT, (page_id, at)).fetchone()[0])
 
 
 async def last_at(db: Reader, run_id: int) -> float:
-    """Of when the last observation of a run is, in Unix seconds; -inf: there is none."""
+    """Return the time of the last observation of a run in Unix seconds, -inf without one."""
     rows = await db.execute_fetchall("SELECT max(at) FROM observation WHERE run_id = ?", (run_id,))
     found = next(iter(rows))[0]
     return -inf if found is None else float(found)
@@ -55,16 +55,12 @@ def append(db: Connection, run_id: int, visits: Sequence[Visit]) -> None:
     )
 
 
-# -- amendments --------------------------------------------------------------
-#
-# Table ``amendment`` and view ``finding``: observations as later ones show them.
-#
-# Observations are never changed; what is known better by now stands beside them.
+# -- amendments: observations (never changed) as later ones correct them, view ``finding``
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A page that was new at ``at``, and what the URL that redirects to it last was."""
+    """A page that was new at ``at``; an older page redirects to it."""
 
     page_id: int
     at: float
@@ -72,19 +68,19 @@ class Move:
     new_sketch: bytes
 
 
-#: Verdicts that a run's end may still turn: changes by blocks, and changes of the frame.
+#: Verdicts that a run's end may change: changes by blocks, and changes of the frame.
 _OPEN = f"(o.kind = '{Kind.CHANGED}' AND o.rung = '{Rung.BLOCKS}') OR o.rung = '{Rung.FRAME}'"
 
 
 def append_amendment(db: Connection, visits: Iterable[Visit]) -> None:
-    """Write what these visits say of earlier observations of their pages."""
+    """Write the corrections by these visits of earlier observations of their pages."""
     for visit in visits:
         for amendment in visit.amendments:
             amend(db, visit.due.page_id, amendment, visit.observation.at)
 
 
 def amend(db: Connection, page_id: int, amendment: Amendment, now: float) -> None:
-    """See an observation otherwise from ``now`` on; the last word counts."""
+    """Correct the verdict of an observation; a later correction replaces it."""
     db.execute(
         "INSERT OR REPLACE INTO amendment (observation_id, kind, rung, reason, at) "
         "SELECT id, ?, ?, ?, ? FROM observation WHERE page_id = ? AND at = ?",
@@ -99,7 +95,7 @@ def amend(db: Connection, page_id: int, amendment: Amendment, now: float) -> Non
 def fail(
     db: Connection, observation_ids: Sequence[int], reason: str, detail: str, now: float
 ) -> None:
-    """See observations as failures from ``now`` on: what they saw was no content."""
+    """Correct observations to failures: they saw no content."""
     db.executemany(
         "INSERT OR REPLACE INTO amendment (observation_id, kind, reason, detail, at) "
         "VALUES (?, ?, ?, ?, ?)",
@@ -108,7 +104,7 @@ def fail(
 
 
 async def open_hosts(db: Reader, run_id: int) -> list[tuple[int, int]]:
-    """The hosts with verdicts of a run that its end may turn, and their pages visited."""
+    """Return the hosts with verdicts that a run's end may change, and their visited pages."""
     rows = await db.execute_fetchall(
         "SELECT p.host_id, count(DISTINCT o.page_id) FROM observation AS o "
         "JOIN page AS p ON p.id = o.page_id "
@@ -123,7 +119,7 @@ async def open_hosts(db: Reader, run_id: int) -> list[tuple[int, int]]:
 async def open_memories(
     db: Reader, run_id: int, host_id: int
 ) -> list[tuple[int, bytes | None, bytes]]:
-    """The pages of a host with such verdicts: id, digest of the text now, and memory."""
+    """Return the pages of a host with such verdicts: id, digest of the text, memory."""
     rows = await db.execute_fetchall(
         "SELECT m.page_id, p.text_digest, m.data "
         "FROM memory AS m JOIN page AS p ON p.id = m.page_id "
@@ -135,9 +131,9 @@ async def open_memories(
 
 
 async def moves(db: Reader, run_id: int) -> list[Move]:
-    """The pages that were new in a run and to which an older page now redirects for good.
+    """Return the pages that were new in a run and to which an older page redirects for good.
 
-    Those whose verdict has been amended since are left out.
+    Amended verdicts are left out.
     """
     sketch = (
         "(SELECT sketch FROM version WHERE page_id = {} AND sketch IS NOT NULL "
@@ -157,14 +153,12 @@ async def moves(db: Reader, run_id: int) -> list[Move]:
 
 
 async def any_since(db: Reader, at: float) -> bool:
-    """Whether a verdict was amended from this time on."""
+    """Return whether a verdict was amended at or after this time."""
     rows = await db.execute_fetchall("SELECT 1 FROM amendment WHERE at >= ? LIMIT 1", (at,))
     return bool(list(rows))
 
 
-# -- audits ------------------------------------------------------------------
-#
-# Table ``audit``: looks at pages that were drawn at random, by which freshness is measured.
+# -- audits: visits to pages drawn at random, which measure freshness --------
 
 _ALMOST_ONE = 1 - 1e-15
 _SEEN = f"'{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}'"
@@ -172,9 +166,9 @@ _SEEN = f"'{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}'"
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """An audit as judged today: whether the copy was stale, and how likely that had been taken.
+    """An audit as judged today: whether the copy was stale, and the chance expected of that.
 
-    ``hazard`` is how many changes were expected since the look before.
+    ``hazard`` is the number of changes expected since the visit before.
     """
 
     at: float
@@ -185,7 +179,7 @@ class AuditResult:
 
 
 def append_audit(db: Connection, visits: Sequence[Visit]) -> None:
-    """Mark the observations of these visits that are audits, after they were appended."""
+    """Mark the observations of these visits that are audits."""
     db.executemany(
         "INSERT OR REPLACE INTO audit (observation_id, importance, since, expected, hazard) "
         "SELECT max(id), ?, ?, ?, ? FROM observation WHERE page_id = ? AND at = ? HAVING max(id)",
@@ -198,7 +192,7 @@ def append_audit(db: Connection, visits: Sequence[Visit]) -> None:
 
 
 async def results(db: Reader, since: float) -> list[AuditResult]:
-    """The audits from a time on that were answered, in their order."""
+    """Return the audits since a time that were answered, in their order."""
     rows = await db.execute_fetchall(
         "SELECT f.at, a.importance, a.expected, a.hazard, f.kind <> ? FROM audit AS a "
         "JOIN finding AS f ON f.id = a.observation_id "
@@ -212,7 +206,7 @@ async def results(db: Reader, since: float) -> list[AuditResult]:
 
 
 async def was_drawn(db: Reader, page_id: int) -> bool:
-    """Whether the last visit of a page was an audit."""
+    """Return whether the last visit of a page was an audit."""
     rows = await db.execute_fetchall(
         "SELECT 1 FROM audit WHERE observation_id = "
         "(SELECT max(id) FROM observation WHERE page_id = ?)",
@@ -222,20 +216,15 @@ async def was_drawn(db: Reader, page_id: int) -> bool:
 
 
 def _hazard(hazard: float | None, expected: float) -> float:
-    """As noted, or, of audits before it was, the one by which a copy is as likely to be stale."""
+    """Return the hazard; of an old audit without one, that which gives the expected chance."""
     return -log1p(-min(expected, _ALMOST_ONE)) if hazard is None else hazard
 
 
-# -- bodies ------------------------------------------------------------------
-#
-# Tables ``version`` and ``body``: what pages contained, content-addressed.
-#
-# Versions (digests and sketches) are kept for ever, but for those that are taken back
-# (:mod:`storage.tables.observations`); bodies and sketches as :mod:`storage.maintenance` says.
+# -- versions and bodies: contents of pages, content-addressed ---------------
 
 
 class RereadText(NamedTuple):
-    """What a page's newest content is reduced to by the extraction ``text_version``.
+    """A page's newest content as reduced by the extraction ``text_version``.
 
     ``memory`` (versioned bytes) replaces the page's when not None.
     """
@@ -275,7 +264,7 @@ def append_bodies(db: Connection, visits: Iterable[Visit]) -> None:
 
 
 def reread(db: Connection, texts: Sequence[RereadText]) -> None:
-    """Let the newest contents of pages have these texts; the visits that found them stay."""
+    """Replace the texts of the newest contents of pages; observations stay."""
     db.executemany(
         "UPDATE version SET text_digest = ?, sketch = ?, text_version = ? WHERE id = ?",
         [(t.text_digest, t.sketch, t.text_version, t.version_id) for t in texts],
@@ -287,13 +276,11 @@ def reread(db: Connection, texts: Sequence[RereadText]) -> None:
         "INSERT OR REPLACE INTO memory VALUES (?, ?)",
         [(t.page_id, t.memory) for t in texts if t.memory is not None],
     )
-    # The index of near-duplicates stands on sketches that are there no longer: it is built anew.
+    # The index of near-duplicates rests on the old sketches.
     near_duplicates.begin_anew(db)
 
 
-# -- memories ----------------------------------------------------------------
-#
-# Table ``memory``: what change detection remembers of a page beside its last sketch.
+# -- memories: change detection beside the last sketch -----------------------
 
 #: The version with the sketch of a page's last text, in the row of ``page AS p``.
 _SKETCHED = (
@@ -303,13 +290,13 @@ _SKETCHED = (
 
 
 async def load(db: Reader, page_id: int) -> PageHistory | None:
-    """What a page's next text is to be compared with; None where it has had no text."""
+    """Return the stored state to compare a page's next text with; None without a text."""
     histories = await _histories(db, "p.id = ?", (page_id,))
     return next(iter(histories), None)
 
 
 async def predecessor(db: Reader, page_id: int) -> PageHistory | None:
-    """What a page was before it moved here: under the last URL that redirects permanently."""
+    """Return the history of the last page that redirects permanently to this one."""
     histories = await _histories(
         db,
         "p.id = (SELECT id FROM page WHERE alias_of = ? AND alias_kind = 'permanent' "
@@ -320,7 +307,7 @@ async def predecessor(db: Reader, page_id: int) -> PageHistory | None:
 
 
 async def sample(db: Reader, host_id: int, limit: int) -> list[PageHistory]:
-    """The histories of up to ``limit`` pages of a host, spread over all of them."""
+    """Return the histories of up to ``limit`` pages of a host, spread over all of them."""
     return await _histories(
         db,
         "p.id IN (SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS n, "
@@ -357,17 +344,13 @@ async def _histories(db: Reader, condition: str, parameters: tuple[int, ...]) ->
     return [PageHistory(*row) for row in rows]
 
 
-# -- retractions -------------------------------------------------------------
-#
-# Taking captures back: a page was taken for content, and proves to have been a wall.
-#
-# Invariant: afterwards everything but table ``observation`` is as though the wall had been
-# recognised at once: its visits are failures, and what they captured is no version of the page.
-# Consequence: who reads versions, memories or sketches need not know that walls exist.
+# -- retractions: captures that prove to be block pages ----------------------
+# Invariant: afterwards everything but table ``observation`` is as if the block page had been
+# recognised at once: its visits are failures, and no version of the page holds what they captured.
 
-#: Verdicts by which a page is the same as at the visit before, but for what differs at each.
+#: Verdicts for a page that has not changed since the visit before.
 _SAME = (Rung.NOT_MODIFIED, Rung.BODY, Rung.TEXT, Rung.VOLATILE)
-#: A page's visits that saw content since it last looked otherwise, the oldest first.
+#: A page's visits that saw its last content, the oldest first.
 _LAST_CONTENT = (
     "SELECT id, at, kind, version_id FROM finding AS f "
     "WHERE page_id = ?1 AND kind IN ('new', 'changed', 'unchanged') AND id >= coalesce("
@@ -378,7 +361,7 @@ _LAST_CONTENT = (
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
-    """A visit that saw what is taken back."""
+    """A visit that saw the retracted content."""
 
     observation_id: int
     at: float
@@ -387,14 +370,12 @@ class _Visit:
 
 
 def take_back(db: Connection, retraction: Retraction, now: float) -> Kind | None:
-    """Take a page's last capture back; as what its last visit had counted.
+    """Retract a page's last capture and amend all visits that saw it; return the last one's kind.
 
-    All visits are amended that saw the same. None: the capture that is meant is not the
-    page's last one, and nothing is done.
+    Return None and do nothing if the retraction means another capture.
     """
     page_id = retraction.page_id
-    rows = db.execute(_LAST_CONTENT, (page_id,)).fetchall()
-    visits = [_Visit(*row) for row in rows]
+    visits = [_Visit(*row) for row in db.execute(_LAST_CONTENT, (page_id,))]
     if not visits or retraction.at not in {None, visits[-1].at}:
         return None
     ids = [visit.observation_id for visit in visits]
@@ -409,7 +390,7 @@ def take_back(db: Connection, retraction: Retraction, now: float) -> Kind | None
 
 
 def _forget_versions(db: Connection, visits: Sequence[_Visit]) -> list[float]:
-    """Delete what these visits captured; when that was."""
+    """Delete the versions that these visits captured; return their times."""
     rows = db.execute(
         "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at",
         (json.dumps([visit.version_id for visit in visits]),),

@@ -24,7 +24,7 @@ _SILENT = (Kind.FAILED, Kind.REFUSED)
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A URL that has just become due; the pattern that bounds it, if it falls under one."""
+    """A URL that has just become due."""
 
     page_id: int
     url: str
@@ -40,12 +40,10 @@ def admit(
     *,
     known: Collection[str] = frozenset(),
 ) -> list[Admitted]:
-    """Make the pages that are new; those that are to be crawled and were not before.
+    """Make the pages that are new, except ``known`` ones; return those to be crawled from now on.
 
-    What is ``known`` to be admitted is passed over.
-
-    This upsert is the seen-set: of all links to a URL, in this run or before, exactly one
-    returns it.
+    This upsert is the seen-set: of all links to a URL, in this run or before, exactly one returns
+    it.
     """
     hosts = [host_ids[origin] for origin in targets.origins]
     columns = zip(
@@ -68,7 +66,7 @@ def admit(
 
 
 def lift_depth(db: Connection, max_depth: int) -> None:
-    """Let the pages in that were held back by a smaller ``max_depth`` (0: no limit)."""
+    """Admit pages that a smaller ``max_depth`` held back (0: no limit)."""
     db.execute(
         "UPDATE page SET held_back = NULL WHERE held_back = 'depth' AND (?1 = 0 OR depth <= ?1)",
         (max_depth,),
@@ -84,7 +82,7 @@ def hold_back(db: Connection, page_ids: Sequence[int], why: str) -> None:
 
 
 def record(db: Connection, visits: Sequence[Visit]) -> None:
-    """Bring the pages up to date with what these visits found."""
+    """Update the pages with the results of these visits."""
     _record_outcomes(db, visits)
     _record_validators(db, visits)
     _record_captures(db, visits)
@@ -92,10 +90,10 @@ def record(db: Connection, visits: Sequence[Visit]) -> None:
 
 
 def take_back(db: Connection, page_id: int, at: float) -> None:
-    """Let a page stand as before captures that are taken back, the last one of ``at``.
+    """Restore a page's state before the retracted captures, the last one at ``at``.
 
-    What is not kept of older versions (title, language, validators …) its next answer tells:
-    no bytes have the digest 0, so that it is read again whatever it is.
+    Its next response gives what older versions do not keep (title, language, validators …): no
+    bytes have the digest 0, so that the page is parsed again.
     """
     db.execute(
         "UPDATE page SET last_kind = iif(last_at = ?2, ?3, last_kind), (version_id, text_digest, "
@@ -165,7 +163,7 @@ def _record_aliases(db: Connection, visits: Iterable[Visit]) -> None:
 
 
 def _point(db: Connection, page_id: int, alias: Alias, at: float) -> None:
-    """Make a page an alias, and its own aliases with it; of a loop none is left."""
+    """Make a page an alias, and its own aliases with it; a loop leaves none."""
     db.execute(
         "UPDATE page SET alias_kind = ?, alias_at = ?, alias_of = nullif("
         "  (SELECT coalesce(t.alias_of, t.id) FROM page AS t WHERE t.url = ?), page.id) "
@@ -179,10 +177,9 @@ def _point(db: Connection, page_id: int, alias: Alias, at: float) -> None:
 
 
 def turned_round(db: Connection, page_id: int, url: str, run_id: int) -> list[Admitted]:
-    """The page at ``url`` if it was an alias of the one that now redirects to it.
+    """Return the page at ``url`` if it was an alias of the page that now redirects to it.
 
-    That redirect was taken as still standing, so that the page is not due in this run: now
-    it must be asked.
+    Such a page is not due in this run, because its redirect was assumed to hold.
     """
     rows = db.execute(
         "SELECT id, url, host_id FROM page WHERE url = ? AND alias_of = ? AND held_back IS NULL "
@@ -194,10 +191,10 @@ def turned_round(db: Connection, page_id: int, url: str, run_id: int) -> list[Ad
 
 
 async def alias_target(db: Reader, url: str, since: float = -inf) -> int | None:
-    """The id of the page that the current run found ``url`` to be another name of.
+    """Return the id of the page of which the current run found ``url`` to be another name.
 
-    Its own id if it is none, or was seen to be one in an earlier run only, or before ``since``;
-    None for an unknown URL.
+    It is the URL's own id if the URL is a page, or was seen to be an alias in an earlier run only,
+    or before ``since``; None for an unknown URL.
     """
     rows = await db.execute_fetchall(
         "SELECT iif(alias_at >= max(?, (SELECT max(started_at) FROM crawl_run)), "

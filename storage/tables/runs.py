@@ -1,4 +1,4 @@
-"""Table ``crawl_run``: one row a crawl, however many invocations it took."""
+"""Tables ``crawl_run`` (one row a crawl, over all its invocations), ``seed`` and ``outlook``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from freshet.storage.records import SeedLine, StoredSeed
 
 
 class RunState(StrEnum):
-    """How a run stands; all but ``ENDED`` are finished by the next invocation."""
+    """State of a run; the next invocation finishes all but ``ENDED`` ones."""
 
     RUNNING = "running"
     ENDED = "ended"
@@ -36,7 +36,7 @@ class CrawlRun:
 
 
 async def latest(db: Reader) -> CrawlRun | None:
-    """The run that was started last, or None in a new store."""
+    """Return the run that was started last, or None in a new store."""
     rows = await db.execute_fetchall(
         f"SELECT {columns_of(CrawlRun, run_id='id')} FROM crawl_run ORDER BY id DESC LIMIT 1"
     )
@@ -44,11 +44,7 @@ async def latest(db: Reader) -> CrawlRun | None:
 
 
 async def began_at(db: Reader, run_id: int) -> float:
-    """When a run began, in Unix seconds.
-
-    Raises:
-        LookupError: there is no such run.
-    """
+    """Return when a run began, in Unix seconds. Raises LookupError for an unknown run."""
     rows = await db.execute_fetchall("SELECT started_at FROM crawl_run WHERE id = ?", (run_id,))
     for row in rows:
         return float(row[0])
@@ -56,13 +52,13 @@ async def began_at(db: Reader, run_id: int) -> float:
 
 
 async def settings_of_latest(db: Reader) -> str | None:
-    """The settings (JSON) of the run that was started last, or None in a new store."""
+    """Return the settings (JSON) of the run started last, or None in a new store."""
     rows = await db.execute_fetchall("SELECT settings FROM crawl_run ORDER BY id DESC LIMIT 1")
     return next((str(row[0]) for row in rows), None)
 
 
 def start(db: Connection, now: float, settings: str) -> int:
-    """Begin a run; its id. ``settings`` is a JSON object, kept as a record."""
+    """Begin a run and return its id. ``settings`` is a JSON object, kept as a record."""
     rows = db.execute(
         "INSERT INTO crawl_run (started_at, state, settings) VALUES (?, ?, ?) RETURNING id",
         (now, RunState.RUNNING, settings),
@@ -71,19 +67,19 @@ def start(db: Connection, now: float, settings: str) -> int:
 
 
 def record_settings(db: Connection, run_id: int, settings: str) -> None:
-    """Keep other settings (a JSON object) as the record of a run."""
+    """Replace the recorded settings (a JSON object) of a run."""
     db.execute("UPDATE crawl_run SET settings = ? WHERE id = ?", (settings, run_id))
 
 
 def reopen(db: Connection, run_id: int) -> None:
-    """Go on with a run that did not end (or, when forced, with one that did)."""
+    """Resume a run that did not end (or, when forced, one that did)."""
     db.execute(
         "UPDATE crawl_run SET state = ?, ended_at = NULL WHERE id = ?", (RunState.RUNNING, run_id)
     )
 
 
 def close(db: Connection, run_id: int, state: RunState, now: float) -> None:
-    """Record how a run was left; only ``ENDED`` sets ``ended_at``."""
+    """Record a run's state; only ``ENDED`` sets ``ended_at``."""
     ended_at = now if state is RunState.ENDED else None
     db.execute(
         "UPDATE crawl_run SET state = ?, ended_at = ? WHERE id = ?", (state, ended_at, run_id)
@@ -96,18 +92,16 @@ def count_fetches(db: Connection, run_id: int, fetches: int) -> None:
 
 
 async def is_first(db: Reader, run_id: int) -> bool:
-    """Whether no run came before this one."""
+    """Return whether a run is the first one."""
     rows = await db.execute_fetchall("SELECT count(*) FROM crawl_run WHERE id < ?", (run_id,))
     return not next(iter(rows))[0]
 
 
-# -- seeds -------------------------------------------------------------------
-#
-# Table ``seed``: the site list as given, and where each seed's scope has moved.
+# -- seeds: the site list, and where the scope of each seed has moved --------
 
 
 def add(db: Connection, seeds: Sequence[SeedLine], now: float) -> None:
-    """Add seeds; one whose URL is known takes what the line says now."""
+    """Add seeds; a known one takes the values of its new line."""
     db.executemany(
         f"INSERT INTO seed ({', '.join(SeedLine._fields)}, added_at) "
         "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET text = excluded.text, "
@@ -117,7 +111,7 @@ def add(db: Connection, seeds: Sequence[SeedLine], now: float) -> None:
 
 
 async def load(db: Reader) -> list[StoredSeed]:
-    """All seeds of the store, in the order of the list."""
+    """Return all seeds of the store, in the order of the list."""
     rows = await db.execute_fetchall(
         f"SELECT {columns_of(StoredSeed, seed_id='id')} FROM seed ORDER BY id"
     )
@@ -125,7 +119,7 @@ async def load(db: Reader) -> list[StoredSeed]:
 
 
 def settle(db: Connection, seed_id: int, url: str) -> None:
-    """A seed is crawled at this URL from now on."""
+    """Record the URL at which a seed is crawled from now on."""
     db.execute(
         "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1) "
         "WHERE id = ?2",
@@ -134,7 +128,7 @@ def settle(db: Connection, seed_id: int, url: str) -> None:
 
 
 def move(db: Connection, page_id: int, url: str) -> None:
-    """A page has redirected: all seeds that stand at it stand at this URL from now on."""
+    """Move all seeds that stand at a page that redirected to its new URL."""
     db.execute(
         "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1) "
         "WHERE page_id = ?2",
@@ -142,24 +136,20 @@ def move(db: Connection, page_id: int, url: str) -> None:
     )
 
 
-# -- outlooks ----------------------------------------------------------------
-#
-# Tables ``outlook`` and ``capped_lane``: what a daemon expected, from time to time.
+# -- outlooks and capped host queues: forecasts of a daemon ------------------
 
 _DAY_S: Final = 86_400.0
 #: Outlooks that are older are thinned to the last of each day.
 _ALL_S: Final = 31 * _DAY_S
-_PLAIN: Final = (
-    "at", "began_at", "budget", "policy", "flowed", "forgone", "watched", "captured", "waiting",
-    "gone", "stale", "harmonic", "price", "clocked", "next_at", "next_page_id",
-)  # fmt: skip
+_APART: Final = {"changing", "capped", "discovered"}
+_PLAIN: Final = tuple(each.name for each in fields(Outlook) if each.name not in _APART)
 _DISCOVERED: Final = tuple(field.name for field in fields(Discovered))
 _VALUES: Final = ", ".join((*_PLAIN, "daily", "weekly", "monthly", "yearly", "rarer", *_DISCOVERED))
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
-    """How far a run had come: ``fetches`` of all its invocations, ``flowed`` in this one."""
+class RunProgress:
+    """Progress of a run: ``fetches`` of all its invocations, ``flowed`` in this one."""
 
     at: float
     run_id: int
@@ -169,7 +159,7 @@ class Spending:
 
 
 def append(db: Connection, run_id: int, outlooks: Sequence[Outlook]) -> None:
-    """Note outlooks of a run, after its requests have been counted, and thin the old ones."""
+    """Store outlooks of a run, after its requests have been counted, and thin old ones."""
     for it in outlooks:
         db.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
         db.execute(
@@ -201,7 +191,7 @@ def _thin(db: Connection, before: float) -> None:
 
 
 async def latest_outlook(db: Reader, run_id: int) -> Outlook | None:
-    """The last outlook of a run, or None."""
+    """Return the last outlook of a run, or None."""
     rows = await db.execute_fetchall(
         f"SELECT {_VALUES} FROM outlook WHERE run_id = ? ORDER BY at DESC LIMIT 1", (run_id,)
     )
@@ -221,16 +211,16 @@ async def latest_outlook(db: Reader, run_id: int) -> Outlook | None:
     return None
 
 
-async def spendings(db: Reader, since: float) -> list[Spending]:
-    """How far runs had come at all outlooks from a time on, the earliest first."""
+async def spendings(db: Reader, since: float) -> list[RunProgress]:
+    """Return the progress of runs at all outlooks since a time, the earliest first."""
     rows = await db.execute_fetchall(
         "SELECT at, run_id, began_at, fetches, flowed FROM outlook WHERE at >= ? ORDER BY at",
         (since,),
     )
-    return [Spending(**row) for row in rows]
+    return [RunProgress(**row) for row in rows]
 
 
 async def upcoming(db: Reader, outlook: Outlook) -> str | None:
-    """The URL of the page that was to come next, or None."""
+    """Return the URL of the page to be visited next, or None."""
     rows = await db.execute_fetchall("SELECT url FROM page WHERE id = ?", (outlook.next_page_id,))
     return next((str(row[0]) for row in rows), None)

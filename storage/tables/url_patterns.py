@@ -1,4 +1,4 @@
-"""Table ``trap``: per host, how many URLs of a bounded pattern were crawled and refused."""
+"""Table ``trap``: URL patterns of hosts that are bounded or closed, and what they yield."""
 
 from __future__ import annotations
 
@@ -17,29 +17,24 @@ from freshet.storage.tables import frontier
 from freshet.storage.tables.pages import Admitted
 from freshet.storage.words import Reason
 
-# -- copies ------------------------------------------------------------------
-#
-# Copies in table ``trap``: patterns whose URLs keep giving pages that are known already.
-#
-# A pattern gathers URLs that differ in the values of their parameters, or are made of values that
-# recur. ``page.copy_of`` says of each of its pages that was read whether it is a copy, and of
-# which page (its own id: of none); ``trap`` sums that up. A *barren* page, which shows nothing but
-# what others show, is a copy unless it led to new pages. Where nearly all are copies the pattern
-# is *closed*: its URLs that nobody has asked for are held back, but for a sample that goes on
-# being asked for.
+# -- copies: patterns whose URLs keep giving known pages ---------------------
+# A pattern gathers URLs that differ in the values of their parameters, or consist of recurring
+# values. ``page.copy_of`` is the page of which a read page is a copy (its own id: of none); a
+# *barren* page, which shows only what others show, is a copy unless it led to new pages. If nearly
+# all are copies the pattern is *closed*: its unvisited URLs are held back, except a sample.
 #
 # Invariant: in a row of kind :data:`KIND`, ``admitted`` counts the pages of the pattern with a
-# ``copy_of``, ``copies`` those of them that are copies, and ``closed_at`` is set if and only if
-# the rule says so of these two. Each function here keeps it inside the transaction that the
-# caller holds. Consequence: whatever is learnt survives a restart, and a pattern whose pages turn
-# out to differ after all is opened again, with all that was held back.
+# ``copy_of``, ``copies`` those that are copies, and ``closed_at`` is set if and only if the rule
+# closes these counts; each function keeps it within the caller's transaction. Consequence: counts
+# survive a restart, and a pattern whose pages prove to differ is opened again, with all URLs held
+# back.
 
 #: Why a URL of a closed pattern is held back.
 KIND = "trap: copies"
-#: One in so many URLs of a closed pattern is asked for all the same: the evidence goes on.
+#: One of this number of URLs of a closed pattern is requested anyway: evidence continues.
 SAMPLED = 20
-#: Held back so many URLs, a pattern is sampled half as often, and again at twice as many: each page
-#: of filters leads to a hundred others, so that one in twenty of them had no end either.
+#: URLs held back at which the sample is halved, and again at twice that number: each filter page
+#: leads to a hundred others, so that one in twenty has no end either.
 THINNED = 600
 #: A multiplier that scatters consecutive ids (D. Knuth's multiplicative hashing).
 _SCATTER = 2_654_435_761
@@ -49,19 +44,19 @@ _Key = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class CopyRule:
-    """From how many pages of a pattern (0: never), and what share of copies, it is closed."""
+    """Number of pages of a pattern (0: never) and share of copies that close it."""
 
     urls: int = 30
     share: float = 0.9
 
     def closes(self, read: int, copies: int) -> bool:
-        """Whether a pattern is closed of which so many pages were read."""
+        """Return whether the rule closes a pattern with these counts."""
         return 0 < self.urls <= read and copies >= self.share * read
 
 
 @dataclass(frozen=True, slots=True)
 class CopyPattern:
-    """What is known of a pattern: pages ``read``, and ``copies`` among them."""
+    """Counts of a pattern: pages ``read``, and ``copies`` among them."""
 
     shape: str
     read: int
@@ -71,7 +66,7 @@ class CopyPattern:
 
 @dataclass(frozen=True, slots=True)
 class KnownText:
-    """What a page of a host said when it was last read: its URL, and its sketch as bytes."""
+    """A page's URL, and its last sketch as bytes."""
 
     page_id: int
     url: str
@@ -79,10 +74,10 @@ class KnownText:
 
 
 @dataclass(slots=True)
-class Weighed:
-    """What patterns that were closed and opened did to the frontier, by host id.
+class FrontierEffect:
+    """Effect of closed and opened patterns on the frontier, by host id.
 
-    ``released`` are the pages that are due again, ``withdrawn`` those that no longer are.
+    The pages ``released`` are due again, those ``withdrawn`` no longer.
     """
 
     released: dict[int, frozenset[int]] = field(default_factory=dict)
@@ -91,27 +86,27 @@ class Weighed:
 
 @dataclass(slots=True)
 class _Change:
-    """What a batch adds to the counts of a pattern."""
+    """Additions of a batch to the counts of a pattern."""
 
     read: int = 0
     copies: int = 0
 
 
 def is_sampled(page_id: int, refused: int = 0) -> bool:
-    """Whether this URL is asked for although its pattern is closed, and has ``refused`` so many.
+    """Return whether this URL of a closed pattern, with ``refused`` others, is requested anyway.
 
-    Of n URLs that come these are some 30 + 15 log2(n / 600), where n is above 600.
+    Of n URLs these are about 30 + 15 log2(n / 600), if n is above 600.
     """
     return (page_id * _SCATTER >> 16) % sampling(refused) == 0
 
 
 def sampling(refused: int) -> int:
-    """Of how many URLs one is asked for, where a closed pattern has ``refused`` so many."""
+    """Return n: one of n URLs is requested if a closed pattern has refused that number."""
     return SAMPLED << (max(refused, 0) // THINNED).bit_length()
 
 
 def closed_copies(db: Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
-    """Which of these patterns (host id and shape) are closed; how many URLs of each are held."""
+    """Return the closed ones of these patterns (host id and shape) with their URLs held back."""
     rows = db.execute(
         "SELECT host_id, shape, refused FROM json_each(?) AS k CROSS JOIN trap "
         "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = ? "
@@ -122,7 +117,7 @@ def closed_copies(db: Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
 
 
 def refuse(db: Connection, keys: Sequence[_Key]) -> None:
-    """Count URLs of closed patterns that are held back, by their patterns."""
+    """Count URLs of closed patterns that are held back."""
     db.executemany(
         "UPDATE trap SET refused = refused + 1 WHERE host_id = ? AND shape = ? AND kind = ?",
         [(*key, KIND) for key in keys],
@@ -135,43 +130,41 @@ def weigh(
     run_id: int,
     rule: CopyRule,
     revealed: Mapping[int, Sequence[int]],
-) -> Weighed:
-    """Learn from these visits, which are recorded already and settled.
+) -> FrontierEffect:
+    """Learn from these visits, which are recorded and settled.
 
-    ``revealed`` are the pages that each page visited led to and that have become due.
+    ``revealed`` are the pages that have become due by links of each visited page.
     """
     _let_pass(db, [v.due.page_id for v in visits])
     findings = [finding for visit in visits for finding in visit.copies]
     findings = _without_leads(db, findings, revealed)
-    weighed = Weighed()
+    effect = FrontierEffect()
     if not findings:
-        return weighed
+        return effect
     at = max(visit.observation.at for visit in visits)
     changes = _changes(db, findings, {v.due.page_id for v in visits}, run_id)
     for (host_id, shape), change in changes.items():
-        rows = db.execute(
+        row = db.execute(
             "INSERT INTO trap (host_id, shape, kind, admitted, copies) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET admitted = admitted + excluded.admitted, "
             "copies = copies + excluded.copies RETURNING admitted, copies, closed_at",
             (host_id, shape, KIND, change.read, change.copies),
-        ).fetchall()
-        for read, copies, closed_at in rows:
-            found = CopyPattern(shape, read, copies, closed_at)
-            _decide(db, host_id, found, rule, at, weighed)
-    return weighed
+        ).fetchone()
+        _decide(db, host_id, CopyPattern(shape, *row), rule, at=at, effect=effect)
+    return effect
 
 
 def reconsider(db: Connection, rule: CopyRule, at: float) -> None:
-    """Close and open patterns as this rule has it; the rule may not be the last run's."""
+    """Close and open patterns by this rule, which may differ from the last run's."""
     rows = db.execute(
         "SELECT host_id, shape, admitted, copies, closed_at FROM trap WHERE kind = ?", (KIND,)
     ).fetchall()
     for host_id, *found in rows:
-        _decide(db, host_id, CopyPattern(*found), rule, at, Weighed())
+        _decide(db, host_id, CopyPattern(*found), rule, at=at, effect=FrontierEffect())
 
 
 async def pattern_of(db: Reader, page_id: int) -> CopyPattern | None:
-    """What is known of the pattern of a URL, or None."""
+    """Return the counts of the pattern of a URL, or None."""
     rows = await db.execute_fetchall(
         "SELECT t.shape, t.admitted AS read, t.copies, t.closed_at FROM page AS p JOIN trap AS t "
         "ON t.host_id = p.host_id AND t.shape = p.pattern AND t.kind = ? WHERE p.id = ?",
@@ -181,7 +174,7 @@ async def pattern_of(db: Reader, page_id: int) -> CopyPattern | None:
 
 
 async def original_of(db: Reader, page_id: int) -> str | None:
-    """The URL of the page that a page of a pattern was a copy of when last read, or None."""
+    """Return the URL of the page of which a page was a copy when last read, or None."""
     rows = await db.execute_fetchall(
         "SELECT o.url FROM page AS p JOIN page AS o ON o.id = p.copy_of "
         "WHERE p.id = ? AND o.id <> p.id",
@@ -191,7 +184,7 @@ async def original_of(db: Reader, page_id: int) -> str | None:
 
 
 async def texts(db: Reader, host_id: int, limit: int) -> list[KnownText]:
-    """What the first ``limit`` pages of a host say, in the order in which they were found."""
+    """Return the texts of the first ``limit`` pages of a host, in the order of discovery."""
     rows = await db.execute_fetchall(
         "SELECT id AS page_id, url, (SELECT sketch FROM version WHERE page_id = page.id "
         "  AND sketch IS NOT NULL ORDER BY id DESC LIMIT 1) AS sketch FROM page "
@@ -203,7 +196,7 @@ async def texts(db: Reader, host_id: int, limit: int) -> list[KnownText]:
 
 
 def _let_pass(db: Connection, page_ids: Collection[int]) -> None:
-    """What was under way when its pattern was closed has been asked for, and is held no more."""
+    """Release the visited URLs that were in flight when their pattern was closed."""
     rows = db.execute(
         "UPDATE page SET held_back = NULL WHERE id IN (SELECT value FROM json_each(?)) "
         "AND held_back = ? RETURNING host_id, pattern",
@@ -215,9 +208,10 @@ def _let_pass(db: Connection, page_ids: Collection[int]) -> None:
 def _without_leads(
     db: Connection, findings: Sequence[CopyFinding], revealed: Mapping[int, Sequence[int]]
 ) -> list[CopyFinding]:
-    """The same; barren pages that led to pages worth finding are pages of their own.
+    """Return the findings, where barren pages that led to pages worth finding are no copies.
 
-    Worth finding is what is in no pattern, or in another one most of whose pages are their own.
+    A page is worth finding if its pattern is another one, most of whose pages are no copies, or
+    None.
     """
     new = {f.page_id: revealed.get(f.page_id, ()) for f in findings if f.is_barren}
     rows = db.execute(
@@ -238,7 +232,7 @@ def _without_leads(
 def _changes(
     db: Connection, findings: Sequence[CopyFinding], visited: Collection[int], run_id: int
 ) -> Mapping[_Key, _Change]:
-    """Record of each page whether it is a copy; what that adds to the counts of its pattern."""
+    """Record for each page whether it is a copy; return the additions to pattern counts."""
     known = _known(db, {f.page_id for f in findings}, run_id)
     changes: defaultdict[_Key, _Change] = defaultdict(_Change)
     shapes = {}
@@ -266,9 +260,9 @@ def _changes(
 def _known(
     db: Connection, page_ids: Collection[int], run_id: int
 ) -> dict[int, tuple[int, int | None, bool, str | None]]:
-    """Of these pages: host, ``copy_of``, whether that one was not asked in this run, and pattern.
+    """Return of these pages: host, ``copy_of``, whether the original was not visited, pattern.
 
-    Then it may have changed in the same way, and a page that has left it may be a copy still.
+    An original not visited in this run may have changed in the same way as its copy.
     """
     rows = db.execute(
         "SELECT p.id, p.host_id, p.copy_of, "
@@ -281,7 +275,13 @@ def _known(
 
 
 def _decide(
-    db: Connection, host_id: int, found: CopyPattern, rule: CopyRule, at: float, weighed: Weighed
+    db: Connection,
+    host_id: int,
+    found: CopyPattern,
+    rule: CopyRule,
+    *,
+    at: float,
+    effect: FrontierEffect,
 ) -> None:
     """Close or open a pattern where its counts say so."""
     closes = rule.closes(found.read, found.copies)
@@ -292,16 +292,16 @@ def _decide(
         (at if closes else None, host_id, found.shape, KIND),
     )
     if closes:
-        before = weighed.withdrawn.get(host_id, frozenset())
+        before = effect.withdrawn.get(host_id, frozenset())
         withdrawn = _withdraw(db, host_id, found.shape)
-        weighed.withdrawn[host_id] = before.union(withdrawn)
+        effect.withdrawn[host_id] = before.union(withdrawn)
     elif released := _release(db, host_id, found.shape, at):
-        before = weighed.released.get(host_id, frozenset())
-        weighed.released[host_id] = before.union(released)
+        before = effect.released.get(host_id, frozenset())
+        effect.released[host_id] = before.union(released)
 
 
 def _withdraw(db: Connection, host_id: int, shape: str) -> list[int]:
-    """Take what nobody has asked for out of the frontier; not what the user named (depth 0)."""
+    """Remove unvisited URLs from the frontier, except those that the user named (depth 0)."""
     rows = db.execute(
         "SELECT id FROM page WHERE host_id = ? AND pattern = ? AND last_at IS NULL "
         "AND held_back IS NULL AND depth > 0 AND id IN (SELECT page_id FROM frontier)",
@@ -340,7 +340,7 @@ def _count_refused(db: Connection, counts: Sequence[tuple[int, str, int]]) -> No
 
 
 class _Sign(NamedTuple):
-    """The pattern that a target falls under, and how many of its URLs are crawled."""
+    """The pattern of a target, and the number of its URLs that are crawled."""
 
     shape: str
     kind: str
@@ -348,9 +348,9 @@ class _Sign(NamedTuple):
 
 
 def bound(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dict[int, str]:
-    """Count these pages; the ids of those beyond their pattern's cap, with its kind.
+    """Count these pages; return those to be held back, with the kind of their pattern.
 
-    Before it is counted, a URL of a pattern that gave nothing but copies is held back.
+    They are copies by a closed pattern, or beyond the cap of a bounded one.
     """
     copied = _copies(db, admitted, targets)
     signs = _signs(targets)
@@ -363,7 +363,7 @@ def bound(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dic
 
 
 def _copies(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dict[int, str]:
-    """Name the patterns of these pages; those of them that are held back as copies."""
+    """Store the patterns of these pages; return those held back as copies."""
     columns = zip(targets.urls, targets.patterns, targets.depths, strict=True)
     patterns = {url: (shape, depth) for url, shape, depth in columns if shape is not None}
     found = [(page, *patterns[page.url]) for page in admitted if page.url in patterns]
@@ -417,7 +417,7 @@ def _signs(targets: Targets) -> Mapping[str, _Sign]:
 
 
 def _counts(db: Connection, keys: Iterable[tuple[int, str, str]]) -> Counter[tuple[int, str, str]]:
-    """How many URLs of these patterns were crawled, by host, shape and kind."""
+    """Return the crawled URLs of these patterns, by host, shape and kind."""
     rows = db.execute(
         "SELECT host_id, shape, kind, admitted FROM json_each(?) AS k CROSS JOIN trap "
         "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = k.value ->> 2",
@@ -426,23 +426,19 @@ def _counts(db: Connection, keys: Iterable[tuple[int, str, str]]) -> Counter[tup
     return Counter({(row[0], row[1], row[2]): row[3] for row in rows})
 
 
-# -- yields ------------------------------------------------------------------
-#
-# What the patterns of URLs yield: how many of those read were pages of their own. Read-only.
-#
-# A pattern's yield is the share of its URLs that were asked for and gave a page of their own: no
-# copy, no barren page, not gone, no failure. Of few URLs it says little; :attr:`Yield.shrunk`
-# draws it to that of its host, as if so many of the host's had been read with them.
+# -- yields: share of own pages among the requested URLs of a pattern --------
+# Own pages are no copies, not barren, not gone, no failures. :attr:`Yield.shrunk` shrinks the share
+# of few URLs to that of the host.
 
-#: So many URLs of a pattern weigh as much as all others of its host: half of those that close it.
+#: URLs of a pattern that weigh as much as all others of its host: half of those that close it.
 STRENGTH: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Yield:
-    """Of the URLs of a pattern (None: those in none) ``read`` were asked for, ``own`` were pages.
+    """Yield of a pattern (None: of URLs without one): of ``read`` URLs ``own`` were own pages.
 
-    ``of_host`` is the share of pages of their own among all URLs of the host that were asked for.
+    ``of_host`` is the share of own pages among all requested URLs of the host.
     """
 
     host_id: int
@@ -453,12 +449,12 @@ class Yield:
 
     @property
     def shrunk(self) -> float:
-        """The share of ``own``, drawn to that of the host; from 0 to 1."""
+        """Return the share of ``own``, shrunk to that of the host; from 0 to 1."""
         return (self.own + STRENGTH * self.of_host) / (self.read + STRENGTH)
 
 
 async def yields(db: Reader, host_ids: Collection[int]) -> list[Yield]:
-    """Of these hosts all patterns of which a URL was asked for; None among them."""
+    """Return all patterns of these hosts with requested URLs, None among them."""
     rows = await db.execute_fetchall(
         "SELECT p.host_id, p.pattern, count(*), "
         "  sum(p.last_kind IN ('new', 'changed', 'unchanged') AND coalesce(p.copy_of, p.id) = p.id)"
@@ -478,9 +474,9 @@ async def yields(db: Reader, host_ids: Collection[int]) -> list[Yield]:
 
 
 async def representatives(db: Reader) -> dict[int, int]:
-    """The copies in closed patterns; of each the first of its pattern, which stands for all.
+    """Return for the copies in closed patterns the first copy, which represents all.
 
-    What is endless counts for one page, however many of its pages were read before it was closed.
+    An endless pattern counts as one page, however many were read before it was closed.
     """
     rows = await db.execute_fetchall(
         "SELECT p.id, min(p.id) OVER (PARTITION BY t.host_id, t.shape) FROM trap AS t "
@@ -491,14 +487,12 @@ async def representatives(db: Reader) -> dict[int, int]:
     return {row[0]: row[1] for row in rows}
 
 
-# -- throttles ---------------------------------------------------------------
-#
-# Which URLs of a site are known and not crawled, by what they have in common. Read-only.
+# -- throttles: known URLs that are not crawled, by reason -------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How many pages of a site are ``known``: ``asked`` for, ``waiting`` to be, ``held`` back."""
+    """Pages of a site: ``known``, ``asked`` (visited), ``waiting`` for that, ``held`` back."""
 
     known: int
     asked: int
@@ -508,12 +502,12 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """URLs of a host that are ``held`` back for one reason, ``kind`` (``trap: …``, ``nofollow`` …).
+    """URLs of a host ``held`` back for one reason, ``kind`` (``trap: …``, ``nofollow`` …).
 
-    ``shape`` is what they have in common, None for what is no trap. Of those with it ``crawled``
-    were let through; of a closed pattern they were read, ``copies`` is how many of them showed
-    nothing of their own, and ``sampled`` how many were asked for since ``closed_at``. ``example``
-    is one of those held back, None where the store alone cannot say.
+    ``shape`` is their pattern, None without one; ``crawled`` of its URLs were admitted. Of a closed
+    pattern they were read, ``copies`` of them had no content of their own, and ``sampled`` were
+    requested since ``closed_at``. ``example`` is a URL held back, None if the store does not have
+    it.
     """
 
     host_id: int
@@ -528,7 +522,7 @@ class Throttle:
 
 
 async def reach(db: Reader, host_ids: Collection[int]) -> Reach:
-    """How far the pages of these hosts were crawled."""
+    """Count the pages of these hosts by their progress."""
     rows = await db.execute_fetchall(
         "SELECT count(*), sum(held_back IS NULL AND last_at IS NOT NULL), "
         "  sum(held_back IS NULL AND last_at IS NULL), sum(held_back IS NOT NULL) "
@@ -540,7 +534,7 @@ async def reach(db: Reader, host_ids: Collection[int]) -> Reach:
 
 
 async def throttles(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
-    """What holds URLs of these hosts back, that which holds most of them first."""
+    """Return the reasons that hold URLs of these hosts back, the largest first."""
     found = [
         *await _closed(db, host_ids),
         *await _capped(db, host_ids),
@@ -550,7 +544,7 @@ async def throttles(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
 
 
 async def held(db: Reader, host_id: int, kind: str, limit: int) -> list[str]:
-    """The first URLs of a host that are held back for a reason."""
+    """Return the first URLs of a host that are held back for a reason."""
     rows = await db.execute_fetchall(
         "SELECT url FROM page WHERE host_id = ? AND held_back = ? ORDER BY id LIMIT ?",
         (host_id, kind, limit),
