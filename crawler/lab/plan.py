@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from freshet.crawler.lab.plan_files import Sources
 from freshet.crawler.lab.plan_sources import EphemeralPages, Learning
 from freshet.scheduler import planning
-from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.agenda.ephemeral import SourceTerms
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.ephemeral.joint_plan import FadingSources, JointPlan, joint_plan
@@ -78,7 +78,7 @@ class Competing:
     """
 
     pages: EphemeralPages
-    exchange: Exchange
+    exchange: SourceTerms
     cost: Floats
     day: float
 

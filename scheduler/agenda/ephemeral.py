@@ -45,7 +45,7 @@ from freshet.scheduler.sources import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class SourceTerms:
     """Terms on which ephemeral sources compete with pages that are kept fresh.
 
     Attributes:
@@ -84,7 +84,7 @@ class Fading:
 
 
 def fading(
-    pages: Watchlist, discovering: Discovering, revealing: Revealing, on: Exchange, now: float,
+    pages: Watchlist, discovering: Discovering, revealing: Revealing, on: SourceTerms, now: float,
     cost: Floats,
 ) -> Fading:  # fmt: skip
     """Return the values of visits to sources on a day, and the items to fetch at once.
@@ -93,7 +93,7 @@ def fading(
     """
     columns: Any = {each.name: pages[each.name] for each in fields(_Columns)}
     it = _Columns(**columns)
-    looked = Looked(it.found_at, it.since, it.captured & (it.gone == 0))
+    looked = VisitSpans(it.found_at, it.since, it.captured & (it.gone == 0))
     row, rate = sources(it.half_life, looked, discovering.churning, on)
     if not len(row):
         return Fading(row, rate, np.zeros(0), np.zeros(0, np.intp), np.zeros(0))
@@ -124,7 +124,7 @@ class _Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class VisitSpans:
     """First and last visit (days) of n pages, and whether a copy is ``held``."""
 
     found_at: Floats
@@ -133,7 +133,7 @@ class Looked:
 
 
 def sources(
-    half_life: Floats, looked: Looked, churning: Churning, on: Exchange
+    half_life: Floats, looked: VisitSpans, churning: Churning, on: SourceTerms
 ) -> tuple[Rows, Floats]:
     """Return (k,) each: the rows of the pages that are sources, ascending, and their Λ.
 
@@ -150,7 +150,7 @@ def sources(
     return row, rate
 
 
-def decays(half_life: Floats, on: Exchange) -> Floats:
+def decays(half_life: Floats, on: SourceTerms) -> Floats:
     """Return (k,), μ of the items of sources."""
     own = np.isfinite(half_life) & (half_life > 0)
     decay: Floats = np.log(2) / np.where(own, half_life, on.half_life)
@@ -167,7 +167,7 @@ def _reaped(since: Floats, decay: Floats, by: Rows, waited: Floats) -> Floats:
 
 
 def _urgent(
-    it: _Columns, item: Rows, decay: Floats, on: Exchange, now: float
+    it: _Columns, item: Rows, decay: Floats, on: SourceTerms, now: float
 ) -> tuple[Rows, Floats]:
     """Return the rows of the items to fetch at once, and the cost of a day of delay.
 

@@ -72,10 +72,15 @@ def forecast(pages: Census, beliefs: Beliefs) -> Forecast:
     held = pages.held
     importance, hazard = pages.importance[held], beliefs.hazard[held]
     return Forecast(
-        len(pages), int(held.sum()), int(pages.waiting.sum()), int((pages.gone > 0).sum()),
-        _mean(-np.expm1(-hazard), importance), _mean(np.asarray(ein(hazard)), importance),
-        _classes(beliefs.rate[held]), float(beliefs.clocked[held].mean()) if held.any() else 0.0,
-    )  # fmt: skip
+        watched=len(pages),
+        captured=int(held.sum()),
+        waiting=int(pages.waiting.sum()),
+        gone=int((pages.gone > 0).sum()),
+        stale=_mean(-np.expm1(-hazard), importance),
+        harmonic=_mean(np.asarray(ein(hazard)), importance),
+        changing=_classes(beliefs.rate[held]),
+        clocked=float(beliefs.clocked[held].mean()) if held.any() else 0.0,
+    )
 
 
 def sources(

@@ -62,7 +62,7 @@ class ClaimColumns:
     at: Floats
 
 
-class Sources:
+class SignalSources:
     """Pages under which sources of signals are requested: sitemaps and feeds are pages, too."""
 
     def __init__(self, asked: Mapping[int, int]) -> None:
@@ -114,7 +114,12 @@ def _keyed(
 
 def _hearing(claims: ClaimColumns, places: Rows, source: int, asked: int, at: float) -> Hearing:
     return Hearing(
-        source, asked, at, claims.row[places], claims.since[places], claims.until[places]
+        source=source,
+        asked=asked,
+        at=at,
+        row=claims.row[places],
+        since=claims.since[places],
+        until=claims.until[places],
     )
 
 
@@ -175,9 +180,13 @@ async def stored_news(reader: aiosqlite.Connection, rows_of: RowsOf) -> News:
     stored = await columns_queries.looks(reader)
     rows, known = rows_of(stored.page_id)
     looks = Looks(
-        rows, stored.at[known] / _DAY_S, stored.compared[known], stored.changed[known],
-        stored.gone[known], stored.moved[known],
-    )  # fmt: skip
+        row=rows,
+        at=stored.at[known] / _DAY_S,
+        compared=stored.compared[known],
+        changed=stored.changed[known],
+        gone=stored.gone[known],
+        moved=stored.moved[known],
+    )
     return _news(
         looks, await claims_tables.load(reader), rows_of, await claims_tables.asked(reader)
     )
@@ -194,7 +203,7 @@ def _news(looks: Looks, said: Claims, rows_of: RowsOf, pages: Mapping[int, int])
         said.source_id[tells], rows[tells[known]], said.since[tells] / _DAY_S,
         said.until[tells] / _DAY_S, said.received_at[tells] / _DAY_S,
     )  # fmt: skip
-    return Sources(asked).news(looks, columns)
+    return SignalSources(asked).news(looks, columns)
 
 
 def _joined(said: list[Claims]) -> Claims:

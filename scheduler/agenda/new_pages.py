@@ -251,12 +251,12 @@ class Discovering:
         known = [(row, at, it) for page, at, it in seen if (row := pages.row(page)) is not None]
         self.churning.learn(
             Appearing(
-                np.array([row for row, _, _ in known], np.intp),
-                np.array([at for _, at, _ in known], np.float64),
-                np.array([pages["found_at"][row] for row, _, _ in known], np.float64),
-                np.array([it.appeared for _, _, it in known], np.int64),
-                np.array([it.dropped for _, _, it in known], np.int64),
-                np.array([it.stayed for _, _, it in known], np.int64),
+                row=np.array([row for row, _, _ in known], np.intp),
+                at=np.array([at for _, at, _ in known], np.float64),
+                began=np.array([pages["found_at"][row] for row, _, _ in known], np.float64),
+                appeared=np.array([it.appeared for _, _, it in known], np.int64),
+                dropped=np.array([it.dropped for _, _, it in known], np.int64),
+                stayed=np.array([it.stayed for _, _, it in known], np.int64),
             )
         )
         return [row for row, _, _ in known]
@@ -317,9 +317,13 @@ async def appearing(reader: aiosqlite.Connection, rows_of: RowsOf, found_at: Flo
     stored, moved = await links_tables.load(reader), await columns_queries.moves(reader)
     row, known = rows_of(columns_queries.where_now(stored.page_id, moved))
     return Appearing(
-        row, stored.at[known] / _DAY_S, found_at[row], stored.appeared[known],
-        stored.dropped[known], stored.stayed[known],
-    )  # fmt: skip
+        row=row,
+        at=stored.at[known] / _DAY_S,
+        began=found_at[row],
+        appeared=stored.appeared[known],
+        dropped=stored.dropped[known],
+        stayed=stored.stayed[known],
+    )
 
 
 @dataclass(frozen=True, slots=True)

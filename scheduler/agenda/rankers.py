@@ -45,7 +45,7 @@ _GROWTH_TOGETHER: Final = 4.0
 _NOT_COUNTED: Final = np.zeros(1, np.bool_)
 
 
-class Learning:
+class PageLearner:
     """n pages that come and never go; each one's rate follows its visits.
 
     A page's rate is estimated after each visit, those of all others when the prior that they share
@@ -208,7 +208,7 @@ def ranker_of(specification: str, budget: float, *, archived: bool = False) -> R
     chosen: Policy = policy.load(specification)
     if isinstance(chosen, SiteClock):
         return SiteClockRanker(budget)
-    learning = Learning(together=archived)
+    learning = PageLearner(together=archived)
     guard = None if archived else Guard(specification)
     if isinstance(chosen, IndexPolicy):
         return IndexRanker(chosen, learning, guard)
@@ -268,8 +268,8 @@ def _fault(worth: object, n: int) -> str | None:
 class LearningRanker(ABC):
     """A :class:`~freshet.scheduler.agenda.ranker.Ranker` by the learnt rates of pages."""
 
-    def __init__(self, learning: Learning | None, guard: Guard | None) -> None:
-        self._learning = learning or Learning()
+    def __init__(self, learning: PageLearner | None, guard: Guard | None) -> None:
+        self._learning = learning or PageLearner()
         self._guard = guard
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
@@ -327,7 +327,7 @@ class IndexRanker(TableRanker):
     def __init__(
         self,
         index_policy: IndexPolicy,
-        learning: Learning | None = None,
+        learning: PageLearner | None = None,
         guard: Guard | None = None,
     ) -> None:
         super().__init__(learning, guard)
@@ -355,7 +355,7 @@ class RateRanker(TableRanker):
         self,
         rate_policy: RatePolicy,
         budget: float,
-        learning: Learning | None = None,
+        learning: PageLearner | None = None,
         guard: Guard | None = None,
         *,
         seed: int = 0,
@@ -425,7 +425,7 @@ class IntervalRanker(LearningRanker):
     """
 
     def __init__(
-        self, interval_policy: IntervalPolicy, learning: Learning | None = None,
+        self, interval_policy: IntervalPolicy, learning: PageLearner | None = None,
         guard: Guard | None = None,
     ) -> None:  # fmt: skip
         super().__init__(learning, guard)

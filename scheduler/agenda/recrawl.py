@@ -35,7 +35,7 @@ import numpy as np
 
 from freshet.scheduler.agenda import moved_pages
 from freshet.scheduler.agenda.audit import Drawing
-from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.agenda.ephemeral import SourceTerms
 from freshet.scheduler.agenda.history import Unlearnt
 from freshet.scheduler.agenda.new_pages import Discovering, recall
 from freshet.scheduler.agenda.pages import Watchlist
@@ -131,7 +131,7 @@ class RecrawlAgenda:
         self.pages = Watchlist(recheck_days)
         self._discovering = Discovering()
         self.sharing = Sharing(NewPages())
-        self.exchange, self.costs = Exchange(), np.ones(0)
+        self.exchange, self.costs = SourceTerms(), np.ones(0)
         self.budget = inf
         #: The last valuation of all pages; None before the first.
         self.valuation: Valuation | None = None
@@ -442,11 +442,18 @@ class RecrawlAgenda:
         self._room = max(0, self._wanted - taken)
         drawing = self._audits_due >= 1
         return Inquiry(
-            now / _DAY_S, self._unlearnt.news(), free, self._room, drawing,
-            self.sharing.terms.worth, self.sharing.terms.revealed, self.sharing.favoured,
-            self.budget, self.exchange,
-            np.append(self.costs, np.ones(len(self._host_codes) - len(self.costs))),
-        )  # fmt: skip
+            now=now / _DAY_S,
+            news=self._unlearnt.news(),
+            free=free,
+            room=self._room,
+            drawing=drawing,
+            new_page=self.sharing.terms.worth,
+            revealed=self.sharing.terms.revealed,
+            favoured=self.sharing.favoured,
+            budget=self.budget,
+            exchange=self.exchange,
+            cost=np.append(self.costs, np.ones(len(self._host_codes) - len(self.costs))),
+        )
 
     async def _fill(self, found: Valuation, now: float) -> set[int]:
         """Load the chosen pages into the ready queue, and sort it."""
@@ -457,7 +464,14 @@ class RecrawlAgenda:
         full = len(self._window) + len(found.chosen)
         for first in range(0, len(found.chosen), _READ):
             rows = found.chosen[first : first + _READ]
-            supplied |= await bring(self._reader, self.pages, self._window, rows, found, now)
+            supplied |= await bring(
+                reader=self._reader,
+                pages=self.pages,
+                window=self._window,
+                rows=rows,
+                found=found,
+                now=now,
+            )
         if len(self._window) < full:
             # For a page that may not be fetched any more, its host may offer another one.
             self._is_altered = self._is_drained = True

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from freshet.scheduler.agenda.ephemeral import Exchange, fading
+from freshet.scheduler.agenda.ephemeral import SourceTerms, fading
 from freshet.scheduler.agenda.history import News
 from freshet.scheduler.agenda.new_pages import Discovering
 from freshet.scheduler.agenda.pages import Watchlist
@@ -46,7 +46,7 @@ class Inquiry:
     revealed: float
     favoured: bool | None
     budget: float
-    exchange: Exchange
+    exchange: SourceTerms
     cost: Floats
 
 
@@ -107,7 +107,14 @@ def value_pages(
         new[~ranker.due(asked.now)] = 0.0
     captured = pages["captured"].astype(np.bool_, copy=False)
     turn = int(np.count_nonzero(captured)) / asked.budget
-    faded = fading(pages, discovering, revealing, asked.exchange, asked.now, asked.cost)
+    faded = fading(
+        pages=pages,
+        discovering=discovering,
+        revealing=revealing,
+        on=asked.exchange,
+        now=asked.now,
+        cost=asked.cost,
+    )
     both = fresh + new
     both[faded.row] = np.maximum(both[faded.row], faded.worth)
     new[faded.row] = np.maximum(new[faded.row], faded.worth)

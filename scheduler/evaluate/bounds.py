@@ -43,7 +43,7 @@ AGE: Final = 8
 _COLUMNS: Final = 9
 
 
-class Looked(NamedTuple):
+class PageVisits(NamedTuple):
     """k answered visits, those of a page together and in the order of time.
 
     Attributes:
@@ -96,7 +96,9 @@ class _Sums(NamedTuple):
     start: float
 
 
-def bill(timeline: Timeline, looked: Looked, importance: Floats, start: float, end: float) -> Bill:
+def bill(
+    timeline: Timeline, looked: PageVisits, importance: Floats, start: float, end: float
+) -> Bill:
     """Return the costs of the copies between two days, by page and by day.
 
     Cost: O(captures + looks), and as many more as looks fall into one gap.
@@ -104,24 +106,30 @@ def bill(timeline: Timeline, looked: Looked, importance: Floats, start: float, e
     days = int(np.ceil(end - start))
     most = int(np.diff(timeline.offsets).max(initial=0)) + 3
     sums = _Sums(
-        np.zeros((len(timeline), _COLUMNS)),
+        pages=np.zeros((len(timeline), _COLUMNS)),
         # One more, for what ends with the last day.
-        np.zeros((days + 2, _COLUMNS)),
-        np.zeros((days + 2, _COLUMNS)),
-        importance,
-        np.asarray(harmonic_number(np.arange(most)), np.float64),
-        float(start),
+        bins=np.zeros((days + 2, _COLUMNS)),
+        steps=np.zeros((days + 2, _COLUMNS)),
+        importance=importance,
+        harmonic=np.asarray(harmonic_number(np.arange(most)), np.float64),
+        start=float(start),
     )
     known = _Known(
-        timeline.offsets, timeline.since, timeline.at, timeline.until, timeline.appears,
-        timeline.changed, timeline.counts, timeline.gap_counts,
-    )  # fmt: skip
+        offsets=timeline.offsets,
+        since=timeline.since,
+        at=timeline.at,
+        until=timeline.until,
+        appears=timeline.appears,
+        changed=timeline.changed,
+        counts=timeline.counts,
+        gap_counts=timeline.gap_counts,
+    )
     _sweep(known, looked, sums, float(end))
     return Bill(sums.pages, (sums.bins + np.cumsum(sums.steps, axis=0))[:days])
 
 
 @compiled
-def _sweep(known: _Known, looked: Looked, sums: _Sums, end: float) -> None:
+def _sweep(known: _Known, looked: PageVisits, sums: _Sums, end: float) -> None:
     """Go through each page's visits, and from each to the next through the captures."""
     for page in range(len(known.offsets) - 1):
         place, stop = known.offsets[page], known.offsets[page + 1]
@@ -131,7 +139,7 @@ def _sweep(known: _Known, looked: Looked, sums: _Sums, end: float) -> None:
             until = min(looked.at[k + 1], end) if k + 1 < last else end
             while place < stop and known.at[place] <= look and known.until[place] <= look:
                 place += 1
-            _interval(known, sums, page, place, look, until)
+            _interval(known=known, sums=sums, page=page, first=place, look=look, end=until)
 
 
 @part
@@ -150,13 +158,20 @@ def _interval(known: _Known, sums: _Sums, page: int, first: int, look: float, en
             possible += 1
         if known.gap_counts[k]:
             feared = possible + (1 if unsure else hidden)
-            _add(sums, page, max(since, look), min(at, end), look, (certain, possible, feared))
+            _add(
+                sums=sums,
+                page=page,
+                begin=max(since, look),
+                end=min(at, end),
+                look=look,
+                missed=(certain, possible, feared),
+            )
         if missed and since >= look:
             certain += 1
         if known.counts[k]:
             until = min(known.until[k], end)
             counts = (certain, possible, possible + hidden)
-            _add(sums, page, max(at, look), until, look, counts)
+            _add(sums=sums, page=page, begin=max(at, look), end=until, look=look, missed=counts)
 
 
 @part
@@ -269,10 +284,14 @@ def moments_of(timeline: Timeline, copy: Floats, start: float, end: float) -> Mo
     number = np.zeros(len(timeline), np.int64)
     day, sight = np.empty(len(timeline.at)), np.empty(len(timeline.at))
     _list(
-        (timeline.offsets, timeline.since, timeline.at, timeline.until),
-        (timeline.appears, timeline.changed, timeline.counts, timeline.gap_counts),
-        copy, (float(start), float(end)), (day, sight), number, counted,
-    )  # fmt: skip
+        columns=(timeline.offsets, timeline.since, timeline.at, timeline.until),
+        flags=(timeline.appears, timeline.changed, timeline.counts, timeline.gap_counts),
+        copy=copy,
+        span=(float(start), float(end)),
+        moments=(day, sight),
+        number=number,
+        counted=counted,
+    )
     total = int(number.sum())
     return Moments(offsets_of(number), day[:total], sight[:total], counted)
 
@@ -321,7 +340,13 @@ def _relaxed(
             day, since = moments.day[first:stop], moments.since[first:stop]
             for a in range(stop - first, -1, -1):
                 value[a], number[a] = _choose(
-                    (day, since), moments.end[page], a, price / weight, harmonic, value, number
+                    moments=(day, since),
+                    end=moments.end[page],
+                    a=a,
+                    price=price / weight,
+                    harmonic=harmonic,
+                    value=value,
+                    number=number,
                 )
             total += weight * value[0]
             looks += number[0]

@@ -104,10 +104,15 @@ class Captures:
         known = _found(found, offsets, day, n)
         none = np.zeros(n, np.intp)
         return cls(
-            offsets, day, stood, number, known, mu,
-            none if host is None else arrays.codes("host", host, n),
-            none if area is None else arrays.codes("area", area, n),
-        )  # fmt: skip
+            offsets=offsets,
+            at=day,
+            until=stood,
+            content=number,
+            found=known,
+            importance=mu,
+            host=none if host is None else arrays.codes("host", host, n),
+            area=none if area is None else arrays.codes("area", area, n),
+        )
 
     @property
     def page(self) -> Rows:
@@ -127,9 +132,15 @@ class Captures:
         """
         number = np.bincount(self.page[kept], minlength=len(self))
         return Captures(
-            offsets_of(number), self.at[kept], self.at[kept], self.content[kept],
-            self.found, self.importance, self.host, self.area,
-        )  # fmt: skip
+            offsets=offsets_of(number),
+            at=self.at[kept],
+            until=self.at[kept],
+            content=self.content[kept],
+            found=self.found,
+            importance=self.importance,
+            host=self.host,
+            area=self.area,
+        )
 
 
 def _found(found: ArrayLike | None, offsets: Ints, at: Floats, n: int) -> Floats:

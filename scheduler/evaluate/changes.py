@@ -97,7 +97,7 @@ class ChangeTimes:
         return last - first
 
     def stretches(self, source: Rows, after: Floats, until: Floats) -> tuple[Ints, Ints]:
-        """Return first and last: changes of source[i] in (after[i], until[i]] are at[first:last]."""
+        """Return first, last: changes of source[i] in (after[i], until[i]] are at[first:last]."""
         end = self.offsets[source + 1]
         first = places(self.at, self.offsets[source], end, after)
         return first, places(self.at, first, end, until)

@@ -39,8 +39,8 @@ _LEAST_WAIT: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """Terms of a replay; days are those of the archive.
+class ReplayTerms:
+    """ReplayTerms of a replay; days are those of the archive.
 
     ``budget`` is fetches a day, ``step`` the days for which they are chosen together (None: as
     the module says), ``given`` whether pages bring their first copies along.
@@ -85,7 +85,7 @@ class Asks:
         return len(self.page)
 
 
-def run(captures: Captures, ranker: Ranker, terms: Terms, progress: Progress) -> Asks:
+def run(captures: Captures, ranker: Ranker, terms: ReplayTerms, progress: Progress) -> Asks:
     """Return all visits of a policy from ``start`` to ``end``."""
     archive = ArchiveReplay(captures, terms)
     archive.catch_up(ranker)
@@ -115,7 +115,7 @@ class ArchiveReplay:
     ``_tries`` how often it missed or failed.
     """
 
-    def __init__(self, captures: Captures, terms: Terms) -> None:
+    def __init__(self, captures: Captures, terms: ReplayTerms) -> None:
         n = len(captures)
         self._captures, self._terms = captures, terms
         self._known = 0
@@ -140,7 +140,9 @@ class ArchiveReplay:
         before = content_before(page, content)
         compared = (content >= 0) & (before >= 0)
         changed = compared & (content != before)
-        looks = Looks(page, at, compared, changed, content == GONE, changed)
+        looks = Looks(
+            row=page, at=at, compared=compared, changed=changed, gone=content == GONE, moved=changed
+        )
         ranker.learn(looks.take(np.argsort(at, kind="stable")))
         if isinstance(ranker, IntervalRanker):
             ranker.restart()
@@ -179,10 +181,17 @@ class ArchiveReplay:
         rate = np.full(len(self._captures), np.nan)
         rate[: self._known] = ranker.beliefs(self._terms.end).rate
         return Asks(
-            ask["page"].copy(), ask["at"].copy(), ask["capture"].copy(), ask["answered"].copy(),
-            ask["compared"].copy(), ask["changed"].copy(), ask["again"].copy(),
-            ask["expected"].copy(), rate, self._copy,
-        )  # fmt: skip
+            page=ask["page"].copy(),
+            at=ask["at"].copy(),
+            capture=ask["capture"].copy(),
+            answered=ask["answered"].copy(),
+            compared=ask["compared"].copy(),
+            changed=ask["changed"].copy(),
+            again=ask["again"].copy(),
+            expected=ask["expected"].copy(),
+            rate=rate,
+            copy=self._copy,
+        )
 
     def _expected(self, ranker: Ranker, rows: Rows, at: Floats) -> Floats:
         """Return the forecast probabilities of change."""

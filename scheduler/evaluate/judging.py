@@ -59,7 +59,7 @@ class Crawls:
         return len(self.source)
 
     def within(self, start: float, end: float) -> int:
-        """How many happened in (start, end]."""
+        """Count those in (start, end]."""
         return int(((self.at > start) & (self.at <= end)).sum())
 
 

@@ -70,7 +70,7 @@ def _whittle(sources: EphemeralSources, budget: float) -> Contender:
 
 
 def _greedy(sources: EphemeralSources, budget: float) -> Contender:
-    """A source is crawled when what waits, (u*/C)(1 − e^{−μTk}), reaches a level for all."""
+    """Visit a source when its waiting items, (u*/C)(1 − e^{−μTk}), reach a common level."""
     most = sources.ceiling / sources.cost
 
     def at(level: float) -> Floats:
@@ -134,7 +134,7 @@ _GONE: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """What a policy reaped in the measured days.
+    """Utility of a policy in the measured days.
 
     Attributes:
         utility: a day.
@@ -161,7 +161,7 @@ class Reaped:
 
 @dataclass(frozen=True, slots=True)
 class Harvest:
-    """What each policy reaped; ``bound`` is the relaxed one, utility a day.
+    """Utility of each policy; ``bound`` is the relaxed one, utility a day.
 
     ``coming`` is what items are worth as they come, in the mean, a day: more than any crawler
     could reap.
@@ -197,7 +197,7 @@ def reap(
     law: UtilityLaw,
     progress: Progress | None = None,
 ) -> Harvest:
-    """What contenders reap in the same world in so many periods after the warm-up.
+    """Return the utilities of policies in one world, in the periods after the warm-up.
 
     Args:
         sources: rates are per day.
@@ -334,7 +334,7 @@ class _Crawler:
             counts[rows] = 0
 
     def reaped(self, bound: float) -> Reaped:
-        """What was reaped since the measuring began; ``bound`` is that of a period."""
+        """Return the utility since the measuring began; ``bound`` is that of a period."""
         days = self._measured * self._sources.period
         middle = median_age(self._items_by_span)
         return Reaped(
@@ -351,7 +351,7 @@ class _Crawler:
 
 
 def median_age(items: NDArray[np.int64]) -> float | None:
-    """The median of a mixture: of ages spread evenly from 0 to k, ``items[k]`` items; None of none.
+    """Return the median of ages spread evenly from 0 to k, ``items[k]`` items; None without items.
 
     Half a dozen items within one period and as many within three: as many are younger as older
     than a where a/1 + a/3 = 1.

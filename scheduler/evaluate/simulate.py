@@ -30,7 +30,7 @@ from freshet.scheduler.evaluate import changes as changes_evaluate
 from freshet.scheduler.evaluate import judging, runners
 from freshet.scheduler.evaluate.changes import ChangeProcess, Poisson
 from freshet.scheduler.evaluate.judging import Crawls
-from freshet.scheduler.evaluate.learning import Learner
+from freshet.scheduler.evaluate.learning import RateLearner
 from freshet.scheduler.evaluate.runners import OverBudget, WaitingSources
 from freshet.scheduler.evaluate.serving import Progress
 from freshet.scheduler.evaluate.world import World
@@ -55,7 +55,7 @@ _HISTORY_CHANGES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulatedCost:
     """A policy's cost, the mean over the sources, and its crawls over the measured days.
 
     ``budget`` is R times the measured days; random crawl times meet it in the mean.
@@ -76,10 +76,10 @@ class Optimum:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SimulationResult:
     """Costs of all policies, by the name under which they were requested."""
 
-    policies: dict[str, Outcome]
+    policies: dict[str, SimulatedCost]
     lambda_crawl_optimum: Optimum
 
 
@@ -94,7 +94,7 @@ def simulate(  # noqa: PLR0913 - the parameters of an experiment
     estimator: str = "empirical_bayes",
     process: str = "poisson",
     progress: PolicyProgress | None = None,
-) -> Comparison:
+) -> SimulationResult:
     """Simulate policies, each ``NAME`` or ``NAME:OPTION=VALUE,…``, in one and the same world.
 
     Args:
@@ -123,7 +123,7 @@ def simulate(  # noqa: PLR0913 - the parameters of an experiment
         estimator=estimator if learn else None,
     )
     outcomes = {name: experiment.outcome(name, policy, progress) for name, policy in loaded.items()}
-    return Comparison(outcomes, lambda_crawl_optimum(table, bandwidth))
+    return SimulationResult(outcomes, lambda_crawl_optimum(table, bandwidth))
 
 
 def lambda_crawl_optimum(table: SourceTable, bandwidth: float) -> Optimum:
@@ -175,7 +175,9 @@ class Experiment:
         days = self._days if self._knows else min(self._days, MEASURED_WHEN_LEARNING)
         return end - days, end
 
-    def outcome(self, name: str, policy: Policy, progress: PolicyProgress | None = None) -> Outcome:
+    def outcome(
+        self, name: str, policy: Policy, progress: PolicyProgress | None = None
+    ) -> SimulatedCost:
         """Return the cost of a policy in this world; errors and progress have its ``name``.
 
         Raises:
@@ -219,7 +221,14 @@ class Experiment:
                 policy, world, begin, self._budget, rng, learner=learner, progress=progress
             )
         else:
-            crawls = runners.run_index(policy, world, start, self._budget, learner, progress)
+            crawls = runners.run_index(
+                policy=policy,
+                world=world,
+                start=start,
+                budget=self._budget,
+                learner=learner,
+                progress=progress,
+            )
         return start, crawls
 
     def _start(
@@ -238,18 +247,18 @@ class Experiment:
         start = runners.round_robin(world, self._budget, rng)
         return WaitingSources.begin(policy, start.table.last_crawl)
 
-    def _learner(self, table: SourceTable) -> Learner | None:
+    def _learner(self, table: SourceTable) -> RateLearner | None:
         if self._estimator is None:
             return None
-        return Learner(table, estimate.load(self._estimator, table.host))
+        return RateLearner(table, estimate.load(self._estimator, table.host))
 
-    def _judged(self, start: SourceTable, crawls: Crawls) -> Outcome:
+    def _judged(self, start: SourceTable, crawls: Crawls) -> SimulatedCost:
         begin, end = self.measured
         table = replace(
             self._world.table, last_crawl=start.last_crawl, pending_signals=start.pending_signals
         )
         costs = self._costs(table, crawls, begin, end)
-        return Outcome(
+        return SimulatedCost(
             float(costs.harmonic.mean()),
             float(costs.binary.mean()),
             crawls.within(begin, end),

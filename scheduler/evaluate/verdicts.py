@@ -24,12 +24,12 @@ from freshet.scheduler.evaluate.bounds import (
     COUNTED,
     HARMONIC,
     Bill,
-    Looked,
+    PageVisits,
     bill,
 )
 from freshet.scheduler.evaluate.captures import FAILED, Captures, Timeline
 from freshet.scheduler.evaluate.changes import offsets_of
-from freshet.scheduler.evaluate.counterfactual import Asks, Terms, run
+from freshet.scheduler.evaluate.counterfactual import Asks, ReplayTerms, run
 from freshet.scheduler.policy import PolicyError
 from freshet.scheduler.sources import Rows
 
@@ -73,7 +73,7 @@ class Daily:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
+class DiscoveryDelay:
     """Pages that appeared in the archive after the start, and those of them that were ``found``.
 
     ``delay_days`` is the mean time from a page's first capture to its first answer, of those that
@@ -86,8 +86,8 @@ class Discovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Verdict on a policy with a budget.
+class PolicyVerdict:
+    """PolicyVerdict on a policy with a budget.
 
     Attributes:
         policy, budget: its name, and fetches a day.
@@ -115,7 +115,7 @@ class Verdict:
     least_harmonic: float
     least_binary: float
     age_days: float
-    discovery: Discovery
+    discovery: DiscoveryDelay
     fetches: int
     paid: float
     misses: int
@@ -142,43 +142,45 @@ class Bench:
 
 
 def judged(
-    name: str, bench: Bench, asks: Asks, terms: Terms, least: tuple[float, float]
-) -> Verdict:
-    """Return the verdict on these visits; ``least`` are the clairvoyant's sums, harmonic and binary."""
+    name: str, bench: Bench, asks: Asks, terms: ReplayTerms, least: tuple[float, float]
+) -> PolicyVerdict:
+    """Return the verdict on visits; ``least`` are the clairvoyant's sums, harmonic and binary."""
     captures = bench.captures
     costs = bill(bench.timeline, looked(asks), captures.importance, terms.start, terms.end)
     total = costs.pages.T @ captures.importance
     counted = max(float(total[COUNTED]), np.finfo(float).tiny)
     blind = _blind(captures, asks)
-    return Verdict(
-        name,
-        terms.budget,
-        Bounded(*(total[HARMONIC] / counted).tolist()),
-        Bounded(*(total[BINARY] / counted).tolist()),
-        least[0] / counted,
-        least[1] / counted,
-        float(total[AGE] / total[COPIED]) if total[COPIED] else np.nan,
-        _discovery(bench.timeline, asks, terms),
-        len(asks),
-        terms.budget * (terms.end - terms.start),
-        int((~asks.answered).sum()),
-        _flagged(asks, blind, len(captures)),
-        float(blind.mean()) if len(asks) else 0.0,
-        _daily(costs),
-        _calibration(asks),
-        asks.rate,
-        np.bincount(asks.page, minlength=len(captures)),
-        np.bincount(captures.host[asks.page], minlength=int(captures.host.max(initial=-1)) + 1),
-        _by_class(bench.rate[asks.page]),
+    return PolicyVerdict(
+        policy=name,
+        budget=terms.budget,
+        harmonic=Bounded(*(total[HARMONIC] / counted).tolist()),
+        binary=Bounded(*(total[BINARY] / counted).tolist()),
+        least_harmonic=least[0] / counted,
+        least_binary=least[1] / counted,
+        age_days=float(total[AGE] / total[COPIED]) if total[COPIED] else np.nan,
+        discovery=_discovery(bench.timeline, asks, terms),
+        fetches=len(asks),
+        paid=terms.budget * (terms.end - terms.start),
+        misses=int((~asks.answered).sum()),
+        flagged=_flagged(asks, blind, len(captures)),
+        again=float(blind.mean()) if len(asks) else 0.0,
+        daily=_daily(costs),
+        calibration=_calibration(asks),
+        believed=asks.rate,
+        by_page=np.bincount(asks.page, minlength=len(captures)),
+        by_host=np.bincount(
+            captures.host[asks.page], minlength=int(captures.host.max(initial=-1)) + 1
+        ),
+        by_class=_by_class(bench.rate[asks.page]),
     )
 
 
-def looked(asks: Asks) -> Looked:
+def looked(asks: Asks) -> PageVisits:
     """Return the answered visits by page."""
     page, at = asks.page[asks.answered], asks.at[asks.answered]
     order = np.lexsort((at, page))
     number = np.bincount(page, minlength=len(asks.copy))
-    return Looked(offsets_of(number), at[order], asks.copy)
+    return PageVisits(offsets_of(number), at[order], asks.copy)
 
 
 def class_of(rate: Floats) -> Ints:
@@ -206,14 +208,14 @@ def _flagged(asks: Asks, blind: Bools, pages: int) -> Rows:
     return np.flatnonzero((number >= 2) & (again > _FLAGGED * number))
 
 
-def _discovery(timeline: Timeline, asks: Asks, terms: Terms) -> Discovery:
+def _discovery(timeline: Timeline, asks: Asks, terms: ReplayTerms) -> DiscoveryDelay:
     appeared = timeline.first_content
     new = np.isneginf(asks.copy) & (appeared >= terms.start) & (appeared < terms.end)
     first = np.full(len(asks.copy), np.inf)
     np.minimum.at(first, asks.page[asks.answered], asks.at[asks.answered])
     found = new & np.isfinite(first)
     delays = (first - appeared)[found]
-    return Discovery(
+    return DiscoveryDelay(
         int(new.sum()), len(delays), float(np.maximum(delays, 0).mean()) if len(delays) else np.nan
     )
 
@@ -242,9 +244,9 @@ def _calibration(asks: Asks) -> Calibration:
 #: Told the policy and budget at work, and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]
 #: A policy by its name, and on which terms it asks.
-Trial: TypeAlias = tuple[str, Terms]
+Trial: TypeAlias = tuple[str, ReplayTerms]
 #: Gives the verdicts on these trials, in their order.
-Judging: TypeAlias = Callable[[Bench, Sequence[Trial], Progress | None], Iterable[Verdict]]
+Judging: TypeAlias = Callable[[Bench, Sequence[Trial], Progress | None], Iterable[PolicyVerdict]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +271,7 @@ class Comparison:
     capture_gap_days: float
     rate: Floats
     by_class: dict[str, int]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PolicyVerdict, ...]
 
 
 class Judge:
@@ -277,9 +279,9 @@ class Judge:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._least: dict[Terms, tuple[float, float]] = {}
+        self._least: dict[ReplayTerms, tuple[float, float]] = {}
 
-    def verdict(self, name: str, terms: Terms, progress: Progress | None) -> Verdict:
+    def verdict(self, name: str, terms: ReplayTerms, progress: Progress | None) -> PolicyVerdict:
         """Return the verdict on a policy on these terms.
 
         Raises:
@@ -292,7 +294,9 @@ class Judge:
         return judged(name, self._bench, asks, terms, self._least[terms])
 
 
-def in_turn(bench: Bench, trials: Sequence[Trial], progress: Progress | None) -> Iterable[Verdict]:
+def in_turn(
+    bench: Bench, trials: Sequence[Trial], progress: Progress | None
+) -> Iterable[PolicyVerdict]:
     """Run one trial after the other."""
     judge = Judge(bench)
     return [judge.verdict(name, terms, progress) for name, terms in trials]
@@ -301,7 +305,7 @@ def in_turn(bench: Bench, trials: Sequence[Trial], progress: Progress | None) ->
 def compare(
     captures: Captures,
     policies: Sequence[str],
-    terms: Sequence[Terms],
+    terms: Sequence[ReplayTerms],
     progress: Progress | None = None,
     judging: Judging = in_turn,
 ) -> Comparison:
@@ -318,13 +322,16 @@ def compare(
     gaps = np.diff(captures.at)[np.diff(captures.page) == 0]
     classes = np.bincount(class_of(bench.rate), minlength=len(RATE_CLASSES) + 1)
     return Comparison(
-        terms[0].start, terms[0].end, len(captures), len(captures.at),
-        int((captures.content == FAILED).sum()),
-        float(np.median(gaps)) if len(gaps) else np.nan,
-        bench.rate,
-        dict(zip([*RATE_CLASSES, RAREST], classes.tolist(), strict=True)),
-        tuple(verdicts),
-    )  # fmt: skip
+        start=terms[0].start,
+        end=terms[0].end,
+        pages=len(captures),
+        captures=len(captures.at),
+        failed=int((captures.content == FAILED).sum()),
+        capture_gap_days=float(np.median(gaps)) if len(gaps) else np.nan,
+        rate=bench.rate,
+        by_class=dict(zip([*RATE_CLASSES, RAREST], classes.tolist(), strict=True)),
+        verdicts=tuple(verdicts),
+    )
 
 
 def rates(captures: Captures) -> Floats:
@@ -343,7 +350,7 @@ def rates(captures: Captures) -> Floats:
     return learner.change_rate()
 
 
-def _asked(name: str, captures: Captures, terms: Terms, progress: Progress | None) -> Asks:
+def _asked(name: str, captures: Captures, terms: ReplayTerms, progress: Progress | None) -> Asks:
     ranker = ranker_of(name, terms.budget, archived=True)
     label = f"{name}, {terms.budget:g} a day"
 
@@ -358,7 +365,7 @@ def _asked(name: str, captures: Captures, terms: Terms, progress: Progress | Non
         raise PolicyError(f"policy {name}: {str(error) or type(error).__name__}") from error
 
 
-def _least(bench: Bench, copy: Floats, terms: Terms) -> tuple[float, float]:
+def _least(bench: Bench, copy: Floats, terms: ReplayTerms) -> tuple[float, float]:
     looks = int(terms.budget * (terms.end - terms.start) * (1 + 1e-12))
     span = terms.start, terms.end
     harmonic, binary = (

@@ -65,7 +65,7 @@ class World:
         return source, self.changes.at[place]
 
     def past_change(self, rows: Rows, back: Floats) -> Floats:
-        """Return (m,), the day of each source's change number ``back`` before day 0 (0: the latest).
+        """Return (m,), the day of each source's latest change before day 0 but ``back``.
 
         Where the history is too short for it, the day on which it starts.
         """

@@ -184,11 +184,21 @@ def _said(entry: Entry) -> _Said | None:
         case Visit(claim_kind=ClaimKind() as kind, due=due):
             own, url = due.page_id, due.url
         case Announcement(kind=kind, host_id=host_id, url=url, claims=claims, at=at):
-            return _Said(kind, host_id, None, url, 0, claims, at)
+            return _Said(
+                kind=kind, host_id=host_id, page_id=None, url=url, rejected=0, claims=claims, at=at
+            )
         case _:
             return None
     at = entry.observation.at
-    return _Said(kind, due.host_id, own, url, entry.claims_rejected, entry.claims, at)
+    return _Said(
+        kind=kind,
+        host_id=due.host_id,
+        page_id=own,
+        url=url,
+        rejected=entry.claims_rejected,
+        claims=entry.claims,
+        at=at,
+    )
 
 
 def _slices(said: Iterable[_Said]) -> Iterator[str]:

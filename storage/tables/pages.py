@@ -46,11 +46,10 @@ def admit(
     it.
     """
     hosts = [host_ids[origin] for origin in targets.origins]
-    columns = zip(
-        targets.urls, targets.fetch_urls, hosts, targets.roles, targets.depths,
-        targets.redirects, targets.held_back, strict=True,
-    )  # fmt: skip
-    rows = json.dumps([row for row in columns if row[0] not in known])
+    places = zip(targets.urls, targets.fetch_urls, hosts, targets.roles, strict=True)
+    others = zip(targets.depths, targets.redirects, targets.held_back, strict=True)
+    columns = zip(places, others, strict=True)
+    rows = json.dumps([(*place, *other) for place, other in columns if place[0] not in known])
     admitted = db.execute(
         "INSERT INTO page (url, fetch_url, host_id, role, depth, redirects, held_back, "
         "                  found_at, found_run_id) "
