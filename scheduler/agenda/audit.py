@@ -1,24 +1,24 @@
 """Freshness of the copies, estimated from random audit samples.
 
-Each page is as likely to be drawn as the next, whatever is thought of it; so a mean over the
-draws, weighted with importance μ, estimates that over all pages,
+Each page is as likely to be drawn as the next, whatever is thought of it; so a mean over the draws,
+weighted with importance μ, estimates that over all pages,
 
     m = Σ μ y / Σ μ.
 
-*Binary.* y = z, whether a look found the page changed: m is the binary cost as a share of the
+*Binary.* y = z, whether a visit found the page changed: m is the binary cost as a share of the
 whole importance, whatever the model of changes is worth.
 
-*Harmonic.* A look tells that a page has changed, not how often. What is measured is z; how much it
+*Harmonic.* A visit tells that a page has changed, not how often. What is measured is z; how much it
 counts is taken from the model that the daemon had at the draw,
 
     y = z · E[H(N) | N ≥ 1] = z · Ein(x)/(1 − e^{−x}),
 
-x the changes expected since the look before. Where changes are Poisson at the rates that the daemon
-has learnt, E y = Ein(x) = E H(N), the harmonic cost, without bias. Otherwise how many pages are
-stale is still measured, and how often each of these has changed is still the model's.
+x the changes expected since the visit before. Where changes are Poisson at the rates that the
+daemon has learnt, E y = Ein(x) = E H(N), the harmonic cost, without bias. Otherwise how many pages
+are stale is still measured, and how often each of these has changed is still the model's.
 
-The standard error is that of a ratio of sums (W. Cochran, "Sampling Techniques", 3rd ed. 1977,
-eq. 2.45),
+The standard error is that of a ratio of sums (W. Cochran, "Sampling Techniques", 3rd ed. 1977, eq.
+2.45),
 
     SE² = k/(k−1) · Σ μ² (y − m)² / (Σ μ)²
 
@@ -48,7 +48,7 @@ from freshet.storage.queries import columns
 from freshet.storage.records import DueUrl
 from freshet.storage.words import Reason
 
-#: Of the normal distribution 95 % lies within so many standard deviations.
+#: Of the normal distribution 95 % lies within this number of standard deviations.
 _Z: Final = 1.959964
 #: Below it E[H(N) | N ≥ 1] is 1.
 _LEAST: Final = 1e-12
@@ -79,7 +79,7 @@ class Staleness:
 def staleness(importance: ArrayLike, stale: Sequence[bool], hazard: ArrayLike) -> Staleness | None:
     """Return the estimates from k draws; None without draws, or without importance.
 
-    ``hazard`` is x, the changes expected since the last look before each draw.
+    ``hazard`` is x, the changes expected since the last visit before each draw.
 
     >>> found = staleness([1.0] * 100, [True] * 10 + [False] * 90, [0.1] * 100)
     >>> assert found is not None
@@ -129,12 +129,10 @@ def _wilson(share: float, draws: float) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-# -- drawing -----------------------------------------------------------------
-#
-# Drawing captured pages at random: looks at them measure how fresh the copies are.
+# -- sampling captured pages at random ---------------------------------------
 
 _DAY_S: Final = 86_400.0
-#: Of a host that is away no more audits pile up than some, which would take the window's room.
+#: Most audits of an unreachable host that wait in the ready queue.
 _OF_AWAY_HOST: Final = 20
 
 
@@ -146,17 +144,12 @@ class Drawing:
     rng: Random
 
     async def draw(
-        self,
-        pages: Watchlist,
-        window: Window,
-        host_ids: Sequence[int],
-        hazard: Floats,
-        now: float,
+        self, pages: Watchlist, window: Window, host_ids: Sequence[int], hazard: Floats, now: float
     ) -> set[int]:
         """Draw a captured page, each equally likely; return its host.
 
-        ``hazard`` (n,) are the changes expected since the last look. What is in the window is drawn
-        as well: only a page in flight is passed over.
+        ``hazard`` (n,) are the changes expected since the last visit. What is in the ready queue is
+        drawn as well: only a page in flight is passed over.
         """
         known = slice(len(hazard))
         captured = np.flatnonzero(pages["captured"][known] & (pages["gone"][known] == 0))

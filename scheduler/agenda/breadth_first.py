@@ -1,7 +1,7 @@
 """The agenda of a crawl: every due URL once, host by host, shallow pages first.
 
 Invariant: a URL in memory is due in the table ``frontier``, and no page is handed out
-twice. Consequence: memory is bounded by the windows, however long the frontier is.
+twice. Consequence: memory is bounded by the queues, however long the frontier is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HOSTS_PER_QUERY = 200
 class BreadthFirst:
     """An :class:`~freshet.storage.records.Agenda` over the stored frontier, a queue per host.
 
-    All windows together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host.
+    All queues together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host.
     """
 
     def __init__(self, reader: aiosqlite.Connection) -> None:
@@ -38,7 +38,7 @@ class BreadthFirst:
         # Hosts with due URLs beyond their window, and those of them to be read next.
         self._more: set[int] = set()
         self._hungry: dict[int, None] = {}
-        # A heap: when to look for URLs of a host that are not due yet.
+        # A heap: when to load URLs of a host that are not due yet.
         self._later: list[tuple[float, int]] = []
         # Pages settled while a read is under way: its snapshot may still show them as due.
         self._settled: set[int] = set()
@@ -134,7 +134,7 @@ class BreadthFirst:
         """Load more URLs after the last ones of these hosts."""
         room = (_IN_MEMORY - self._held) // len(host_ids)
         size = max(_LEAST, min(_WINDOW, room))
-        # The first rows may be those in memory: read so many more.
+        # The first rows may be those in memory: read as many more.
         limit = size + max(len(self._taken.get(host_id, ())) for host_id in host_ids)
         # What is found or settled while the read is under way is not in its snapshot.
         self._more.difference_update(host_ids)

@@ -1,7 +1,7 @@
 """Values of visits to ephemeral sources, and the new items that are fetched at once. In days.
 
-Of a source at which items appear at the rate Λ and fade at the rate μ, a look τ days after the last
-one is worth its Whittle index where crawls may come at any time, times importance:
+Of a source at which items appear at the rate Λ and fade at the rate μ, a visit τ days after the
+last one is worth its Whittle index where crawls may come at any time, times importance:
 
     W = w E (Λ/μ) [1 − (1 + μτ) e^{−μτ}] / C
 
@@ -9,13 +9,13 @@ one is worth its Whittle index where crawls may come at any time, times importan
     E   item_worth: what an item is worth when it appears, in days on which a copy is stale; the
         exchange rate between reaching new items and keeping copies fresh
     Λ   items a day (:mod:`freshet.scheduler.agenda.new_pages`);  μ  ln 2 over the half-life
-    C   cost of a look, in requests
+    C   cost of a visit, in requests
 
 so that sources of items and copies compete for each request at one price. Where others reveal the
 same items, the bracket is taken for each item that the source has revealed, with τ since any page
-was looked at that reveals it (:mod:`scheduler.discovery.precedents`), and averaged: an overlap is
-paid once. The items that a look finds cost a request each as well; as each must be fetched once,
-now or later, that does not change when to look, and C does not count them.
+was visited that reveals it (:mod:`scheduler.discovery.precedents`), and averaged: an overlap is
+paid once. The items that a visit finds cost a request each as well; as each must be fetched once,
+now or later, that does not change when to visit, and C does not count them.
 
 A source that was declared to be one, or whose links churn, is never worth less than it would be as
 an ordinary page: a copy of it is kept, after all, and what is wrongly taken for a source loses
@@ -54,7 +54,7 @@ class SourceTerms:
         half_life: days in which an item loses half of its worth, where a page says nothing else.
         recognise: whether pages whose links churn are taken for sources though nobody declared
             them.
-        by_delay: whether a look at a host that wants a longer delay costs as much more.
+        by_delay: whether a visit to a host that wants a longer delay costs as much more.
     """
 
     item_worth: float = 7.0
@@ -89,7 +89,7 @@ def fading(
 ) -> Fading:  # fmt: skip
     """Return the values of visits to sources on a day, and the items to fetch at once.
 
-    ``cost`` (H,) is C of a look at each host.
+    ``cost`` (H,) is C of a visit at each host.
     """
     columns: Any = {each.name: pages[each.name] for each in fields(_Columns)}
     it = _Columns(**columns)

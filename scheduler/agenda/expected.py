@@ -16,7 +16,7 @@ from freshet.scheduler.policy import IndexPolicy, Policy, RatePolicy
 from freshet.scheduler.sources import Rows, SourceTable
 from freshet.storage.entries import RATE_CLASSES
 
-#: Looks that had to be taken, drawn at random or overdue, are worth more than this.
+#: Forced visits, audits and overdue ones, are worth more than this.
 _FORCED: Final = 1e100
 
 
@@ -121,25 +121,22 @@ def _classes(rate: Floats) -> tuple[int, ...]:
     return tuple(int(count) for count in np.diff(counts, prepend=0))
 
 
-# -- demand ------------------------------------------------------------------
-#
-# How many looks a day each page would get if hosts set no limits.
-#
-# An index policy looks at a page when its index W(τ) reaches the price λ, so once in the days T
+# -- demand: visits a day of each page without limits of hosts ---------------
+# An index policy visits a page when its index W(τ) reaches the price λ, so once in the days T
 # for which W(T) = λ. The price is that at which all pages together use up the budget R,
 #
 #     Σ_w 1/T_w(λ) + Σ_new [ μ · (waited + 1 day) ≥ λ ] = R,
 #
-# where a new page, worth its importance times the days since it was found, wants one look within
+# where a new page, worth its importance times the days since it was found, wants one visit within
 # a day if it is worth that. W is read off at ages a fifth apart and interpolated between them
 # (log-linear, to a per cent); of many pages every k-th stands for k. A rate policy says itself
 # what it would do.
 #
 #     μ   importance           weight
-#     W   index of the policy  importance · days  by age τ since the last look
-#     R   budget               looks a day        above 0
+#     W   index of the policy  importance · days  by age τ since the last visit
+#     R   budget               visits a day        above 0
 
-#: Days since the last look at which indices are read off.
+#: Days since the last visit at which indices are read off.
 _AGES: Final[Floats] = np.geomspace(1e-4, 1e4, 97)
 _SAMPLE: Final = 20_000
 _HALVINGS: Final = 40

@@ -76,7 +76,7 @@ class SignalSources:
     def news(self, looks: Looks, claims: ClaimColumns) -> News:
         """Merge visits with the signals received at or between them.
 
-        A look at the page of a source that finds no claim moved is a hearing as well.
+        A visit to the page of a source that finds no claim moved is a hearing as well.
         """
         said = _by_hearing(claims)
         heard: list[tuple[int, Hearing]] = []
@@ -86,7 +86,7 @@ class SignalSources:
                 places = said.pop((source, at), _NONE)
                 heard.append((k + 1, _hearing(claims, places, source, row, at)))
         for (source, at), places in said.items():
-            # Within a batch the looks' order is nearly that of their days.
+            # Within a batch the visits' order is nearly that of their days.
             after = int(np.searchsorted(looks.at, at, "right"))
             asked = self._asked.get(source, UNASKED)
             heard.append((after, _hearing(claims, places, source, asked, at)))
@@ -123,14 +123,12 @@ def _hearing(claims: ClaimColumns, places: Rows, source: int, asked: int, at: fl
     )
 
 
-# -- unlearnt ----------------------------------------------------------------
-#
-# What has come and was not learnt yet: of looks, and of claims. Reads who is asked for claims.
+# -- visits and claims that were not learnt yet ------------------------------
 
 _DAY_S: Final = 86_400.0
 #: The rows of those of some pages (ids) that are watched, and which they are.
 RowsOf: TypeAlias = Callable[[Ints], tuple[Rows, Bools]]
-#: A header speaks of the page that is just looked at.
+#: A header speaks of the page that is just visited.
 _NO_NEWS: Final = CLAIM_KINDS.index(ClaimKind.LAST_MODIFIED)
 
 

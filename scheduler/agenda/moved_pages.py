@@ -1,7 +1,7 @@
 """Pages that move: the history of the old URL is handed on to the new one.
 
 A redirect says where a page may stand now; that it is the same page is known when the target has
-been looked at, and its first copy was found to be that of the old URL.
+been visited, and its first copy was found to be that of the old URL.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """New pages that visits of a daemon reveal. Days are Unix days.
 
-A look at a page reveals another one where it shows a link to it that was not there at the look
-before; what a first look reveals is revealed by what led there. Only the newest pages of each site
+A visit to a page reveals another one where it shows a link to it that was not there at the visit
+before; what a first visit reveals is revealed by what led there. Only the newest pages of each site
 are remembered by their URLs (:mod:`freshet.scheduler.discovery.precedents`).
 """
 
@@ -28,27 +28,24 @@ from freshet.storage.queries import link_columns
 from freshet.storage.records import Churn
 from freshet.storage.tables import links as links_tables
 
-# -- churning ----------------------------------------------------------------
-#
-# Which pages' links churn, and how fast new ones come: as looks show. Pure; days are Unix days.
-#
+# -- churn: pages whose links churn, and their rates -------------------------
 # A *source* is a page that shows links to new pages again and again while old ones drop off: a
 # front page, a list of the newest, a feed. How fast items come there is learnt by
 # :mod:`scheduler.ephemeral.arrivals`; where nothing is left of what appeared there before, more
 # may have come and gone unseen. That a source is *churning* needs
 #
-#     occasions  looks at which something appeared, and something of before stayed     at least 4
-#     items      that appeared at all looks                                            at least 8
-#     dropped    of so many links that appeared one has dropped off at least           2
-#     largest    share of the items that came with one look at most                    1/2
+#     occasions  visits at which something appeared, and something of before stayed     at least 4
+#     items      that appeared at all visits                                            at least 8
+#     dropped    of that many links that appeared one has dropped off at least           2
+#     largest    share of the items that came with one visit at most                    1/2
 #     rate       items a day at least                                                  1
 #
 # A page that is rewritten shows much at once, an archive keeps what it has, a list that shows
-# other links at each look keeps none; and neighbours drawn from what is known are not new. All of
+# other links at each visit keeps none; and neighbours drawn from what is known are not new. All of
 # it fades with the half-life of the arrivals.
 #
 # Reference: ours; thresholds are guesses, of which a wrong one costs little: a churning page is
-# looked at at least as often as any other.
+# visited at least as often as any other.
 
 _LEAST_OCCASIONS: Final = 4.0
 _LEAST_ITEMS: Final = 8.0
@@ -57,7 +54,7 @@ _LARGEST: Final = 0.5
 _LEAST_RATE: Final = 1.0
 #: What has faded a little since still counts.
 _ROUNDING: Final = 0.9
-#: Two looks at once are this long apart.
+#: Two visits at once are this long apart.
 _MOMENT_DAYS: Final = 1e-6
 
 _SOURCE: Final = np.dtype(
@@ -81,8 +78,8 @@ class Appearing:
 
     Attributes:
         row: of the page.
-        at: day of the look.
-        began: day since when the page is looked at.
+        at: day of the visit.
+        began: day since when the page is visited.
         appeared, dropped, stayed: links; see :mod:`freshet.storage.tables.links`.
     """
 
@@ -112,7 +109,7 @@ class Rates:
 class Churning:
     """Learns the churn of links; rows are those of the pages.
 
-    *Law.* What it knows depends on the looks in their order, not on how they were divided into
+    *Law.* What it knows depends on the visits in their order, not on how they were divided into
     calls.
     """
 
@@ -174,7 +171,7 @@ def rate_of_silent(watched: Floats) -> Floats:
 
 
 def _rate(items: Floats, days: Floats, quiet: Floats) -> Floats:
-    # As Arrivals has it of a look that finds nothing after so many days.
+    # As Arrivals has it of a visit that finds nothing after that many days.
     more = -HALF_LIFE_DAYS / np.log(2) * np.expm1(-quiet * (np.log(2) / HALF_LIFE_DAYS))
     rate: Floats = (PRIOR_ITEMS + items) / (PRIOR_DAYS + days + more)
     return rate
@@ -229,7 +226,7 @@ class Discovering:
     ) -> None:
         """Take in a visit to the page of row ``by`` that saw links to these URLs.
 
-        ``before`` is when it was looked at before, None for the first time; ``found_at`` (n,) when
+        ``before`` is when it was visited before, None for the first time; ``found_at`` (n,) when
         each page was found.
         """
         for url in urls:
@@ -278,11 +275,9 @@ class Discovering:
         return self._precedents.value(Standing(*columns), now)
 
 
-# -- recalling ---------------------------------------------------------------
-#
-# What the looks of former runs revealed, from the store.
+# -- new pages that former runs revealed, from the store ---------------------
 
-#: Pages that are asked for at once.
+#: Pages that are requested at once.
 _AT_ONCE: Final = 10_000
 
 
@@ -303,7 +298,7 @@ async def recall(
         row, _ = pages.rows(found.target[is_watched])
         at = found.seen_at[is_watched] / _DAY_S
         before = looked_before(looks.row[order], looks.at[order], by, at)
-        # A page that was never more than gone was not looked at before.
+        # A page that was never more than gone was not visited before.
         ever = looked_before(looks.row[shown], looks.at[shown], by, at)
         before[np.isneginf(ever)] = -np.inf
         _tell(discovering, pages, Sighted(by, row, at, before))
@@ -330,7 +325,7 @@ async def appearing(reader: aiosqlite.Connection, rows_of: RowsOf, found_at: Flo
 class Sighted:
     """m visits to rows ``by`` that first saw a link to the pages of ``row``.
 
-    Days; ``before`` is that of the look before, -inf where there was none.
+    Days; ``before`` is that of the visit before, -inf where there was none.
     """
 
     by: Rows

@@ -4,7 +4,7 @@ A page is *captured* once there is a copy. Until then it is worth its importance
 since it was found, which is what the index of the harmonic and the binary cost come to for a page
 that has certainly changed since, times the probability that it exists. Else dead links would eat a
 small budget, and where pages come and go, those that have waited long what is there still. Of a
-host of whose URLs c were captured and g were gone when they were first asked for that is p = (c +
+host of whose URLs c were captured and g were gone when they were first requested that is p = (c +
 1)/(c + g + 1), and likewise (c + 2p)/(c + g + 2) in an area of it, times e^{−δa}: a is how long
 ago the page was found, δ the rate at which the host's captured pages go; a page of g counts by as
 much as it could have been expected to be there. A sitemap names pages and tells when they changed:
@@ -27,7 +27,7 @@ from freshet.storage.records import Visit
 from freshet.storage.words import AliasKind, Kind
 
 _DAY_S: Final = 86_400.0
-#: A page that is refused, skipped or leads elsewhere is asked for again after so many days.
+#: A page that is refused, skipped or leads elsewhere is requested again after that many days.
 _ELSEWHERE_DAYS: Final = 30.0
 #: One that leads elsewhere for good, at least and at most.
 _LEAST_ALIAS_DAYS: Final = 1.0
@@ -38,8 +38,8 @@ _FAILED_DAYS: Final = 1 / 24
 _FAILED_FACTOR: Final = 4.0
 #: How often they failed is forgotten at a start; no page waits longer for that.
 _FAILED_MOST_DAYS: Final = 1.0
-#: Each time in a row that a page is gone, a look at it is worth so much less; and one at a URL that
-#: has never been there, which is most often a dead link.
+#: Each time in a row that a page is gone, a visit to it is worth so much less; and one at a URL
+#: that has never been there, which is most often a dead link.
 _GONE_FACTOR: Final = 0.1
 _NEVER_THERE_FACTOR: Final = 0.01
 _MOST_TIMES: Final = 30
@@ -47,7 +47,7 @@ _MOST_TIMES: Final = 30
 _SILENT: Final = (Kind.FAILED, Kind.REFUSED)
 _MOMENT_DAYS: Final = 1e-6
 _SITEMAP: Final = 10.0
-#: What is known of a host weighs as much in each of its areas as so many pages there.
+#: What is known of a host weighs as much in each of its areas as that many pages there.
 _OF_THE_HOST: Final = 2.0
 #: Days that pages are taken to have lived on a host before one went.
 _LIVED_DAYS: Final = 30.0
@@ -82,10 +82,10 @@ class Watchlist:
     """Columns that grow, by name: ``watchlist["host"]`` is (n,), written only by its owner.
 
     ``host`` and ``area`` are integer codes; ``since`` is when the copy was last known to be right,
-    or the page found, ``asked`` when it was last asked for; from one look to the next there are at
+    or the page found, ``asked`` when it was last requested; from one visit to the next there are at
     least ``least`` days, and if it can be at most ``most``; ``gone`` and ``failures`` count in a
     row;
-    ``taken`` pages are being asked for, and nothing is asked for again before ``not_before``. An
+    ``taken`` pages are being requested, and nothing is requested again before ``not_before``. An
     ``away`` page leads to another one: there is no copy of it. Where it does so for good it is
     asked again after ``recheck_days``, and then each time when it has done so for as long again.
     ``half_life`` says whether it is an ephemeral source, as
@@ -260,7 +260,7 @@ class Watchlist:
                     page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
                 page["not_before"] = self._tried_again(visit, int(page["failures"][0]))
             case Kind.REDIRECTED if visit.retry_at is not None:
-                # Another spelling of the same URL: that is asked for instead, a few times at most.
+                # Another spelling of the same URL: that is requested instead, a few times at most.
                 page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
                 page["not_before"] = visit.retry_at / _DAY_S
             case _:

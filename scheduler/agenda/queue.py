@@ -106,9 +106,7 @@ class Window:
         return due
 
 
-# -- choosing ----------------------------------------------------------------
-#
-# Which pages come into the window: the worthiest, a few of each host.
+# -- choice of the worthiest pages, a few of each host -----------------------
 
 
 def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:
@@ -138,15 +136,12 @@ def _two_of_each(worth: Floats, host: Rows, hosts: int) -> tuple[Rows, Rows]:
     return first, second
 
 
-# -- sharing -----------------------------------------------------------------
-#
-# How looks are shared between finding pages and keeping them fresh.
-#
-# The worthiest look comes next, so that the shares are an outcome. Where the user sets a floor or
-# a ceiling, two accounts see to it: each look pays the share in, each look for discovery takes one
-# out.
+# -- shares of visits for discovery and freshness ----------------------------
+# The worthiest visit comes next, so that the shares are an outcome. Where the user sets a floor or
+# a ceiling, two accounts see to it: each visit pays the share in, each visit for discovery takes
+# one out.
 
-#: Looks by which an account may run ahead: what was not found for a week is not made up for.
+#: Visits by which an account may run ahead: what was not found for a week is not made up for.
 _MOST: Final = 50.0
 
 
@@ -156,7 +151,7 @@ class NewPages:
 
     Attributes:
         worth: what a page costs that is missing, in copies that are stale.
-        least, most: shares of the looks, 0 to 1.
+        least, most: shares of the visits, 0 to 1.
         come: whether there can be others than those that are known.
     """
 
@@ -175,7 +170,7 @@ class Sharing:
     """Keeps the shares of visits for discovery.
 
     Attributes:
-        found, revealed: looks for discovery: at pages never captured, and at those that may reveal
+        found, revealed: visits for discovery: at pages never captured, and at those that may reveal
             some.
         refreshed: all others.
     """

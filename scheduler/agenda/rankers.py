@@ -36,9 +36,7 @@ from freshet.scheduler.policy import (
 )
 from freshet.scheduler.sources import Rows, SourceTable
 
-# -- learning ----------------------------------------------------------------
-#
-# The table of pages that policies see: change rates and signals learnt from visits, and hosts.
+# -- learnt table of pages that policies see ---------------------------------
 
 _HALF_LIFE_DAYS: Final = 480.0
 _GROWTH_TOGETHER: Final = 4.0
@@ -134,7 +132,7 @@ class PageLearner:
         self._signals.hear(said.row, said.until)
 
     def hosts(self, lane: Rows, per_day: Floats, cost: Floats) -> None:
-        """Take it that site s has host ``lane[s]``, which allows so many visits at such a cost."""
+        """Set the host ``lane[s]`` of each site s, with its limit and the cost of a visit."""
         self._host, self._per_day = lane, per_day
         self._cost = np.ones(len(per_day))
         np.maximum.at(self._cost, lane, cost)
@@ -185,7 +183,7 @@ log = logging.getLogger(__name__)
 
 #: The value of a page that is not due, at most, compared with one that has been for a day.
 _NOT_DUE: Final = 1e-9
-#: A plan is made anew when there are so many more pages.
+#: A plan is made anew when there are that many more pages.
 _GROWN: Final = 1.1
 _DAYS: Final = 1.0
 #: A limit that moves by so much calls for another plan.

@@ -1,17 +1,17 @@
 """The agenda of a daemon: the worthiest visit now, over all pages, found and known.
 
-Invariant: a page is in the window or in flight at most once, and what it learns comes from what
-has committed. Consequence: after a crash the same observations lead to the same order.
+Invariant: a page is in the ready queue or in flight at most once, and what it learns comes from
+what has committed. Consequence: after a crash the same observations lead to the same order.
 
-*The window.* Pages come from one look over all that are watched, the worthiest first, at most two
-of a host, and are read from the store; :meth:`RecrawlAgenda.next` takes the worthiest whose host
-is ready. Where the budget would pay for a visit but no host in the window is ready, the window is
-widened: so capacity that hosts refuse goes to the next best pages, and nobody's robots.txt is
-asked for before there is a use for it.
+*The ready queue.* Pages come from one pass over all watched ones, the worthiest first, at most two
+of a host, and are read from the store; :meth:`RecrawlAgenda.next` takes the worthiest whose host is
+ready. Where the budget would pay for a visit but no host in the ready queue is ready, the ready
+queue is widened: so capacity that hosts refuse goes to the next best pages, and nobody's robots.txt
+is requested before there is a use for it.
 
 *The valuation.* Learning from what has come and valuing all pages is one piece of work on arrays.
-Where pages are many it is done in a thread, while fetching goes on from the window; until it is
-through, nothing else touches the pages, and what comes meanwhile waits.
+Where pages are many it is done in a thread, while fetching goes on from the ready queue; until it
+is through, nothing else touches the pages, and what comes meanwhile waits.
 
 Invariant: all pages are valued again only if time has passed (:meth:`RecrawlAgenda.wakes_at`), or
 if a page was taken, committed, found or refused since the last valuation and hosts may offer more
@@ -53,9 +53,7 @@ from freshet.storage.records import Acknowledged, Churn, DueUrl, Supply, Visit
 from freshet.storage.tables import hosts as hosts_tables
 from freshet.storage.words import Reason
 
-# -- supplying ---------------------------------------------------------------
-#
-# Bringing chosen pages from the store into the window.
+# -- loading chosen pages into the ready queue -------------------------------
 
 
 async def bring(
@@ -89,16 +87,16 @@ async def bring(
 log = logging.getLogger(__name__)
 
 _DAY_S: Final = 86_400.0
-#: Pages of a host in the window.
+#: Pages of a host in the ready queue.
 _OF_A_HOST: Final = 2
 _LEAST: Final = 4
 _MOST: Final = 4_096
-#: One page in so many stands in the window, so that the order in it is that of now.
+#: The ready queue has one page in this number, so that its order is that of now.
 _SHARE: Final = 200
 #: Pages read from the store at once.
 _READ: Final = 500
 #: Seconds after which pages are valued again whatever happens: half of the time for which a request
-#: must last, but at least and at most so many.
+#: must last, but at least and at most that many.
 _VALUE_AGAIN_S: Final = 60.0
 _VALUE_AGAIN_MOST_S: Final = 900.0
 #: Seconds between two valuations at least, in all and for each page: one takes 4 % of that.
@@ -111,7 +109,7 @@ class RecrawlAgenda:
 
     Where it works in threads (``many`` pages or more), ``wake`` is called when one has ended; its
     work is ``timed``.
-    ``away`` says which hosts cannot be asked for long: their pages take no room in the window.
+    ``away`` says which hosts are unreachable: their pages take no room in the ready queue.
     """
 
     def __init__(
@@ -156,7 +154,7 @@ class RecrawlAgenda:
         self._must_value = True
         self._should_value = False
         #: Since the last valuation something was taken or has come; a host that may have a page to
-        #: offer has none in the window; all that could come into the window has.
+        #: offer has none in the ready queue; all that could come into the ready queue has.
         self._is_altered = self._is_drained = self._has_all = False
         self._many = many
         self._work: asyncio.Future[Valuation] | None = None
@@ -314,7 +312,7 @@ class RecrawlAgenda:
             self.pages.admit_again(found)
             await self._watch(await columns.pages(self._reader, new))
         withdrawn, self._withdrawn = self._withdrawn, []
-        # Those in the window go on their way.
+        # Those in the ready queue go on their way.
         rows = [row for page_id in withdrawn if (row := self.pages.row(page_id)) is not None]
         self.pages.drop(np.array(rows, np.intp))
         settled, self._settled = self._settled, []
@@ -417,7 +415,7 @@ class RecrawlAgenda:
         failed = self.pages.failed_until(asked, since)
         return np.where(found.elsewhere, until, np.where(found.failed, failed, -np.inf))
 
-    # -- the window --------------------------------------------------------------
+    # -- the ready queue ---------------------------------------------------------
 
     async def _value(self, now: float) -> set[int]:
         """Value all pages; return the hosts of those that came into the ready queue."""

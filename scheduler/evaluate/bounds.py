@@ -1,7 +1,7 @@
 """Costs of visits to archived pages: bounds by what an archive proves and allows.
 
-A gap that holds a change lies between a copy, looked at on day s, and day t in one of three ways:
-before s, after it, or around it. N(t), the changes since the look, is at each moment bounded by
+A gap that holds a change lies between a copy, visited on day s, and day t in one of three ways:
+before s, after it, or around it. N(t), the changes since the visit, is at each moment bounded by
 
     optimistic   the gaps that hold a change, begin at s or later, and have ended by t
     early        the gaps that hold a change, end after s, and have begun by t
@@ -10,7 +10,7 @@ before s, after it, or around it. N(t), the changes since the look, is at each m
 A change in the gap comes somewhere in (since, at]. The first two are the least and the most N(t)
 of all histories that show these captures and no changes but those that the archive proves, for
 whoever fetched at these moments. The third allows that a page was another one for the whole of an
-open gap, and came back before its end; a look in the gap may have taken that for the page. It is
+open gap, and came back before its end; a visit in the gap may have taken that for the page. It is
 the most of all histories in which this is all that is hidden: how often a page may have changed
 unseen knows no bound, and so neither does H(N). Where captures stand until the next ones begin, as
 in a complete history, the three are one.
@@ -49,7 +49,7 @@ class PageVisits(NamedTuple):
     Attributes:
         offsets: (n + 1,), where those of each page begin, and where the last ones end.
         at: (k,), days.
-        copy: (n,), the day of the look before them all; −inf: there is no copy.
+        copy: (n,), the day of the visit before them all; −inf: there is no copy.
     """
 
     offsets: Ints
@@ -101,7 +101,7 @@ def bill(
 ) -> Bill:
     """Return the costs of the copies between two days, by page and by day.
 
-    Cost: O(captures + looks), and as many more as looks fall into one gap.
+    Cost: O(captures + visits), and as many more as visits fall into one gap.
     """
     days = int(np.ceil(end - start))
     most = int(np.diff(timeline.offsets).max(initial=0)) + 3
@@ -204,26 +204,23 @@ def _add(
             sums.steps[last, column] -= weight * value
 
 
-# -- clairvoyant -------------------------------------------------------------
-#
-# The least that looks at archived pages can cost, for one who knows all captures.
-#
+# -- clairvoyant: least cost of visits for one who knows all captures --------
 # *What it bounds.* The optimistic costs (:mod:`freshet.scheduler.evaluate.bounds`) of every choice
-# of at most F looks from ``start`` to ``end``, however it was made: by knowing the captures, at
-# any moments, with the copies of ``start``. A budget paces its looks and a policy learns; both
+# of at most F visits from ``start`` to ``end``, however it was made: by knowing the captures, at
+# any moments, with the copies of ``start``. A budget paces its visits and a policy learns; both
 # only add to it. It says nothing of the early and the pessimistic figures, which are larger still.
 #
-# A change may have come as soon as its gap began, so that a look right then may see it, and the
-# cost of what it sees ends there; no later look of the gap is better. So a page's least cost with
-# k looks is a choice of k of its m changes, and among all pages
+# A change may have come as soon as its gap began, so that a visit right then may see it, and the
+# cost of what it sees ends there; no later visit of the gap is better. So a page's least cost with
+# k visits is a choice of k of its m changes, and among all pages
 #
 #     max over λ ≥ 0 of  Σ μ-weighted min over k (cost(k) + λk) − λF
 #
-# is at most the least cost: the looks' price λ relaxes their number. It is reached where some λ
+# is at most the least cost: the visits' price λ relaxes their number. It is reached where some λ
 # spends F exactly, and else falls short by less than one page's choice.
 #
-# Method: V(a), the least from a look at change a on, is the least over the next change b looked at
-# of cost(a, b) + λ + V(b); a b is not tried further once a look at a + 1 beside it is worth more
+# Method: V(a), the least from a visit at change a on, is the least over the next change b visited
+# of cost(a, b) + λ + V(b); a b is not tried further once a visit at a + 1 beside it is worth more
 # than λ. λ by bisection. Any λ is a bound, so that no tolerance matters. Cost: O(changes) each λ
 # where budgets are ample, up to their square in a page.
 
@@ -254,7 +251,7 @@ def least_cost(
 
     Args:
         timeline: the archive.
-        copy: (n,), the days of the looks before ``span``; −inf: there is no copy.
+        copy: (n,), the days of the visits before ``span``; −inf: there is no copy.
         importance: (n,), μ.
         span: the days between which costs count.
         looks: F.
@@ -361,7 +358,7 @@ def _choose(
     """Return the least cost after all changes before the a-th are seen, and its visits."""
     day, since = moments
     best, looks = np.inf, 0
-    # What it cost until here, by how much it grows in a day, what a look at a would have spared.
+    # What it cost until here, by how much it grows in a day, what a visit at a would have spared.
     cost, missed, spared = 0.0, 0.0, 0.0
     for b in range(a, len(day)):
         if price + cost + value[b + 1] < best:

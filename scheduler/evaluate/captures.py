@@ -160,10 +160,7 @@ def _refuse(bad: Bools, name: str, column: Floats | Ints, accepted: str) -> None
         raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")
 
 
-# -- contents ----------------------------------------------------------------
-#
-# Which content each visit of a page showed, by what was observed of it.
-#
+# -- contents: which content each visit showed -------------------------------
 # A visit that found a page new or changed shows another content than the one before, one that
 # found it unchanged the same. Where it changed back to what it was before, by the digest of that,
 # it is that content again. One that led elsewhere found it gone.
@@ -204,10 +201,7 @@ def _codes(page: Rows, digest: NDArray[np.uint64]) -> Ints:
     return np.asarray(fresh, np.int64)
 
 
-# -- timeline ----------------------------------------------------------------
-#
-# What is known of pages from capture to capture, without the visits that failed.
-#
+# -- timeline from capture to capture, without failed visits -----------------
 # Each capture is preceded by a *gap*, from the day until which the capture before it stood. A gap
 # *holds a change* where the contents before and after it differ: it came somewhere in the gap,
 # once as far as anybody knows. Gaps between equal contents are *open*: whether the page was

@@ -25,9 +25,7 @@ from freshet.scheduler import arrays, policy
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.sources import Rows, SourceTable
 
-# -- ragged ------------------------------------------------------------------
-#
-# Columns of different lengths, one behind the other, and the search in them.
+# -- columns of different lengths, one behind the other ----------------------
 
 
 def places(at: Floats, begin: Ints, end: Ints, value: Floats) -> Ints:

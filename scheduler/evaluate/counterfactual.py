@@ -67,7 +67,7 @@ class Asks:
         again: (k,), whether it was what the page's last ask had got.
         expected: (k,), the probability of change that the ranker foretold.
         rate: (n,), changes a day of each page as believed in the end; NaN: it was not found.
-        copy: (n,), the day of the look before ``start``; −inf: none.
+        copy: (n,), the day of the visit before ``start``; −inf: none.
     """
 
     page: Rows

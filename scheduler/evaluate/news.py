@@ -45,10 +45,7 @@ from freshet.scheduler.ephemeral.policies import (
 )
 from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
 
-# -- contenders --------------------------------------------------------------
-#
-# Policies for ephemeral sources by name, each with the pace to which it tends.
-#
+# -- policies for ephemeral sources, with their paces ------------------------
 # A *pace* is how often a policy crawls each source in the long run, in crawls per period, (n,). A
 # simulation that lets it begin so begins near the state in which it would end.
 #
@@ -128,7 +125,7 @@ def load(name: str) -> Callable[[EphemeralSources, float], Contender]:
 Progress: TypeAlias = Callable[[float], None]
 
 _WARM_UP_DAYS: Final = 4.0
-#: After so many half-lives an item is no longer counted among those that wait at the start.
+#: After that many half-lives an item is no longer counted among those that wait at the start.
 _GONE: Final = 10.0
 
 
@@ -173,7 +170,7 @@ class Harvest:
 
 
 def budget_a_period(sources: EphemeralSources, bandwidth: float) -> float:
-    """M for so many crawls per source and day, of the mean cost; the unit of time is the day.
+    """M for that many crawls per source and day, of the mean cost; the unit of time is the day.
 
     Raises:
         ValueError: if the bandwidth is not above 0, or is more than one crawl a source and period.
@@ -367,9 +364,7 @@ def median_age(items: NDArray[np.int64]) -> float | None:
     return float(np.interp(items.sum() / 2, younger, edges))
 
 
-# -- news sources ------------------------------------------------------------
-#
-# A population of sources whose items fade, as feeds of news and blogs do. Pure, seeded.
+# -- a population of news sources. Seeded. -----------------------------------
 
 #: One decision an hour; rates are per day.
 PERIODS_A_DAY: Final = 24

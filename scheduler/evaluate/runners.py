@@ -295,11 +295,7 @@ class WaitingSources:
     """
 
     def __init__(
-        self,
-        policy: IntervalPolicy,
-        paces: list[Pace],
-        last_crawl: Floats,
-        modified_at: Floats,
+        self, policy: IntervalPolicy, paces: list[Pace], last_crawl: Floats, modified_at: Floats
     ) -> None:
         self._policy = policy
         self.paces, self.last_crawl, self.modified_at = paces, last_crawl, modified_at

@@ -97,7 +97,7 @@ class PolicyVerdict:
         discovery: what became of new pages.
         fetches, paid: asks made, and what the budget would have paid for.
         misses: asks for which the archive had nothing, or a visit that failed.
-        flagged: (f,), rows of pages that were asked for more often than the archive sampled:
+        flagged: (f,), rows of pages that were requested more often than the archive sampled:
             more than half of their asks, two at least, got what they had.
         again: the share of all asks that did.
         daily: the costs over time.
@@ -237,9 +237,7 @@ def _calibration(asks: Asks) -> Calibration:
     )
 
 
-# -- comparing ---------------------------------------------------------------
-#
-# Policies and budgets before one archive, each from the same start.
+# -- comparison of policies and budgets from the same start ------------------
 
 #: Told the policy and budget at work, and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]

@@ -87,9 +87,7 @@ class World:
         return self.changes.count(rows, np.full(m, -np.inf), np.full(m, day)).astype(np.intp)
 
 
-# -- populations -------------------------------------------------------------
-#
-# Populations of sources to simulate. Pure, seeded.
+# -- populations of sources. Seeded. -----------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

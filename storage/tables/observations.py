@@ -158,7 +158,7 @@ async def any_since(db: Reader, at: float) -> bool:
     return bool(list(rows))
 
 
-# -- audits: visits to pages drawn at random, which measure freshness --------
+# -- audits: visits to random samples, which measure freshness ----------------
 
 _ALMOST_ONE = 1 - 1e-15
 _SEEN = f"'{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}'"
