@@ -190,11 +190,8 @@ def where_now(page_id: NDArray[np.int64], moved: Mapping[int, int]) -> NDArray[n
 
 async def ids(db: Reader, urls: Sequence[str]) -> list[int]:
     """Return the ids of the known ones of these URLs (canonical), in any order."""
-    rows = await db.execute_fetchall(
-        "SELECT p.id FROM json_each(?) AS wanted JOIN page AS p ON p.url = wanted.value",
-        (json.dumps(list(urls)),),
-    )
-    return [row[0] for row in rows]
+    sql = "SELECT p.id FROM json_each(?) AS wanted JOIN page AS p ON p.url = wanted.value"
+    return [row[0] for row in await db.execute_fetchall(sql, (json.dumps(list(urls)),))]
 
 
 async def due_urls(db: Reader, page_ids: Sequence[int], now: float) -> list[DueUrl]:
@@ -214,8 +211,7 @@ async def due_urls(db: Reader, page_ids: Sequence[int], now: float) -> list[DueU
 
 async def visits(db: Reader) -> int:
     """Count the observations."""
-    rows = await db.execute_fetchall("SELECT count(*) FROM observation")
-    return int(next(iter(rows))[0])
+    return int(next(iter(await db.execute_fetchall("SELECT count(*) FROM observation")))[0])
 
 
 # -- histories: all observations of the pages that are kept up to date, for a plan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,35 +94,32 @@ async def holdings(db: Reader) -> Holdings:
 
 async def frontier_counts(db: Reader, now: float) -> FrontierCounts:
     """Count the URLs of the frontier."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT count(*) FILTER (WHERE deferred IS NULL AND due_at <= ?1) AS due, "
         "       count(*) FILTER (WHERE deferred IS NULL AND due_at > ?1) AS waiting, "
-        "       count(deferred) AS deferred FROM frontier",
-        (now,),
+        "       count(deferred) AS deferred FROM frontier"
     )
-    return FrontierCounts(**next(iter(rows)))
+    return FrontierCounts(**next(iter(await db.execute_fetchall(sql, (now,)))))
 
 
 async def busiest(db: Reader, now: float, limit: int) -> list[BusyHost]:
     """Return the hosts with the most URLs due now."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT h.origin, d.n AS due FROM (SELECT host_id, count(*) AS n FROM frontier "
         "  WHERE deferred IS NULL AND due_at <= ? GROUP BY host_id) AS d "
-        "JOIN host AS h ON h.id = d.host_id ORDER BY d.n DESC, h.origin LIMIT ?",
-        (now, limit),
+        "JOIN host AS h ON h.id = d.host_id ORDER BY d.n DESC, h.origin LIMIT ?"
     )
-    return [BusyHost(**row) for row in rows]
+    return [BusyHost(**row) for row in await db.execute_fetchall(sql, (now, limit))]
 
 
 async def parked(db: Reader, now: float) -> list[ParkedHost]:
     """Return the hosts that are parked now, the first to be free first."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT origin, parked_until AS until, parked_reason AS reason, "
         "       (SELECT count(*) FROM frontier WHERE host_id = host.id) AS urls "
-        "FROM host WHERE parked_until > ? ORDER BY parked_until, origin",
-        (now,),
+        "FROM host WHERE parked_until > ? ORDER BY parked_until, origin"
     )
-    return [ParkedHost(**row) for row in rows]
+    return [ParkedHost(**row) for row in await db.execute_fetchall(sql, (now,))]
 
 
 async def unreachable_robots(db: Reader) -> list[UnreachableRobots]:
@@ -139,11 +135,8 @@ async def unreachable_robots(db: Reader) -> list[UnreachableRobots]:
 
 async def last_sign_of_life(db: Reader, run_id: int) -> float | None:
     """Return the time of the newest observation of the store, if it is of this run."""
-    rows = await db.execute_fetchall(
-        "SELECT at FROM observation WHERE id = (SELECT max(id) FROM observation) AND run_id = ?",
-        (run_id,),
-    )
-    return next((float(row[0]) for row in rows), None)
+    sql = "SELECT at FROM observation WHERE id = (SELECT max(id) FROM observation) AND run_id = ?"
+    return next((float(row[0]) for row in await db.execute_fetchall(sql, (run_id,))), None)
 
 
 def file_bytes(path: Path) -> int:
@@ -207,37 +200,33 @@ class MovedSeed:
 
 async def changed(db: Reader, run_id: int) -> list[ChangedPage]:
     """Return the pages whose main text changed in a run, newest first."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT p.url, o.at, o.resemblance, o.blocks_added, o.blocks_removed "
         "FROM finding AS o JOIN page AS p ON p.id = o.page_id "
-        "WHERE o.run_id = ? AND o.kind = 'changed' AND p.role = 'page' ORDER BY o.at DESC, o.id",
-        (run_id,),
+        "WHERE o.run_id = ? AND o.kind = 'changed' AND p.role = 'page' ORDER BY o.at DESC, o.id"
     )
-    return [ChangedPage(**row) for row in rows]
+    return [ChangedPage(**row) for row in await db.execute_fetchall(sql, (run_id,))]
 
 
 async def appeared(db: Reader, run_id: int) -> list[str]:
     """Return the pages that were fetched for the first time in a run."""
-    return await _urls(
-        db,
-        "SELECT p.url FROM finding AS o JOIN page AS p ON p.id = o.page_id "
-        "WHERE o.run_id = ? AND o.kind = 'new' AND p.role = 'page' "
-        f"AND o.reason IS NOT '{REBASED}' ORDER BY o.id",
-        (run_id,),
+    sql = (
+        "SELECT p.url FROM finding AS o JOIN page AS p ON p.id = o.page_id WHERE o.run_id = ? "
+        f"AND o.kind = 'new' AND p.role = 'page' AND o.reason IS NOT '{REBASED}' ORDER BY o.id"
     )
+    return [row[0] for row in await db.execute_fetchall(sql, (run_id,))]
 
 
 async def vanished(db: Reader, run_id: int) -> list[str]:
     """Return the pages that a run found gone and that the visit before had found."""
-    return await _urls(
-        db,
+    sql = (
         "SELECT p.url FROM observation AS o JOIN page AS p ON p.id = o.page_id "
         "WHERE o.run_id = ? AND o.kind = 'gone' AND p.role = 'page' AND ("
         f"  SELECT b.kind IN {_GOOD} FROM finding AS b "
         "  WHERE b.page_id = o.page_id AND b.id < o.id AND b.kind NOT IN ('failed', 'refused') "
-        "  ORDER BY b.id DESC LIMIT 1) ORDER BY o.id",
-        (run_id,),
+        "  ORDER BY b.id DESC LIMIT 1) ORDER BY o.id"
     )
+    return [row[0] for row in await db.execute_fetchall(sql, (run_id,))]
 
 
 async def deferred(db: Reader) -> list[DeferredHost]:
@@ -287,26 +276,14 @@ async def bounded(db: Reader) -> list[BoundedPattern]:
 
 async def held_back(db: Reader) -> dict[str, int]:
     """Count the known URLs that are not crawled, by reason."""
-    return await _counts(
-        db, "SELECT held_back, count(*) FROM page WHERE held_back IS NOT NULL GROUP BY 1"
-    )
+    sql = "SELECT held_back, count(*) FROM page WHERE held_back IS NOT NULL GROUP BY 1"
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql)}
 
 
 async def kinds(db: Reader, run_id: int) -> dict[str, int]:
     """Count the observations of a run, by kind."""
-    return await _counts(
-        db,
-        "SELECT kind, count(*) FROM finding WHERE run_id = ? GROUP BY kind ORDER BY kind",
-        (run_id,),
-    )
-
-
-async def _counts(db: Reader, sql: str, parameters: Sequence[object] = ()) -> dict[str, int]:
-    return {row[0]: row[1] for row in await db.execute_fetchall(sql, parameters)}
-
-
-async def _urls(db: Reader, sql: str, parameters: Sequence[object]) -> list[str]:
-    return [row[0] for row in await db.execute_fetchall(sql, parameters)]
+    sql = "SELECT kind, count(*) FROM finding WHERE run_id = ? GROUP BY kind ORDER BY kind"
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql, (run_id,))}
 
 
 def _why_silent(row: aiosqlite.Row) -> str:
@@ -351,7 +328,7 @@ async def since(db: Reader, at: float, limit: int, *, all_kinds: bool = False) -
     ``all_kinds`` adds pages that appeared and pages that are gone to changes of main text.
     """
     kinds = "('changed', 'new', 'gone')" if all_kinds else "('changed')"
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT o.at, p.url, o.kind, p.title, o.resemblance, o.blocks_added, o.blocks_removed, "
         "       o.version_id, (SELECT max(v.id) FROM version AS v "
         "         WHERE v.page_id = o.page_id AND v.id < o.version_id) AS before_id "
@@ -362,17 +339,15 @@ async def since(db: Reader, at: float, limit: int, *, all_kinds: bool = False) -
         "  WHERE b.page_id = o.page_id AND b.id < o.id ORDER BY b.id DESC LIMIT 1) "
         "  IN ('new', 'changed', 'unchanged')) "
         f"AND o.reason IS NOT '{REBASED}' "
-        "ORDER BY o.at DESC, o.id DESC LIMIT ?",
-        (at, limit),
+        "ORDER BY o.at DESC, o.id DESC LIMIT ?"
     )
-    return [PageChange(**row) for row in rows]
+    return [PageChange(**row) for row in await db.execute_fetchall(sql, (at, limit))]
 
 
 async def count_since(db: Reader, at: float) -> int:
     """Count the changes of main text after a moment."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT count(*) FROM finding AS o JOIN page AS p ON p.id = o.page_id "
-        "WHERE o.kind = 'changed' AND o.at > ? AND p.role = 'page'",
-        (at,),
+        "WHERE o.kind = 'changed' AND o.at > ? AND p.role = 'page'"
     )
-    return int(next(iter(rows))[0])
+    return int(next(iter(await db.execute_fetchall(sql, (at,))))[0])

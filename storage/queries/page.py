@@ -140,13 +140,12 @@ async def find(db: Reader, urls: Sequence[str]) -> KnownUrl | None:
 
 async def digests(db: Reader, page_id: int) -> Digests | None:
     """Return the digests of the last good capture of a page, or None."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT p.body_digest, p.text_digest, v.text_version "
         "FROM page AS p LEFT JOIN version AS v ON v.id = p.version_id "
-        "WHERE p.id = ? AND p.body_digest IS NOT NULL",
-        (page_id,),
+        "WHERE p.id = ? AND p.body_digest IS NOT NULL"
     )
-    return next((Digests(*row) for row in rows), None)
+    return next((Digests(*row) for row in await db.execute_fetchall(sql, (page_id,))), None)
 
 
 async def good_capture(db: Reader, page_id: int) -> GoodCapture | None:
@@ -163,50 +162,43 @@ async def good_capture(db: Reader, page_id: int) -> GoodCapture | None:
         versions="(SELECT count(*) FROM version WHERE page_id = p.id)",
         body_kept="b.digest IS NOT NULL",
     )
-    rows = await db.execute_fetchall(
+    sql = (
         f"SELECT {columns} FROM page AS p JOIN version AS v ON v.id = p.version_id "
         "LEFT JOIN body AS b ON b.digest = v.body_digest "
-        "WHERE p.id = ? AND p.checked_at IS NOT NULL",
-        (page_id,),
+        "WHERE p.id = ? AND p.checked_at IS NOT NULL"
     )
-    return next(map(row_to(GoodCapture), rows), None)
+    return next(map(row_to(GoodCapture), await db.execute_fetchall(sql, (page_id,))), None)
 
 
 async def observations(db: Reader, page_id: int, limit: int) -> list[PastObservation]:
     """Return a page's last observations, newest first."""
-    rows = await db.execute_fetchall(
+    sql = (
         f"SELECT {columns_of(PastObservation, run='run_id')} "
-        "FROM finding WHERE page_id = ? ORDER BY at DESC, id DESC LIMIT ?",
-        (page_id, limit),
+        "FROM finding WHERE page_id = ? ORDER BY at DESC, id DESC LIMIT ?"
     )
-    return list(map(row_to(PastObservation), rows))
+    return list(map(row_to(PastObservation), await db.execute_fetchall(sql, (page_id, limit))))
 
 
 async def observation_count(db: Reader, page_id: int) -> int:
     """Count the observations of a page."""
-    rows = await db.execute_fetchall(
-        "SELECT count(*) FROM observation WHERE page_id = ?", (page_id,)
-    )
-    return int(next(iter(rows))[0])
+    sql = "SELECT count(*) FROM observation WHERE page_id = ?"
+    return int(next(iter(await db.execute_fetchall(sql, (page_id,))))[0])
 
 
 async def frontier_place(db: Reader, page_id: int) -> FrontierPlace | None:
     """Return the place of a URL in the frontier, or None if it is not due in this run."""
-    rows = await db.execute_fetchall(
-        f"SELECT {columns_of(FrontierPlace)} FROM frontier WHERE page_id = ?", (page_id,)
-    )
-    return next(map(row_to(FrontierPlace), rows), None)
+    sql = f"SELECT {columns_of(FrontierPlace)} FROM frontier WHERE page_id = ?"
+    return next(map(row_to(FrontierPlace), await db.execute_fetchall(sql, (page_id,))), None)
 
 
 async def first_link(db: Reader, page_id: int) -> InLink | None:
     """Return the first link to a URL from a page, sitemap or feed, or None."""
-    rows = await db.execute_fetchall(
+    sql = (
         f"SELECT {columns_of(InLink, 'l', url='s.url', role='s.role')} "
         "FROM link AS l JOIN page AS s ON s.id = l.src_id "
-        "WHERE l.dst_id = ?1 AND l.src_id <> ?1 ORDER BY l.first_seen_at, l.src_id LIMIT 1",
-        (page_id,),
+        "WHERE l.dst_id = ?1 AND l.src_id <> ?1 ORDER BY l.first_seen_at, l.src_id LIMIT 1"
     )
-    return next(map(row_to(InLink), rows), None)
+    return next(map(row_to(InLink), await db.execute_fetchall(sql, (page_id,))), None)
 
 
 async def first_link_out_of_scope(db: Reader, url: str) -> InLink | None:
@@ -214,13 +206,12 @@ async def first_link_out_of_scope(db: Reader, url: str) -> InLink | None:
 
     Reads the whole table, which has no index of targets.
     """
-    rows = await db.execute_fetchall(
+    sql = (
         f"SELECT {columns_of(InLink, 'l', url='s.url', role='s.role')} "
         "FROM offsite_link AS l JOIN page AS s ON s.id = l.src_id "
-        "WHERE l.url = ? ORDER BY l.first_seen_at, l.src_id LIMIT 1",
-        (url,),
+        "WHERE l.url = ? ORDER BY l.first_seen_at, l.src_id LIMIT 1"
     )
-    return next(map(row_to(InLink), rows), None)
+    return next(map(row_to(InLink), await db.execute_fetchall(sql, (url,))), None)
 
 
 async def seed_text(db: Reader, known: KnownUrl) -> str | None:
@@ -235,11 +226,8 @@ async def seed_text(db: Reader, known: KnownUrl) -> str | None:
 
 async def other_names(db: Reader, page_id: int, limit: int) -> list[OtherName]:
     """Return the other names of a page, the oldest first."""
-    rows = await db.execute_fetchall(
-        f"SELECT {columns_of(OtherName)} FROM alias WHERE page_id = ? ORDER BY at, url LIMIT ?",
-        (page_id, limit),
-    )
-    return list(map(row_to(OtherName), rows))
+    sql = f"SELECT {columns_of(OtherName)} FROM alias WHERE page_id = ? ORDER BY at, url LIMIT ?"
+    return list(map(row_to(OtherName), await db.execute_fetchall(sql, (page_id, limit))))
 
 
 async def neighbours(db: Reader, origin: str, url: str) -> list[str]:
@@ -295,12 +283,11 @@ _COLUMNS = columns_of(
 
 async def versions(db: Reader, page_id: int) -> list[StoredVersion]:
     """Return a page's versions, oldest first."""
-    rows = await db.execute_fetchall(
+    sql = (
         f"SELECT {_COLUMNS} FROM version AS v LEFT JOIN body AS b ON b.digest = v.body_digest "
-        "WHERE v.page_id = ? ORDER BY v.id",
-        (page_id,),
+        "WHERE v.page_id = ? ORDER BY v.id"
     )
-    return list(map(row_to(StoredVersion), rows))
+    return list(map(row_to(StoredVersion), await db.execute_fetchall(sql, (page_id,))))
 
 
 class ReadText(NamedTuple):
@@ -328,8 +315,7 @@ async def newest_texts(db: Reader, after: int, limit: int) -> list[ReadText]:
 
 async def last_page_id(db: Reader) -> int:
     """Return the greatest id of a page, 0 without pages."""
-    rows = await db.execute_fetchall("SELECT coalesce(max(id), 0) FROM page")
-    return int(next(iter(rows))[0])
+    return int(next(iter(await db.execute_fetchall("SELECT coalesce(max(id), 0) FROM page")))[0])
 
 
 async def body(db: Reader, version_id: int) -> bytes | None:

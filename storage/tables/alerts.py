@@ -110,9 +110,8 @@ def _agree(
     if _stands(alerts) == wanted or (not alerts and now - seen.at > _LATE_S):
         return
     unsent = [alert.alert_id for alert in alerts if not alert.sent]
-    db.execute(
-        "DELETE FROM alert WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(unsent),)
-    )
+    sql = "DELETE FROM alert WHERE id IN (SELECT value FROM json_each(?))"
+    db.execute(sql, (json.dumps(unsent),))
     sent = _stands([alert for alert in alerts if alert.sent])
     if sent == wanted:
         return
@@ -132,17 +131,14 @@ def _is_news(db: Connection, seen: Observation) -> bool:
     """Return False for a page that was gone before, and for a new baseline."""
     if seen.kind is not Kind.GONE:
         return seen.reason != REBASED
-    rows = db.execute(
-        "SELECT kind FROM finding WHERE page_id = ? AND at < ? ORDER BY at DESC, id DESC LIMIT 1",
-        (seen.page_id, seen.at),
-    ).fetchall()
+    sql = "SELECT kind FROM finding WHERE page_id = ? AND at < ? ORDER BY at DESC, id DESC LIMIT 1"
+    rows = db.execute(sql, (seen.page_id, seen.at)).fetchall()
     return any(row[0] in {Kind.NEW, Kind.CHANGED, Kind.UNCHANGED} for row in rows)
 
 
 def _id_of(db: Connection, seen: Observation) -> int:
-    row = db.execute(
-        "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?", (seen.page_id, seen.at)
-    ).fetchone()
+    sql = "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?"
+    row = db.execute(sql, (seen.page_id, seen.at)).fetchone()
     return int(row[0])
 
 
@@ -173,10 +169,8 @@ def _insert(db: Connection, rule: str, seen: _Seen, kind: str, at: float) -> Non
     found = rule, seen.observation_id
     sql = "SELECT count(*) FROM alert WHERE rule = ? AND observation_id = ?"
     parts = rule, seen.url, seen.at, kind, *db.execute(sql, found).fetchone()
-    db.execute(
-        "INSERT INTO alert (key, rule, observation_id, kind, at) VALUES (?, ?, ?, ?, ?)",
-        (key_of("alert", *parts), *found, kind, at),
-    )
+    sql = "INSERT INTO alert (key, rule, observation_id, kind, at) VALUES (?, ?, ?, ?, ?)"
+    db.execute(sql, (key_of("alert", *parts), *found, kind, at))
 
 
 def key_of(word: str, *parts: object) -> str:
@@ -287,32 +281,28 @@ _TOLD = columns_of(
 
 def head(db: Connection, rules: Sequence[str]) -> Message | None:
     """Return the oldest message of these rules that has not been settled."""
-    rows = db.execute(
+    sql = (
         f"SELECT {columns_of(Message, message_id='id')} FROM alert_message "
-        "WHERE rule IN (SELECT value FROM json_each(?)) AND state = 'pending' ORDER BY id LIMIT 1",
-        (json.dumps(list(rules)),),
-    ).fetchall()
-    return next(map(row_to(Message), rows), None)
+        "WHERE rule IN (SELECT value FROM json_each(?)) AND state = 'pending' ORDER BY id LIMIT 1"
+    )
+    return next(map(row_to(Message), db.execute(sql, (json.dumps(list(rules)),)).fetchall()), None)
 
 
 def oldest_waiting(db: Connection, rule: str) -> float | None:
     """Return when the first alert of a rule that is in no message was written, or None."""
-    rows = db.execute(
-        "SELECT min(at) FROM alert WHERE rule = ? AND message_id IS NULL", (rule,)
-    ).fetchall()
-    return next((row[0] for row in rows), None)
+    sql = "SELECT min(at) FROM alert WHERE rule = ? AND message_id IS NULL"
+    return next((row[0] for row in db.execute(sql, (rule,)).fetchall()), None)
 
 
 def waiting(db: Connection, rule: str, before: float, limit: int) -> list[PendingAlert]:
     """Return the oldest alerts of a rule, written before a time, that are in no message."""
-    rows = db.execute(
+    sql = (
         f"SELECT {_TOLD} "
         "FROM alert AS a JOIN finding AS f ON f.id = a.observation_id "
         "JOIN page AS p ON p.id = f.page_id JOIN host AS h ON h.id = p.host_id "
-        "WHERE a.rule = ? AND a.message_id IS NULL AND a.at < ? ORDER BY a.id LIMIT ?",
-        (rule, before, limit),
-    ).fetchall()
-    return list(map(row_to(PendingAlert), rows))
+        "WHERE a.rule = ? AND a.message_id IS NULL AND a.at < ? ORDER BY a.id LIMIT ?"
+    )
+    return list(map(row_to(PendingAlert), db.execute(sql, (rule, before, limit)).fetchall()))
 
 
 def compose(db: Connection, message: Message, alerts: Sequence[PendingAlert]) -> bool:
@@ -330,9 +320,8 @@ def compose(db: Connection, message: Message, alerts: Sequence[PendingAlert]) ->
         "VALUES (?, ?, ?, ?, 'pending', ?, ?) RETURNING id",
         (message.key, message.rule, message.next_at, message.body, message.since, message.next_at),
     ).fetchone()
-    db.execute(
-        "UPDATE alert SET message_id = ? WHERE id IN (SELECT value FROM json_each(?))", (made, ids)
-    )
+    sql = "UPDATE alert SET message_id = ? WHERE id IN (SELECT value FROM json_each(?))"
+    db.execute(sql, (made, ids))
     return True
 
 
@@ -347,10 +336,8 @@ def sent(db: Connection, message_id: int, now: float) -> None:
 
 def tried(db: Connection, message_id: int, next_at: float, said: str) -> None:
     """Record that a message was refused; it is tried again."""
-    db.execute(
-        "UPDATE alert_message SET tries = tries + 1, next_at = ?, said = ? WHERE id = ?",
-        (next_at, said, message_id),
-    )
+    sql = "UPDATE alert_message SET tries = tries + 1, next_at = ?, said = ? WHERE id = ?"
+    db.execute(sql, (next_at, said, message_id))
 
 
 def failed(db: Connection, message_id: int, now: float, said: str) -> None:
@@ -364,12 +351,11 @@ def failed(db: Connection, message_id: int, now: float, said: str) -> None:
 
 def requeue(db: Connection, rule: str | None, now: float) -> int:
     """Retry pending and failed messages, of one rule or of all, at once; count them."""
-    rows = db.execute(
+    sql = (
         "UPDATE alert_message SET state = 'pending', tries = 0, since = ?1, next_at = ?1, "
-        "settled_at = NULL WHERE state <> 'sent' AND rule = coalesce(?2, rule) RETURNING id",
-        (now, rule),
-    ).fetchall()
-    return len(rows)
+        "settled_at = NULL WHERE state <> 'sent' AND rule = coalesce(?2, rule) RETURNING id"
+    )
+    return len(db.execute(sql, (now, rule)).fetchall())
 
 
 def drop(db: Connection, rule: str) -> RuleCounts | None:

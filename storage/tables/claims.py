@@ -147,19 +147,18 @@ async def asked(db: Reader) -> dict[int, int]:
 
 async def last_words(db: Reader, page_id: int, limit: int) -> list[HeardClaim]:
     """Return each source's last claim on a page, the latest first."""
-    rows = await db.execute_fetchall(
+    sql = (
         f"SELECT {columns_of(HeardClaim, 'c', kind='s.kind', url='s.url')} FROM claim_source AS s "
         "JOIN claim AS c "
         "ON c.id = (SELECT max(id) FROM claim WHERE source_id = s.id AND page_id = ?1) "
-        "ORDER BY c.id DESC LIMIT ?2",
-        (page_id, limit),
+        "ORDER BY c.id DESC LIMIT ?2"
     )
-    return list(map(row_to(HeardClaim), rows))
+    return list(map(row_to(HeardClaim), await db.execute_fetchall(sql, (page_id, limit))))
 
 
 async def sources(db: Reader, host_id: int | None = None) -> list[ClaimSource]:
     """Return all sources, or those that speak for a host, by kind and URL."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT s.id, s.kind, h.origin, s.url, "
         "iif(s.kind IN ('sitemap', 'feed'), (SELECT count(*) FROM finding AS f "
         f"  WHERE f.page_id = s.page_id AND f.kind IN {_ANSWERED}), NULL), "
@@ -169,10 +168,9 @@ async def sources(db: Reader, host_id: int | None = None) -> list[ClaimSource]:
         "max(c.received_at) "
         "FROM claim_source AS s JOIN host AS h ON h.id = s.host_id "
         "LEFT JOIN claim AS c ON c.source_id = s.id WHERE ?1 IS NULL OR s.host_id = ?1 "
-        "GROUP BY s.id ORDER BY h.origin, s.kind, s.url",
-        (host_id,),
+        "GROUP BY s.id ORDER BY h.origin, s.kind, s.url"
     )
-    return list(map(row_to(ClaimSource), rows))
+    return list(map(row_to(ClaimSource), await db.execute_fetchall(sql, (host_id,))))
 
 
 def _said(entry: Entry) -> _Said | None:

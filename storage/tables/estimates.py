@@ -27,7 +27,5 @@ def write(db: Connection, estimates: Iterable[Estimate]) -> None:
 
 async def of_page(db: Reader, page_id: int) -> Estimate | None:
     """Return the estimate of a page, or None before its first valuation."""
-    rows = await db.execute_fetchall(
-        f"SELECT {columns_of(Estimate)} FROM estimate WHERE page_id = ?", (page_id,)
-    )
-    return next(map(row_to(Estimate), rows), None)
+    sql = f"SELECT {columns_of(Estimate)} FROM estimate WHERE page_id = ?"
+    return next(map(row_to(Estimate), await db.execute_fetchall(sql, (page_id,))), None)

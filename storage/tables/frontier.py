@@ -25,10 +25,8 @@ def begin_run(db: Connection, now: float, recheck_before: float) -> None:
 
     A permanent redirect seen since ``recheck_before`` is assumed to hold.
     """
-    db.execute(
-        "UPDATE frontier SET priority = ?, due_at = ?, attempt = 0, deferred = NULL",
-        (_DEFERRED, now),
-    )
+    sql = "UPDATE frontier SET priority = ?, due_at = ?, attempt = 0, deferred = NULL"
+    db.execute(sql, (_DEFERRED, now))
     db.execute(
         "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
         "SELECT id, host_id, depth + 1, ?, iif(checked_at IS NULL, ?, ?) FROM page "
@@ -59,10 +57,8 @@ def add(db: Connection, page_ids: Collection[int], now: float, reason: Reason) -
 
 def settle(db: Connection, visits: Sequence[Visit]) -> None:
     """Remove visited URLs; those to be retried wait for their time."""
-    db.executemany(
-        "DELETE FROM frontier WHERE page_id = ?",
-        [(v.due.page_id,) for v in visits if v.retry_at is None],
-    )
+    sql = "DELETE FROM frontier WHERE page_id = ?"
+    db.executemany(sql, [(v.due.page_id,) for v in visits if v.retry_at is None])
     db.executemany(
         "UPDATE frontier SET due_at = ?, attempt = attempt + ? WHERE page_id = ?",
         [(v.retry_at, int(v.charged), v.due.page_id) for v in visits if v.retry_at is not None],
@@ -107,10 +103,8 @@ _DUE = "SELECT " + due_columns(
 
 async def of_url(db: Reader, url: str) -> DueUrl | None:
     """Return a page by its canonical URL as a due URL, even if it is not due."""
-    rows = await db.execute_fetchall(
-        f"{_DUE} FROM page AS p LEFT JOIN frontier AS f ON f.page_id = p.id WHERE p.url = ?", (url,)
-    )
-    return next(map(row_to(DueUrl), rows), None)
+    sql = f"{_DUE} FROM page AS p LEFT JOIN frontier AS f ON f.page_id = p.id WHERE p.url = ?"
+    return next(map(row_to(DueUrl), await db.execute_fetchall(sql, (url,))), None)
 
 
 async def load(db: Reader, host_ids: Collection[int], now: float, limit: int) -> list[DueUrl]:

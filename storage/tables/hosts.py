@@ -35,18 +35,14 @@ def ensure(db: Connection, origins: Iterable[str]) -> dict[str, int]:
     """Return the ids of these origins; new ones are made."""
     wanted = json.dumps(sorted(set(origins)))
     db.execute("INSERT OR IGNORE INTO host (origin) SELECT value FROM json_each(?)", (wanted,))
-    rows = db.execute(
-        "SELECT origin, id FROM host WHERE origin IN (SELECT value FROM json_each(?))", (wanted,)
-    ).fetchall()
-    return {row[0]: row[1] for row in rows}
+    sql = "SELECT origin, id FROM host WHERE origin IN (SELECT value FROM json_each(?))"
+    return {row[0]: row[1] for row in db.execute(sql, (wanted,)).fetchall()}
 
 
 async def load(db: Reader, host_ids: Sequence[int]) -> list[Host]:
     """Return these hosts with their politeness state and robots.txt."""
-    rows = await db.execute_fetchall(
-        f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?))", (json.dumps(list(host_ids)),)
-    )
-    return list(map(row_to(Host), rows))
+    sql = f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?))"
+    return list(map(row_to(Host), await db.execute_fetchall(sql, (json.dumps(list(host_ids)),))))
 
 
 async def origins(db: Reader) -> dict[int, str]:
@@ -69,13 +65,12 @@ async def find(db: Reader, origin: str) -> Host | None:
 
 async def exchange_s(db: Reader) -> dict[int, float]:
     """Return each host's mean seconds of a request, among the store's last requests."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT p.host_id, avg(o.duration_s) FROM "
         "(SELECT page_id, duration_s FROM observation WHERE kind <> ? ORDER BY id DESC LIMIT ?) "
-        "AS o JOIN page AS p ON p.id = o.page_id GROUP BY p.host_id",
-        (Kind.REFUSED, _LAST),
+        "AS o JOIN page AS p ON p.id = o.page_id GROUP BY p.host_id"
     )
-    return {row[0]: row[1] for row in rows}
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql, (Kind.REFUSED, _LAST))}
 
 
 def save_states(db: Connection, exchanged: Sequence[tuple[HostState, int]]) -> None:
@@ -110,17 +105,6 @@ async def walls(db: Reader, host_id: int) -> bytes | None:
 
 # -- host signals: the worth of headers as evidence --------------------------
 
-_COUNT = (
-    "INSERT INTO host_signals VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (host_id) DO UPDATE SET "
-    "skew_s = coalesce(excluded.skew_s, skew_s), "
-    + ", ".join(
-        f"{name} = {name} + excluded.{name}"
-        for name in (
-            "dated", "modified_now", "modified_past", "etag_right", "etag_idle", "etag_missed"
-        )
-    )
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class HostSignals:
@@ -143,6 +127,16 @@ class HostSignals:
     etag_missed: int
 
 
+_COUNT = (
+    "INSERT INTO host_signals VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (host_id) DO UPDATE SET "
+    "skew_s = coalesce(excluded.skew_s, skew_s), "
+) + ", ".join(
+    f"{each.name} = {each.name} + excluded.{each.name}"
+    for each in fields(HostSignals)
+    if each.name not in {"origin", "skew_s"}
+)
+
+
 def count(db: Connection, visits: Sequence[Visit]) -> None:
     """Add the evidence of these visits."""
     by_host: dict[int, list[HeaderSigns]] = {}
@@ -154,13 +148,12 @@ def count(db: Connection, visits: Sequence[Visit]) -> None:
 
 async def load_signals(db: Reader, host_id: int | None = None) -> list[HostSignals]:
     """Return the evidence of all hosts, or of one, by origin."""
-    rows = await db.execute_fetchall(
+    sql = (
         f"SELECT {columns_of(HostSignals, 's', origin='h.origin')} "
         "FROM host_signals AS s JOIN host AS h ON h.id = s.host_id "
-        "WHERE ?1 IS NULL OR h.id = ?1 ORDER BY h.origin",
-        (host_id,),
+        "WHERE ?1 IS NULL OR h.id = ?1 ORDER BY h.origin"
     )
-    return list(map(row_to(HostSignals), rows))
+    return list(map(row_to(HostSignals), await db.execute_fetchall(sql, (host_id,))))
 
 
 def _row(host_id: int, signs: Sequence[HeaderSigns]) -> tuple[int | float | None, ...]:

@@ -136,9 +136,8 @@ def append(db: Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
 
 def forget_churn(db: Connection, page_id: int, parses: Iterable[float]) -> None:
     """Undo the effect on churn of parses of a page at these times."""
-    db.executemany(
-        "DELETE FROM churn WHERE page_id = ? AND at = ?", [(page_id, at) for at in parses]
-    )
+    sql = "DELETE FROM churn WHERE page_id = ? AND at = ?"
+    db.executemany(sql, [(page_id, at) for at in parses])
 
 
 @dataclass(frozen=True, slots=True)

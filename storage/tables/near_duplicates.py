@@ -84,9 +84,8 @@ def begin(db: Connection, chosen: Parameters) -> None:
     """Start an empty index with these parameters."""
     for table in ("lsh_bucket", "lsh_group", "lsh_page", "lsh"):
         db.execute(f"DELETE FROM {table}")
-    db.execute(
-        "INSERT INTO lsh VALUES (1, ?, ?, ?, 0)", (chosen.threshold, chosen.bands, chosen.band_rows)
-    )
+    sql = "INSERT INTO lsh VALUES (1, ?, ?, ?, 0)"
+    db.execute(sql, (chosen.threshold, chosen.bands, chosen.band_rows))
 
 
 def survey(db: Connection, limit: int) -> int:
@@ -121,24 +120,22 @@ def _revise(db: Connection, page_ids: Sequence[int]) -> None:
 
 
 def _stale(db: Connection, page_ids: Sequence[int]) -> list[_Stale]:
-    rows = db.execute(
+    sql = (
         f"SELECT p.id, {_CURRENT} AS current, l.leader_id, l.keys "
         "FROM json_each(?) AS seen CROSS JOIN page AS p ON p.id = seen.value "
-        "LEFT JOIN lsh_page AS l ON l.page_id = p.id WHERE l.version_id IS NOT current",
-        (json.dumps(page_ids),),
-    ).fetchall()
-    return [_Stale(*row) for row in rows]
+        "LEFT JOIN lsh_page AS l ON l.page_id = p.id WHERE l.version_id IS NOT current"
+    )
+    return [_Stale(*row) for row in db.execute(sql, (json.dumps(page_ids),)).fetchall()]
 
 
 def _leaders_of(db: Connection, page_ids: Sequence[int]) -> list[int]:
     """Return the leaders of the groups of these pages."""
-    rows = db.execute(
+    sql = (
         "SELECT DISTINCT g.leader_id FROM json_each(?) AS seen "
         "CROSS JOIN lsh_page AS l ON l.page_id = seen.value "
-        "CROSS JOIN lsh_group AS g ON g.leader_id = l.leader_id",
-        (json.dumps(page_ids),),
-    ).fetchall()
-    return [row[0] for row in rows]
+        "CROSS JOIN lsh_group AS g ON g.leader_id = l.leader_id"
+    )
+    return [row[0] for row in db.execute(sql, (json.dumps(page_ids),)).fetchall()]
 
 
 def _take_out(db: Connection, stale: Sequence[_Stale]) -> None:
@@ -153,20 +150,17 @@ def _take_out(db: Connection, stale: Sequence[_Stale]) -> None:
         [(s.page_id,) for s in stale if s.leader_id == s.page_id],
     )
     db.executemany("DELETE FROM lsh_page WHERE page_id = ?", [(s.page_id,) for s in stale])
-    db.executemany(
-        "INSERT INTO lsh_page (page_id, version_id) VALUES (?, ?)",
-        [(s.page_id, s.version_id) for s in stale if s.version_id is not None],
-    )
+    sql = "INSERT INTO lsh_page (page_id, version_id) VALUES (?, ?)"
+    db.executemany(sql, [(s.page_id, s.version_id) for s in stale if s.version_id is not None])
 
 
 def waiting(db: Connection, after: int, limit: int) -> dict[int, bytes]:
     """Return sketches of pages that wait to be placed, by page id, from ``after`` on, in order."""
-    rows = db.execute(
+    sql = (
         "SELECT l.page_id, v.sketch FROM lsh_page AS l JOIN version AS v ON v.id = l.version_id "
-        "WHERE l.leader_id IS NULL AND l.page_id > ? ORDER BY l.page_id LIMIT ?",
-        (after, limit),
-    ).fetchall()
-    return {row[0]: row[1] for row in rows}
+        "WHERE l.leader_id IS NULL AND l.page_id > ? ORDER BY l.page_id LIMIT ?"
+    )
+    return {row[0]: row[1] for row in db.execute(sql, (after, limit)).fetchall()}
 
 
 def buckets(db: Connection, keys: Collection[int], size: int) -> Mapping[int, list[int]]:
@@ -185,13 +179,12 @@ def buckets(db: Connection, keys: Collection[int], size: int) -> Mapping[int, li
 
 def sketches(db: Connection, page_ids: Collection[int]) -> Mapping[int, bytes]:
     """Return the sketches by which these pages are placed."""
-    rows = db.execute(
+    sql = (
         "SELECT l.page_id, v.sketch FROM json_each(?) AS chosen "
         "CROSS JOIN lsh_page AS l ON l.page_id = chosen.value "
-        "CROSS JOIN version AS v ON v.id = l.version_id",
-        (json.dumps(sorted(page_ids)),),
-    ).fetchall()
-    return {row[0]: row[1] for row in rows}
+        "CROSS JOIN version AS v ON v.id = l.version_id"
+    )
+    return {row[0]: row[1] for row in db.execute(sql, (json.dumps(sorted(page_ids)),)).fetchall()}
 
 
 def place(db: Connection, placements: Sequence[LeaderChoice], at: float) -> None:
@@ -208,10 +201,8 @@ def place(db: Connection, placements: Sequence[LeaderChoice], at: float) -> None
         ],
     )  # fmt: skip
     # In the order of the table, which touches each of its leaves once.
-    db.executemany(
-        "INSERT INTO lsh_bucket VALUES (?, ?)",
-        sorted((key, p.page_id) for p in placements for key in p.keys),
-    )
+    sql = "INSERT INTO lsh_bucket VALUES (?, ?)"
+    db.executemany(sql, sorted((key, p.page_id) for p in placements for key in p.keys))
     grown = {p.leader_id for p in placements if p.leader_id != p.page_id}
     _choose_representatives(db, sorted(grown))
 
@@ -221,9 +212,8 @@ def _choose_representatives(db: Connection, leader_ids: Sequence[int]) -> None:
 
     Prefer a page that a member names as canonical, then the shortest URL, https, the oldest.
     """
-    db.executemany(
-        "DELETE FROM lsh_group WHERE leader_id = ?", [(leader_id,) for leader_id in leader_ids]
-    )
+    sql = "DELETE FROM lsh_group WHERE leader_id = ?"
+    db.executemany(sql, [(leader_id,) for leader_id in leader_ids])
     db.executemany(
         "INSERT INTO lsh_group "
         "WITH member (id) AS ("
@@ -306,17 +296,16 @@ async def sharing(db: Reader, page_id: int) -> int:
 
     They are its near-duplicates or, in a closed pattern of URLs, all copies.
     """
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT max((SELECT count(*) FROM page AS me "
         "  JOIN trap AS t ON t.host_id = me.host_id AND t.shape = me.pattern "
         "  JOIN page AS p ON p.host_id = me.host_id AND p.pattern = me.pattern "
         "  WHERE me.id = ?1 AND me.copy_of <> me.id AND me.depth > 0 AND t.kind = ?2 "
         "  AND t.closed_at IS NOT NULL AND p.copy_of <> p.id AND p.depth > 0) - 1, "
         "(SELECT count(*) FROM lsh_page AS me JOIN lsh_page AS m ON m.leader_id = me.leader_id "
-        "  WHERE me.page_id = ?1 AND m.leader_id <> m.page_id))",
-        (page_id, url_patterns.KIND),
+        "  WHERE me.page_id = ?1 AND m.leader_id <> m.page_id))"
     )
-    return int(next(iter(rows))[0])
+    return int(next(iter(await db.execute_fetchall(sql, (page_id, url_patterns.KIND))))[0])
 
 
 async def groups(db: Reader, limit: int) -> list[DuplicateGroup]:
@@ -332,12 +321,11 @@ async def groups(db: Reader, limit: int) -> list[DuplicateGroup]:
 
 
 async def _duplicates(db: Reader, representative_id: int) -> list[Duplicate]:
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT p.url, d.resemblance, d.resemblance_se, d.at FROM duplicate AS d "
-        "JOIN page AS p ON p.id = d.page_id WHERE d.representative_id = ? ORDER BY p.url",
-        (representative_id,),
+        "JOIN page AS p ON p.id = d.page_id WHERE d.representative_id = ? ORDER BY p.url"
     )
-    return [Duplicate(**row) for row in rows]
+    return [Duplicate(**row) for row in await db.execute_fetchall(sql, (representative_id,))]
 
 
 async def state(db: Reader) -> IndexState:

@@ -25,8 +25,7 @@ _AT = "SELECT count(*) FROM observation WHERE page_id = ? AND at = ?"
 
 async def count_at(db: Reader, page_id: int, at: float) -> int:
     """Count the observations of a page at that time."""
-    rows = await db.execute_fetchall(_AT, (page_id, at))
-    return int(next(iter(rows))[0])
+    return int(next(iter(await db.execute_fetchall(_AT, (page_id, at))))[0])
 
 
 def any_at(db: Connection, page_id: int, at: float) -> bool:
@@ -86,10 +85,8 @@ def amend(db: Connection, page_id: int, amendment: Amendment, now: float) -> Non
         "SELECT id, ?, ?, ?, ? FROM observation WHERE page_id = ? AND at = ?",
         (amendment.kind, amendment.rung, amendment.reason, now, page_id, amendment.at),
     )
-    db.execute(
-        "UPDATE page SET last_kind = ? WHERE id = ? AND last_at = ?",
-        (amendment.kind, page_id, amendment.at),
-    )
+    sql = "UPDATE page SET last_kind = ? WHERE id = ? AND last_at = ?"
+    db.execute(sql, (amendment.kind, page_id, amendment.at))
 
 
 def fail(
@@ -105,29 +102,27 @@ def fail(
 
 async def open_hosts(db: Reader, run_id: int) -> list[tuple[int, int]]:
     """Return the hosts with verdicts that a run's end may change, and their visited pages."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT p.host_id, count(DISTINCT o.page_id) FROM observation AS o "
         "JOIN page AS p ON p.id = o.page_id "
         "WHERE o.run_id = ? AND o.kind IN ('new', 'changed', 'unchanged') AND p.role = 'page' "
         "AND o.id NOT IN (SELECT observation_id FROM amendment WHERE kind = 'failed') "
-        f"GROUP BY p.host_id HAVING max({_OPEN})",
-        (run_id,),
+        f"GROUP BY p.host_id HAVING max({_OPEN})"
     )
-    return [(row[0], row[1]) for row in rows]
+    return [(row[0], row[1]) for row in await db.execute_fetchall(sql, (run_id,))]
 
 
 async def open_memories(
     db: Reader, run_id: int, host_id: int
 ) -> list[tuple[int, bytes | None, bytes]]:
     """Return the pages of a host with such verdicts: id, digest of the text, memory."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT m.page_id, p.text_digest, m.data "
         "FROM memory AS m JOIN page AS p ON p.id = m.page_id "
         "WHERE p.host_id = ? AND p.role = 'page' AND EXISTS (SELECT 1 FROM observation AS o "
-        f"  WHERE o.page_id = m.page_id AND o.run_id = ? AND ({_OPEN}))",
-        (host_id, run_id),
+        f"  WHERE o.page_id = m.page_id AND o.run_id = ? AND ({_OPEN}))"
     )
-    return [(row[0], row[1], row[2]) for row in rows]
+    return [(row[0], row[1], row[2]) for row in await db.execute_fetchall(sql, (host_id, run_id))]
 
 
 async def moves(db: Reader, run_id: int) -> list[Move]:
@@ -207,12 +202,11 @@ async def results(db: Reader, since: float) -> list[AuditResult]:
 
 async def was_drawn(db: Reader, page_id: int) -> bool:
     """Return whether the last visit of a page was an audit."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT 1 FROM audit WHERE observation_id = "
-        "(SELECT max(id) FROM observation WHERE page_id = ?)",
-        (page_id,),
+        "(SELECT max(id) FROM observation WHERE page_id = ?)"
     )
-    return bool(list(rows))
+    return bool(list(await db.execute_fetchall(sql, (page_id,))))
 
 
 def _hazard(hazard: float | None, expected: float) -> float:
@@ -241,19 +235,10 @@ def append_bodies(db: Connection, visits: Iterable[Visit]) -> None:
     """Add a version for each visit with a capture, and its body where one is kept."""
     captured = [(v.due.page_id, v.observation.at, v.capture) for v in visits if v.capture]
     db.executemany(
-        "INSERT INTO version (page_id, at, body_digest, text_digest, content_type, encoding, "
-        "sketch, text_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO version (page_id, at, body_digest, text_digest, text_version, content_type, "
+        "encoding, sketch) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (
-                page_id,
-                at,
-                c.digests.body,
-                c.digests.text,
-                c.content_type,
-                c.encoding,
-                c.sketch,
-                c.digests.text_version,
-            )
+            (page_id, at, *values_of(c.digests), c.content_type, c.encoding, c.sketch)
             for page_id, at, c in captured
         ],
     )
@@ -265,17 +250,12 @@ def append_bodies(db: Connection, visits: Iterable[Visit]) -> None:
 
 def reread(db: Connection, texts: Sequence[RereadText]) -> None:
     """Replace the texts of the newest contents of pages; observations stay."""
-    db.executemany(
-        "UPDATE version SET text_digest = ?, sketch = ?, text_version = ? WHERE id = ?",
-        [(t.text_digest, t.sketch, t.text_version, t.version_id) for t in texts],
-    )
-    db.executemany(
-        "UPDATE page SET text_digest = ? WHERE id = ?", [(t.text_digest, t.page_id) for t in texts]
-    )
-    db.executemany(
-        "INSERT OR REPLACE INTO memory VALUES (?, ?)",
-        [(t.page_id, t.memory) for t in texts if t.memory is not None],
-    )
+    sql = "UPDATE version SET text_digest = ?, sketch = ?, text_version = ? WHERE id = ?"
+    db.executemany(sql, [(t.text_digest, t.sketch, t.text_version, t.version_id) for t in texts])
+    sql = "UPDATE page SET text_digest = ? WHERE id = ?"
+    db.executemany(sql, [(t.text_digest, t.page_id) for t in texts])
+    sql = "INSERT OR REPLACE INTO memory VALUES (?, ?)"
+    db.executemany(sql, [(t.page_id, t.memory) for t in texts if t.memory is not None])
     # The index of near-duplicates rests on the old sketches.
     near_duplicates.begin_anew(db)
 
@@ -320,10 +300,8 @@ async def sample(db: Reader, host_id: int, limit: int) -> list[PageHistory]:
 
 def record(db: Connection, visits: Iterable[Visit]) -> None:
     """Keep the new memories, and count the visits at which nothing differed."""
-    db.executemany(
-        "INSERT OR REPLACE INTO memory VALUES (?, ?)",
-        [(v.due.page_id, v.memory) for v in visits if v.memory is not None],
-    )
+    sql = "INSERT OR REPLACE INTO memory VALUES (?, ?)"
+    db.executemany(sql, [(v.due.page_id, v.memory) for v in visits if v.memory is not None])
     db.executemany(
         "UPDATE page SET still = iif(?, 0, still + 1) WHERE id = ?",
         [
@@ -391,8 +369,6 @@ def take_back(db: Connection, retraction: Retraction, now: float) -> Kind | None
 
 def _forget_versions(db: Connection, visits: Sequence[_Visit]) -> list[float]:
     """Delete the versions that these visits captured; return their times."""
-    rows = db.execute(
-        "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at",
-        (json.dumps([visit.version_id for visit in visits]),),
-    ).fetchall()
+    sql = "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at"
+    rows = db.execute(sql, (json.dumps([visit.version_id for visit in visits]),)).fetchall()
     return [row[0] for row in rows]

@@ -66,18 +66,14 @@ def admit(
 
 def lift_depth(db: Connection, max_depth: int) -> None:
     """Admit pages that a smaller ``max_depth`` held back (0: no limit)."""
-    db.execute(
-        "UPDATE page SET held_back = NULL WHERE held_back = 'depth' AND (?1 = 0 OR depth <= ?1)",
-        (max_depth,),
-    )
+    sql = "UPDATE page SET held_back = NULL WHERE held_back = 'depth' AND (?1 = 0 OR depth <= ?1)"
+    db.execute(sql, (max_depth,))
 
 
 def hold_back(db: Connection, page_ids: Sequence[int], why: str) -> None:
     """Keep known pages out of the frontier, with the reason."""
-    db.execute(
-        "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))",
-        (why, json.dumps(list(page_ids))),
-    )
+    sql = "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))"
+    db.execute(sql, (why, json.dumps(list(page_ids))))
 
 
 def record(db: Connection, visits: Sequence[Visit]) -> None:
@@ -169,10 +165,8 @@ def _point(db: Connection, page_id: int, alias: Alias, at: float) -> None:
         "WHERE id = ?",
         (alias.kind, at, alias.url, page_id),
     )
-    db.execute(
-        "UPDATE page SET alias_of = (SELECT alias_of FROM page WHERE id = ?1) WHERE alias_of = ?1",
-        (page_id,),
-    )
+    sql = "UPDATE page SET alias_of = (SELECT alias_of FROM page WHERE id = ?1) WHERE alias_of = ?1"
+    db.execute(sql, (page_id,))
 
 
 def turned_round(db: Connection, page_id: int, url: str, run_id: int) -> list[Admitted]:
@@ -180,13 +174,12 @@ def turned_round(db: Connection, page_id: int, url: str, run_id: int) -> list[Ad
 
     Such a page is not due in this run, because its redirect was assumed to hold.
     """
-    rows = db.execute(
+    sql = (
         "SELECT id, url, host_id FROM page WHERE url = ? AND alias_of = ? AND held_back IS NULL "
         "AND NOT EXISTS (SELECT 1 FROM frontier WHERE page_id = page.id) "
-        "AND NOT EXISTS (SELECT 1 FROM observation WHERE page_id = page.id AND run_id = ?)",
-        (url, page_id, run_id),
-    ).fetchall()
-    return [Admitted(*row) for row in rows]
+        "AND NOT EXISTS (SELECT 1 FROM observation WHERE page_id = page.id AND run_id = ?)"
+    )
+    return [Admitted(*row) for row in db.execute(sql, (url, page_id, run_id)).fetchall()]
 
 
 async def alias_target(db: Reader, url: str, since: float = -inf) -> int | None:
@@ -195,9 +188,8 @@ async def alias_target(db: Reader, url: str, since: float = -inf) -> int | None:
     It is the URL's own id if the URL is a page, or was seen to be an alias in an earlier run only,
     or before ``since``; None for an unknown URL.
     """
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT iif(alias_at >= max(?, (SELECT max(started_at) FROM crawl_run)), "
-        "           coalesce(alias_of, id), id) FROM page WHERE url = ?",
-        (since, url),
+        "           coalesce(alias_of, id), id) FROM page WHERE url = ?"
     )
-    return next((int(r[0]) for r in rows), None)
+    return next((int(r[0]) for r in await db.execute_fetchall(sql, (since, url))), None)

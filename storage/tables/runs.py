@@ -10,7 +10,7 @@ from typing import Final
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import columns_of, row_to
+from freshet.storage.database import columns_of, row_to, values_of
 from freshet.storage.entries import CappedLane, Discovered, Outlook
 from freshet.storage.records import SeedLine, StoredSeed
 
@@ -37,10 +37,8 @@ class CrawlRun:
 
 async def latest(db: Reader) -> CrawlRun | None:
     """Return the run that was started last, or None in a new store."""
-    rows = await db.execute_fetchall(
-        f"SELECT {columns_of(CrawlRun, run_id='id')} FROM crawl_run ORDER BY id DESC LIMIT 1"
-    )
-    return next(map(row_to(CrawlRun), rows), None)
+    sql = f"SELECT {columns_of(CrawlRun, run_id='id')} FROM crawl_run ORDER BY id DESC LIMIT 1"
+    return next(map(row_to(CrawlRun), await db.execute_fetchall(sql)), None)
 
 
 async def began_at(db: Reader, run_id: int) -> float:
@@ -59,11 +57,8 @@ async def settings_of_latest(db: Reader) -> str | None:
 
 def start(db: Connection, now: float, settings: str) -> int:
     """Begin a run and return its id. ``settings`` is a JSON object, kept as a record."""
-    rows = db.execute(
-        "INSERT INTO crawl_run (started_at, state, settings) VALUES (?, ?, ?) RETURNING id",
-        (now, RunState.RUNNING, settings),
-    ).fetchall()
-    return int(next(iter(rows))[0])
+    sql = "INSERT INTO crawl_run (started_at, state, settings) VALUES (?, ?, ?) RETURNING id"
+    return int(db.execute(sql, (now, RunState.RUNNING, settings)).fetchone()[0])
 
 
 def record_settings(db: Connection, run_id: int, settings: str) -> None:
@@ -73,17 +68,15 @@ def record_settings(db: Connection, run_id: int, settings: str) -> None:
 
 def reopen(db: Connection, run_id: int) -> None:
     """Resume a run that did not end (or, when forced, one that did)."""
-    db.execute(
-        "UPDATE crawl_run SET state = ?, ended_at = NULL WHERE id = ?", (RunState.RUNNING, run_id)
-    )
+    sql = "UPDATE crawl_run SET state = ?, ended_at = NULL WHERE id = ?"
+    db.execute(sql, (RunState.RUNNING, run_id))
 
 
 def close(db: Connection, run_id: int, state: RunState, now: float) -> None:
     """Record a run's state; only ``ENDED`` sets ``ended_at``."""
     ended_at = now if state is RunState.ENDED else None
-    db.execute(
-        "UPDATE crawl_run SET state = ?, ended_at = ? WHERE id = ?", (state, ended_at, run_id)
-    )
+    sql = "UPDATE crawl_run SET state = ?, ended_at = ? WHERE id = ?"
+    db.execute(sql, (state, ended_at, run_id))
 
 
 def count_fetches(db: Connection, run_id: int, fetches: int) -> None:
@@ -99,6 +92,8 @@ async def is_first(db: Reader, run_id: int) -> bool:
 
 # -- seeds: the site list, and where the scope of each seed has moved --------
 
+_MOVE: Final = "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1)"
+
 
 def add(db: Connection, seeds: Sequence[SeedLine], now: float) -> None:
     """Add seeds; a known one takes the values of its new line."""
@@ -112,28 +107,18 @@ def add(db: Connection, seeds: Sequence[SeedLine], now: float) -> None:
 
 async def load(db: Reader) -> list[StoredSeed]:
     """Return all seeds of the store, in the order of the list."""
-    rows = await db.execute_fetchall(
-        f"SELECT {columns_of(StoredSeed, seed_id='id')} FROM seed ORDER BY id"
-    )
-    return list(map(row_to(StoredSeed), rows))
+    sql = f"SELECT {columns_of(StoredSeed, seed_id='id')} FROM seed ORDER BY id"
+    return list(map(row_to(StoredSeed), await db.execute_fetchall(sql)))
 
 
 def settle(db: Connection, seed_id: int, url: str) -> None:
     """Record the URL at which a seed is crawled from now on."""
-    db.execute(
-        "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1) "
-        "WHERE id = ?2",
-        (url, seed_id),
-    )
+    db.execute(f"{_MOVE} WHERE id = ?2", (url, seed_id))
 
 
 def move(db: Connection, page_id: int, url: str) -> None:
     """Move all seeds that stand at a page that redirected to its new URL."""
-    db.execute(
-        "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1) "
-        "WHERE page_id = ?2",
-        (url, page_id),
-    )
+    db.execute(f"{_MOVE} WHERE page_id = ?2", (url, page_id))
 
 
 # -- outlooks and capped host queues: forecasts of a daemon ------------------
@@ -144,7 +129,8 @@ _ALL_S: Final = 31 * _DAY_S
 _APART: Final = {"changing", "capped", "discovered"}
 _PLAIN: Final = tuple(each.name for each in fields(Outlook) if each.name not in _APART)
 _DISCOVERED: Final = tuple(field.name for field in fields(Discovered))
-_VALUES: Final = ", ".join((*_PLAIN, "daily", "weekly", "monthly", "yearly", "rarer", *_DISCOVERED))
+_CLASSES: Final = ("daily", "weekly", "monthly", "yearly", "rarer")
+_VALUES: Final = ", ".join((*_PLAIN, *_CLASSES, *_DISCOVERED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +160,7 @@ def append(db: Connection, run_id: int, outlooks: Sequence[Outlook]) -> None:
         )
         db.executemany(
             "INSERT INTO capped_lane VALUES (?, ?, ?, ?, ?)",
-            [(it.at, lane.lane, lane.most, lane.wanted, lane.pages) for lane in it.capped],
+            [(it.at, *values_of(lane)) for lane in it.capped],
         )
         _thin(db, it.at - _ALL_S)
 
@@ -192,32 +178,25 @@ def _thin(db: Connection, before: float) -> None:
 
 async def latest_outlook(db: Reader, run_id: int) -> Outlook | None:
     """Return the last outlook of a run, or None."""
-    rows = await db.execute_fetchall(
-        f"SELECT {_VALUES} FROM outlook WHERE run_id = ? ORDER BY at DESC LIMIT 1", (run_id,)
+    sql = f"SELECT {_VALUES} FROM outlook WHERE run_id = ? ORDER BY at DESC LIMIT 1"
+    lanes = (
+        f"SELECT {columns_of(CappedLane)} FROM capped_lane WHERE outlook_at = ? "
+        "ORDER BY wanted - most DESC, lane"
     )
-    for row in rows:
-        lanes = await db.execute_fetchall(
-            "SELECT lane, most, wanted, pages FROM capped_lane WHERE outlook_at = ? "
-            "ORDER BY wanted - most DESC, lane",
-            (row[0],),
-        )
-        plain = dict(zip(_PLAIN, row, strict=False))
-        rest = tuple(row)[len(_PLAIN) :]
-        changing, discovered = rest[: -len(_DISCOVERED)], rest[-len(_DISCOVERED) :]
-        capped = tuple(CappedLane(**lane) for lane in lanes)
+    for row in await db.execute_fetchall(sql, (run_id,)):
         return Outlook(
-            **plain, changing=changing, capped=capped, discovered=Discovered(*discovered)
+            **{name: row[name] for name in _PLAIN},
+            changing=tuple(row[name] for name in _CLASSES),
+            capped=tuple(map(row_to(CappedLane), await db.execute_fetchall(lanes, (row["at"],)))),
+            discovered=Discovered(**{name: row[name] for name in _DISCOVERED}),
         )
     return None
 
 
 async def spendings(db: Reader, since: float) -> list[RunProgress]:
     """Return the progress of runs at all outlooks since a time, the earliest first."""
-    rows = await db.execute_fetchall(
-        "SELECT at, run_id, began_at, fetches, flowed FROM outlook WHERE at >= ? ORDER BY at",
-        (since,),
-    )
-    return [RunProgress(**row) for row in rows]
+    sql = "SELECT at, run_id, began_at, fetches, flowed FROM outlook WHERE at >= ? ORDER BY at"
+    return [RunProgress(**row) for row in await db.execute_fetchall(sql, (since,))]
 
 
 async def upcoming(db: Reader, outlook: Outlook) -> str | None:

@@ -118,10 +118,8 @@ def closed_copies(db: Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
 
 def refuse(db: Connection, keys: Sequence[_Key]) -> None:
     """Count URLs of closed patterns that are held back."""
-    db.executemany(
-        "UPDATE trap SET refused = refused + 1 WHERE host_id = ? AND shape = ? AND kind = ?",
-        [(*key, KIND) for key in keys],
-    )
+    sql = "UPDATE trap SET refused = refused + 1 WHERE host_id = ? AND shape = ? AND kind = ?"
+    db.executemany(sql, [(*key, KIND) for key in keys])
 
 
 def weigh(
@@ -156,9 +154,8 @@ def weigh(
 
 def reconsider(db: Connection, rule: CopyRule, at: float) -> None:
     """Close and open patterns by this rule, which may differ from the last run's."""
-    rows = db.execute(
-        "SELECT host_id, shape, admitted, copies, closed_at FROM trap WHERE kind = ?", (KIND,)
-    ).fetchall()
+    sql = "SELECT host_id, shape, admitted, copies, closed_at FROM trap WHERE kind = ?"
+    rows = db.execute(sql, (KIND,)).fetchall()
     for host_id, *found in rows:
         _decide(db, host_id, CopyPattern(*found), rule, at=at, effect=FrontierEffect())
 
@@ -175,24 +172,22 @@ async def pattern_of(db: Reader, page_id: int) -> CopyPattern | None:
 
 async def original_of(db: Reader, page_id: int) -> str | None:
     """Return the URL of the page of which a page was a copy when last read, or None."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT o.url FROM page AS p JOIN page AS o ON o.id = p.copy_of "
-        "WHERE p.id = ? AND o.id <> p.id",
-        (page_id,),
+        "WHERE p.id = ? AND o.id <> p.id"
     )
-    return next((str(row[0]) for row in rows), None)
+    return next((str(row[0]) for row in await db.execute_fetchall(sql, (page_id,))), None)
 
 
 async def texts(db: Reader, host_id: int, limit: int) -> list[KnownText]:
     """Return the texts of the first ``limit`` pages of a host, in the order of discovery."""
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT id AS page_id, url, (SELECT sketch FROM version WHERE page_id = page.id "
         "  AND sketch IS NOT NULL ORDER BY id DESC LIMIT 1) AS sketch FROM page "
         "WHERE host_id = ? AND role = 'page' AND text_digest IS NOT NULL "
-        "AND last_kind <> 'gone' AND sketch IS NOT NULL ORDER BY id LIMIT ?",
-        (host_id, limit),
+        "AND last_kind <> 'gone' AND sketch IS NOT NULL ORDER BY id LIMIT ?"
     )
-    return [KnownText(**row) for row in rows]
+    return [KnownText(**row) for row in await db.execute_fetchall(sql, (host_id, limit))]
 
 
 def _let_pass(db: Connection, page_ids: Collection[int]) -> None:
@@ -250,10 +245,8 @@ def _changes(
         change.read += before is None
         change.copies += is_copy - was_copy
         known[finding.page_id] = host_id, now, may_have_changed, shape
-    db.executemany(
-        "UPDATE page SET copy_of = ?, pattern = ? WHERE id = ?",
-        [(known[page_id][1], shape, page_id) for page_id, shape in shapes.items()],
-    )
+    sql = "UPDATE page SET copy_of = ?, pattern = ? WHERE id = ?"
+    db.executemany(sql, [(known[page_id][1], shape, page_id) for page_id, shape in shapes.items()])
     return changes
 
 
@@ -287,10 +280,8 @@ def _decide(
     closes = rule.closes(found.read, found.copies)
     if closes == (found.closed_at is not None):
         return
-    db.execute(
-        "UPDATE trap SET closed_at = ? WHERE host_id = ? AND shape = ? AND kind = ?",
-        (at if closes else None, host_id, found.shape, KIND),
-    )
+    sql = "UPDATE trap SET closed_at = ? WHERE host_id = ? AND shape = ? AND kind = ?"
+    db.execute(sql, (at if closes else None, host_id, found.shape, KIND))
     if closes:
         before = effect.withdrawn.get(host_id, frozenset())
         withdrawn = _withdraw(db, host_id, found.shape)
@@ -312,9 +303,8 @@ def _withdraw(db: Connection, host_id: int, shape: str) -> list[int]:
         if not is_sampled(page_id, len(page_ids)):
             page_ids.append(page_id)
     chosen = json.dumps(page_ids)
-    db.execute(
-        "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))", (KIND, chosen)
-    )
+    sql = "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))"
+    db.execute(sql, (KIND, chosen))
     db.execute("DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(?))", (chosen,))
     _count_refused(db, [(host_id, shape, len(page_ids))])
     return page_ids
@@ -333,10 +323,8 @@ def _release(db: Connection, host_id: int, shape: str, at: float) -> list[int]:
 
 
 def _count_refused(db: Connection, counts: Sequence[tuple[int, str, int]]) -> None:
-    db.executemany(
-        "UPDATE trap SET refused = refused + ?3 WHERE host_id = ?1 AND shape = ?2 AND kind = ?4",
-        [(*count, KIND) for count in counts],
-    )
+    sql = "UPDATE trap SET refused = refused + ?3 WHERE host_id = ?1 AND shape = ?2 AND kind = ?4"
+    db.executemany(sql, [(*count, KIND) for count in counts])
 
 
 class _Sign(NamedTuple):
@@ -369,9 +357,8 @@ def _copies(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> d
     found = [(page, *patterns[page.url]) for page in admitted if page.url in patterns]
     if not found:
         return {}
-    db.executemany(
-        "UPDATE page SET pattern = ? WHERE id = ?", [(shape, p.page_id) for p, shape, _ in found]
-    )
+    sql = "UPDATE page SET pattern = ? WHERE id = ?"
+    db.executemany(sql, [(shape, p.page_id) for p, shape, _ in found])
     closed = closed_copies(db, {(page.host_id, shape) for page, shape, _ in found})
     held: list[tuple[int, str]] = []
     refused: dict[int, str] = {}
@@ -478,13 +465,12 @@ async def representatives(db: Reader) -> dict[int, int]:
 
     An endless pattern counts as one page, however many were read before it was closed.
     """
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT p.id, min(p.id) OVER (PARTITION BY t.host_id, t.shape) FROM trap AS t "
         "JOIN page AS p ON p.host_id = t.host_id AND p.pattern = t.shape "
-        "WHERE t.kind = ? AND t.closed_at IS NOT NULL AND p.copy_of <> p.id AND p.depth > 0",
-        (KIND,),
+        "WHERE t.kind = ? AND t.closed_at IS NOT NULL AND p.copy_of <> p.id AND p.depth > 0"
     )
-    return {row[0]: row[1] for row in rows}
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql, (KIND,))}
 
 
 # -- throttles: known URLs that are not crawled, by reason -------------------
@@ -545,35 +531,30 @@ async def throttles(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
 
 async def held(db: Reader, host_id: int, kind: str, limit: int) -> list[str]:
     """Return the first URLs of a host that are held back for a reason."""
-    rows = await db.execute_fetchall(
-        "SELECT url FROM page WHERE host_id = ? AND held_back = ? ORDER BY id LIMIT ?",
-        (host_id, kind, limit),
-    )
-    return [row[0] for row in rows]
+    sql = "SELECT url FROM page WHERE host_id = ? AND held_back = ? ORDER BY id LIMIT ?"
+    return [row[0] for row in await db.execute_fetchall(sql, (host_id, kind, limit))]
 
 
 async def _closed(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT t.host_id, t.kind, t.shape, t.admitted AS crawled, t.refused AS held, t.copies, "
         "  (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id AND p.pattern = t.shape "
         "     AND p.last_at > t.closed_at AND p.found_at > t.closed_at) AS sampled, t.closed_at, "
         "  (SELECT url FROM page AS p WHERE p.host_id = t.host_id AND p.pattern = t.shape "
         "     AND p.held_back = t.kind ORDER BY p.id LIMIT 1) AS example "
         "FROM json_each(?) AS k CROSS JOIN trap AS t ON t.host_id = k.value "
-        "WHERE t.kind = ? AND t.closed_at IS NOT NULL",
-        (_list(host_ids), KIND),
+        "WHERE t.kind = ? AND t.closed_at IS NOT NULL"
     )
-    return [Throttle(**row) for row in rows]
+    return [Throttle(**row) for row in await db.execute_fetchall(sql, (_list(host_ids), KIND))]
 
 
 async def _capped(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
-    rows = await db.execute_fetchall(
+    sql = (
         "SELECT t.host_id, t.kind, t.shape, t.admitted AS crawled, t.refused AS held "
         "FROM json_each(?) AS k CROSS JOIN trap AS t ON t.host_id = k.value "
-        "WHERE t.kind <> ? AND t.refused > 0",
-        (_list(host_ids), KIND),
+        "WHERE t.kind <> ? AND t.refused > 0"
     )
-    return [Throttle(**row) for row in rows]
+    return [Throttle(**row) for row in await db.execute_fetchall(sql, (_list(host_ids), KIND))]
 
 
 async def _others(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
