@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from freshet.scheduler.agenda.pages import Watchlist
-from freshet.scheduler.agenda.queue import Window
+from freshet.scheduler.agenda.queue import ReadyQueue
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import ein
 from freshet.storage.entries import Audit
@@ -137,14 +137,19 @@ _OF_AWAY_HOST: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class AuditSampling:
     """Random audit samples of watched pages; ``host_ids`` are those of the host codes."""
 
     reader: aiosqlite.Connection
     rng: Random
 
     async def draw(
-        self, pages: Watchlist, window: Window, host_ids: Sequence[int], hazard: Floats, now: float
+        self,
+        pages: Watchlist,
+        queue: ReadyQueue,
+        host_ids: Sequence[int],
+        hazard: Floats,
+        now: float,
     ) -> set[int]:
         """Draw a captured page, each equally likely; return its host.
 
@@ -157,9 +162,9 @@ class Drawing:
             return set()
         row = int(captured[self.rng.randrange(len(captured))])
         host_id = host_ids[int(pages["host"][row])]
-        if window.count(host_id) > _OF_AWAY_HOST:
+        if queue.count(host_id) > _OF_AWAY_HOST:
             return set()
-        due = await self._drawn(pages, window, host_id, row, now)
+        due = await self._drawn(pages, queue, host_id, row, now)
         if due is None:
             return set()
         x = float(hazard[row])
@@ -167,14 +172,14 @@ class Drawing:
             float(pages["importance"][row]), float(pages["since"][row]) * _DAY_S, -expm1(-x), x
         )
         pages["taken"][row] = True
-        window.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))
+        queue.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))
         return {due.host_id}
 
     async def _drawn(
-        self, pages: Watchlist, window: Window, host_id: int, row: int, now: float
+        self, pages: Watchlist, queue: ReadyQueue, host_id: int, row: int, now: float
     ) -> DueUrl | None:
         """Take a page from the ready queue or the store; return None while it is in flight."""
         page_id = int(pages["page_id"][row])
         if pages["taken"][row]:
-            return window.withdraw(host_id, page_id)
+            return queue.withdraw(host_id, page_id)
         return next(iter(await columns.due_urls(self.reader, [page_id], now)), None)

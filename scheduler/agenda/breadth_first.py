@@ -32,10 +32,10 @@ class BreadthFirst:
         self._reader = reader
         self._known: set[int] = set()
         # Neither has empty entries: hosts come and go by the hundred thousand.
-        self._windows: dict[int, deque[DueUrl]] = {}
+        self._queues: dict[int, deque[DueUrl]] = {}
         self._taken: dict[int, set[int]] = {}
         self._held = 0
-        # Hosts with due URLs beyond their window, and those of them to be read next.
+        # Hosts with due URLs beyond their queue, and those of them to be read next.
         self._more: set[int] = set()
         self._hungry: dict[int, None] = {}
         # A heap: when to load URLs of a host that are not due yet.
@@ -51,19 +51,19 @@ class BreadthFirst:
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the shallowest due URL of the host that has been ready longest."""
         for host_id in ready:
-            if window := self._windows.get(host_id):
-                due = window.popleft()
+            if queue := self._queues.get(host_id):
+                due = queue.popleft()
                 self._held -= 1
-                if not window:
-                    del self._windows[host_id]
-                if len(window) < _LOW_WATER and host_id in self._more:
+                if not queue:
+                    del self._queues[host_id]
+                if len(queue) < _LOW_WATER and host_id in self._more:
                     self._hungry[host_id] = None
                 return due
         return None
 
     def waiting(self, host_id: int) -> bool:
         """Return whether a due URL of this host can be taken now."""
-        return host_id in self._windows
+        return host_id in self._queues
 
     def done(self, acknowledged: Acknowledged) -> None:
         """Forget a settled URL; remember its retry, and the hosts that grew by it."""
@@ -72,7 +72,7 @@ class BreadthFirst:
         for host_id, page_ids in acknowledged.withdrawn:
             self._withdraw(host_id, page_ids)
         for host_id in acknowledged.supplied:
-            if len(self._windows.get(host_id, ())) < _LOW_WATER:
+            if len(self._queues.get(host_id, ())) < _LOW_WATER:
                 self._hungry[host_id] = None
             else:
                 self._more.add(host_id)
@@ -99,7 +99,7 @@ class BreadthFirst:
         new = [host_id for host_id in asked if host_id not in self._known]
         self._known.update(new)
         new_hosts = tuple(await hosts.load(self._reader, new)) if new else ()
-        return Supply(new_hosts, tuple(h for h in asked if h in self._windows))
+        return Supply(new_hosts, tuple(h for h in asked if h in self._queues))
 
     def _settle(self, visit: Visit) -> None:
         due = visit.due
@@ -117,16 +117,16 @@ class BreadthFirst:
         The last one is left in it: that a host has something to take is known elsewhere, and
         one needless visit is cheap.
         """
-        window = self._windows.get(host_id, deque())
-        kept = [due for due in window if due.page_id not in page_ids] or [*window][:1]
+        queue = self._queues.get(host_id, deque())
+        kept = [due for due in queue if due.page_id not in page_ids] or [*queue][:1]
         taken = self._taken.get(host_id, set())
-        taken.difference_update(due.page_id for due in window)
+        taken.difference_update(due.page_id for due in queue)
         taken.update(due.page_id for due in kept)
         # A read that is under way may still show them as due.
         self._settled.update(page_ids)
-        self._held -= len(window) - len(kept)
-        if window:
-            self._windows[host_id] = deque(kept)
+        self._held -= len(queue) - len(kept)
+        if queue:
+            self._queues[host_id] = deque(kept)
         if len(kept) < _LOW_WATER and host_id in self._more:
             self._hungry[host_id] = None
 
@@ -152,11 +152,11 @@ class BreadthFirst:
         """Fill a queue to ``size`` from these rows; return whether some did not fit."""
         taken = self._taken.get(host_id, set())
         fresh = [d for d in rows if d.page_id not in taken and d.page_id not in self._settled]
-        window = self._windows.get(host_id, deque())
-        chosen = fresh[: max(0, size - len(window))]
+        queue = self._queues.get(host_id, deque())
+        chosen = fresh[: max(0, size - len(queue))]
         if chosen:
-            window.extend(chosen)
+            queue.extend(chosen)
             taken.update(due.page_id for due in chosen)
-            self._windows[host_id], self._taken[host_id] = window, taken
+            self._queues[host_id], self._taken[host_id] = queue, taken
             self._held += len(chosen)
         return len(chosen) < len(fresh)

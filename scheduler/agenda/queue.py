@@ -18,7 +18,7 @@ from freshet.storage.words import Reason
 _REMEMBERED: Final = 200
 
 
-class Window:
+class ReadyQueue:
     """Due pages by host, each host's worthiest first.
 
     Attributes:

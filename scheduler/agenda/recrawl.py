@@ -34,12 +34,12 @@ import aiosqlite
 import numpy as np
 
 from freshet.scheduler.agenda import moved_pages
-from freshet.scheduler.agenda.audit import Drawing
+from freshet.scheduler.agenda.audit import AuditSampling
 from freshet.scheduler.agenda.ephemeral import SourceTerms
 from freshet.scheduler.agenda.history import Unlearnt
 from freshet.scheduler.agenda.new_pages import Discovering, recall
 from freshet.scheduler.agenda.pages import Watchlist
-from freshet.scheduler.agenda.queue import NewPages, Sharing, Window
+from freshet.scheduler.agenda.queue import NewPages, ReadyQueue, Sharing
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.terms import TermsOf
 from freshet.scheduler.agenda.valuation import Inquiry, Timed, Valuation, value_pages
@@ -59,7 +59,7 @@ from freshet.storage.words import Reason
 async def bring(
     reader: aiosqlite.Connection,
     pages: Watchlist,
-    window: Window,
+    queue: ReadyQueue,
     rows: Rows,
     found: Valuation,
     now: float,
@@ -79,7 +79,7 @@ async def bring(
             continue
         reason = Reason.DISCOVERY if found.discovers[row] else Reason.REFRESH
         due = replace(due, attempt=int(pages["failures"][row]), reason=reason)
-        window.add(float(found.worth[row]), due)
+        queue.add(float(found.worth[row]), due)
         hosts.add(due.host_id)
     return hosts
 
@@ -137,14 +137,14 @@ class RecrawlAgenda:
         self._host_ids: list[int] = []
         self._origins: dict[int, str] = {}
         self._new_hosts: list[Host] = []
-        self._window = Window()
+        self._queue = ReadyQueue()
         self._wanted = _LEAST
         self._settled: list[Visit] = []
         self._churned: list[tuple[int, float, Churn]] = []
         self._found: list[int] = []
         self._withdrawn: list[int] = []
         self._unlearnt = Unlearnt(reader, self.pages)
-        self._drawing = Drawing(reader, rng)
+        self._sampling = AuditSampling(reader, rng)
         self.audit_share = 0.0
         self._audits_due = 0.0
         self._sources: Rows = np.zeros(0, np.intp)
@@ -170,7 +170,7 @@ class RecrawlAgenda:
         self._host_codes, self._host_ids, self._origins = {}, [], {}
         # Hosts get other codes, and pages other rows.
         self.costs, self._sources = np.ones(0), np.zeros(0, np.intp)
-        self._window, self._settled, self._found = Window(), [], []
+        self._queue, self._settled, self._found = ReadyQueue(), [], []
         self._withdrawn, self._churned, self.valuation = [], [], None
         self._unlearnt = Unlearnt(self._reader, self.pages)
         self._must_value = True
@@ -232,19 +232,19 @@ class RecrawlAgenda:
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
-        due = self._window.best(ready, favoured=self.sharing.favoured)
+        due = self._queue.best(ready, favoured=self.sharing.favoured)
         if due is None:
             self._widen(now)
             return None
         self._is_altered = True
-        self._is_drained |= due.host_id not in self._window
+        self._is_drained |= due.host_id not in self._queue
         self.sharing.took(
             discovers=due.reason is Reason.DISCOVERY, captured=due.digests is not None
         )
         self._wanted = max(_LEAST, self._wanted - 1)
         row = self.pages.row(due.page_id)
         if row is not None:
-            self.pages["paid"][row] = self._window.paid[-1]
+            self.pages["paid"][row] = self._queue.paid[-1]
         self._audits_due += self.audit_share
         return due
 
@@ -252,7 +252,7 @@ class RecrawlAgenda:
         """Value pages again if a host could offer one that is not in the ready queue."""
         if self._work is not None:
             return
-        if not self._has_all and self._wanted < _MOST and len(self._window) >= self._wanted:
+        if not self._has_all and self._wanted < _MOST and len(self._queue) >= self._wanted:
             self._wanted = min(_MOST, 2 * self._wanted)
             self._should_value = True
         self._should_value |= self._is_drained
@@ -260,7 +260,7 @@ class RecrawlAgenda:
 
     def waiting(self, host_id: int) -> bool:
         """Return whether a page of this host is in the ready queue."""
-        return host_id in self._window
+        return host_id in self._queue
 
     def done(self, acknowledged: Acknowledged) -> None:
         """Note a commit; it is learnt at the next valuation."""
@@ -285,7 +285,7 @@ class RecrawlAgenda:
     def wakes_at(self) -> float:
         """Return when all pages are valued again: pages never cease to change."""
         wait = min(max(_VALUE_AGAIN_S, _DAY_S / self.budget / 2), _VALUE_AGAIN_MOST_S)
-        is_low = self._is_altered and len(self._window) * 2 < self._wanted
+        is_low = self._is_altered and len(self._queue) * 2 < self._wanted
         if self._work is None and (self._should_value or is_low):
             wait = min(wait, _REST_S + _REST_S_A_PAGE * len(self.pages))
         return self._valued_at + wait
@@ -321,7 +321,7 @@ class RecrawlAgenda:
             if row is None:
                 continue
             self._is_altered = True
-            self._is_drained |= visit.due.host_id not in self._window
+            self._is_drained |= visit.due.host_id not in self._queue
             has_come = moved_pages.has_come(self.pages, visit)
             if has_come:
                 self._unlearnt.news().teach(self.ranker)
@@ -344,7 +344,7 @@ class RecrawlAgenda:
         for row in rows:
             if row in self._sources:
                 self._must_value = True
-                back = self._window.clear(self._host_ids[self.pages["host"][row]])
+                back = self._queue.clear(self._host_ids[self.pages["host"][row]])
                 ids = np.array([due.page_id for due in back], np.int64)
                 self.pages["taken"][self.pages.rows(ids)[0]] = False
 
@@ -368,16 +368,16 @@ class RecrawlAgenda:
     @property
     def paid(self) -> Sequence[float]:
         """Return the worth of the last visits."""
-        return tuple(self._window.paid)
+        return tuple(self._queue.paid)
 
     @property
     def queued(self) -> int:
         """Return the pages to be requested as soon as their hosts are ready."""
-        return len(self._window)
+        return len(self._queue)
 
     def upcoming(self) -> DueUrl | None:
         """Return the page that comes next if its host is ready."""
-        return self._window.worthiest()
+        return self._queue.worthiest()
 
     # -- learning ----------------------------------------------------------------
 
@@ -432,7 +432,7 @@ class RecrawlAgenda:
         return set()
 
     def _inquiry(self, now: float) -> Inquiry:
-        counts, away = list(self._window.counts()), self.away(now)
+        counts, away = list(self._queue.counts()), self.away(now)
         free = np.full(len(self._host_codes), _OF_A_HOST)
         for host_id, count in counts:
             free[self._host_codes[host_id]] -= count
@@ -457,29 +457,29 @@ class RecrawlAgenda:
         """Load the chosen pages into the ready queue, and sort it."""
         self.valuation = found
         self._sources = found.sources
-        self._window.revalue(lambda due: self._now_worth(due, found.worth))
+        self._queue.revalue(lambda due: self._now_worth(due, found.worth))
         supplied: set[int] = set()
-        full = len(self._window) + len(found.chosen)
+        full = len(self._queue) + len(found.chosen)
         for first in range(0, len(found.chosen), _READ):
             rows = found.chosen[first : first + _READ]
             supplied |= await bring(
                 reader=self._reader,
                 pages=self.pages,
-                window=self._window,
+                queue=self._queue,
                 rows=rows,
                 found=found,
                 now=now,
             )
-        if len(self._window) < full:
+        if len(self._queue) < full:
             # For a page that may not be fetched any more, its host may offer another one.
             self._is_altered = self._is_drained = True
         self._has_all = len(found.chosen) < self._room
         if self._has_all:
-            self._wanted = max(_LEAST, len(self._window))
+            self._wanted = max(_LEAST, len(self._queue))
         while len(found.hazard) and self._audits_due >= 1:
             self._audits_due -= 1
-            supplied |= await self._drawing.draw(
-                self.pages, self._window, self._host_ids, found.hazard, now
+            supplied |= await self._sampling.draw(
+                self.pages, self._queue, self._host_ids, found.hazard, now
             )
         return supplied
 
