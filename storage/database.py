@@ -384,8 +384,7 @@ def _migrate(connection: sqlite3.Connection, migration: Migration) -> None:
     """Apply one migration and record it, in one transaction."""
     record = f"INSERT INTO migration VALUES ({migration.number}, '{migration.name}', {time.time()})"
     connection.executescript(
-        f"BEGIN IMMEDIATE;\n{migration.sql}\n{record};\n"
-        f"PRAGMA application_id = {APPLICATION_ID};\n"
+        f"BEGIN IMMEDIATE;\n{migration.sql}\n{record};\nPRAGMA application_id = {APPLICATION_ID};\n"
         f"PRAGMA user_version = {migration.number};\nCOMMIT;"
     )
 

@@ -414,8 +414,7 @@ _RULES: Final = (
     _Rule(
         "sketches",
         "version",
-        "SELECT id, NULL, size FROM ("
-        "  SELECT id, length(sketch) AS size, "
+        "SELECT id, NULL, size FROM (SELECT id, length(sketch) AS size, "
         "    row_number() OVER (PARTITION BY page_id ORDER BY id DESC) AS n "
         "  FROM version WHERE sketch IS NOT NULL) "
         "WHERE n > :sketches AND id NOT IN (SELECT version_id FROM lsh_page)",

@@ -113,10 +113,10 @@ CONTENDERS: Final[Mapping[str, Callable[[EphemeralSources, float], Contender]]] 
 
 
 def load(name: str) -> Callable[[EphemeralSources, float], Contender]:
-    """What makes a contender.
+    """Return the maker of a contender.
 
     Raises:
-        ValueError: if there is none of this name.
+        ValueError: the name is unknown.
     """
     return CONTENDERS[arrays.one_of("policy", name, tuple(CONTENDERS))]
 

@@ -31,14 +31,12 @@ EXPORTS: Final[dict[str, Export]] = {
             "held_back": "TEXT",
         },
         "SELECT p.url, h.origin, p.title, p.language, p.depth, p.found_at, p.checked_at, "
-        "  p.last_kind, p.status, "
-        "  (SELECT count(*) FROM observation WHERE page_id = p.id), "
+        "  p.last_kind, p.status, (SELECT count(*) FROM observation WHERE page_id = p.id), "
         "  (SELECT count(*) FROM finding WHERE page_id = p.id AND kind = 'changed'), "
         "  (SELECT count(*) FROM version WHERE page_id = p.id), "
         "  p.canonical_url, a.url, r.url, p.held_back "
         "FROM page AS p JOIN host AS h ON h.id = p.host_id "
-        "LEFT JOIN page AS a ON a.id = p.alias_of "
-        "LEFT JOIN lsh_page AS l ON l.page_id = p.id "
+        "LEFT JOIN page AS a ON a.id = p.alias_of LEFT JOIN lsh_page AS l ON l.page_id = p.id "
         "LEFT JOIN lsh_group AS g ON g.leader_id = l.leader_id "
         "LEFT JOIN page AS r ON r.id = nullif(g.representative_id, p.id) "
         "WHERE p.role = 'page' ORDER BY p.id",

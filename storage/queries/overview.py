@@ -76,12 +76,10 @@ class UnreachableRobots:
 async def holdings(db: Reader) -> Holdings:
     """Count what the store holds."""
     rows = await db.execute_fetchall(
-        "SELECT p.urls, p.pages, p.aliases, "
-        "       (SELECT count(*) FROM host), "
+        "SELECT p.urls, p.pages, p.aliases, (SELECT count(*) FROM host), "
         "       (SELECT count(*) FROM link WHERE gone_at IS NULL), "
         "       (SELECT count(*) FROM offsite_link WHERE gone_at IS NULL), "
-        "       (SELECT count(*) FROM observation), "
-        "       (SELECT count(*) FROM version), "
+        "       (SELECT count(*) FROM observation), (SELECT count(*) FROM version), "
         "       b.bodies, b.decoded, b.packed "
         "FROM (SELECT count(*) AS urls, count(alias_of) AS aliases, count(*) FILTER ("
         "        WHERE role = 'page' AND alias_of IS NULL AND checked_at IS NOT NULL) AS pages "
@@ -243,13 +241,10 @@ async def silent_seeds(db: Reader, run_id: int) -> list[SilentSeed]:
     """Return the seeds whose host gave no page in a run, with the last result of each."""
     rows = await db.execute_fetchall(
         "SELECT s.text, coalesce(s.root_url, s.url), f.deferred, o.kind, o.reason, o.detail, "
-        "       o.status, p.held_back "
-        "FROM seed AS s LEFT JOIN page AS p ON p.id = s.page_id "
-        "LEFT JOIN frontier AS f ON f.page_id = p.id "
-        "LEFT JOIN finding AS o ON o.id = ("
+        "       o.status, p.held_back FROM seed AS s LEFT JOIN page AS p ON p.id = s.page_id "
+        "LEFT JOIN frontier AS f ON f.page_id = p.id LEFT JOIN finding AS o ON o.id = ("
         "  SELECT max(id) FROM observation WHERE page_id = p.id AND run_id = ?1) "
-        "WHERE NOT EXISTS (SELECT 1 FROM page AS q WHERE q.host_id = p.host_id "
-        "  AND q.role = 'page' "
+        "WHERE NOT EXISTS (SELECT 1 FROM page AS q WHERE q.host_id = p.host_id AND q.role = 'page' "
         "  AND q.checked_at >= (SELECT started_at FROM crawl_run WHERE id = ?1)) ORDER BY s.id",
         (run_id,),
     )
@@ -337,8 +332,7 @@ async def since(db: Reader, at: float, limit: int, *, all_kinds: bool = False) -
         # A page that was gone before is not gone again.
         "AND (o.kind <> 'gone' OR (SELECT b.kind FROM finding AS b "
         "  WHERE b.page_id = o.page_id AND b.id < o.id ORDER BY b.id DESC LIMIT 1) "
-        "  IN ('new', 'changed', 'unchanged')) "
-        f"AND o.reason IS NOT '{REBASED}' "
+        f"  IN ('new', 'changed', 'unchanged')) AND o.reason IS NOT '{REBASED}' "
         "ORDER BY o.at DESC, o.id DESC LIMIT ?"
     )
     return [PageChange(**row) for row in await db.execute_fetchall(sql, (at, limit))]

@@ -165,8 +165,7 @@ async def sources(db: Reader, host_id: int | None = None) -> list[ClaimSource]:
         "iif(s.kind IN ('sitemap', 'feed'), (SELECT max(f.at) FROM finding AS f "
         f"  WHERE f.page_id = s.page_id AND f.kind IN {_ANSWERED}), NULL), "
         "count(DISTINCT c.page_id), count(c.id) - count(DISTINCT c.page_id), s.rejected, "
-        "max(c.received_at) "
-        "FROM claim_source AS s JOIN host AS h ON h.id = s.host_id "
+        "max(c.received_at) FROM claim_source AS s JOIN host AS h ON h.id = s.host_id "
         "LEFT JOIN claim AS c ON c.source_id = s.id WHERE ?1 IS NULL OR s.host_id = ?1 "
         "GROUP BY s.id ORDER BY h.origin, s.kind, s.url"
     )

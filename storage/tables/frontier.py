@@ -113,8 +113,7 @@ async def load(db: Reader, host_ids: Collection[int], now: float, limit: int) ->
         f"{_DUE} FROM json_each(?) AS h CROSS JOIN frontier AS f "
         "  ON f.page_id IN (SELECT page_id FROM frontier WHERE host_id = h.value AND due_at <= ? "
         "                   ORDER BY priority, page_id LIMIT ?) "
-        "CROSS JOIN page AS p ON p.id = f.page_id "
-        "ORDER BY f.host_id, f.priority, f.page_id",
+        "CROSS JOIN page AS p ON p.id = f.page_id ORDER BY f.host_id, f.priority, f.page_id",
         (json.dumps(list(host_ids)), now, limit),
     )
     return list(map(row_to(DueUrl), rows))

@@ -215,8 +215,7 @@ def _choose_representatives(db: Connection, leader_ids: Sequence[int]) -> None:
     sql = "DELETE FROM lsh_group WHERE leader_id = ?"
     db.executemany(sql, [(leader_id,) for leader_id in leader_ids])
     db.executemany(
-        "INSERT INTO lsh_group "
-        "WITH member (id) AS ("
+        "INSERT INTO lsh_group WITH member (id) AS ("
         "  SELECT ?1 WHERE EXISTS (SELECT 1 FROM lsh_page WHERE page_id = ?1 AND leader_id = ?1) "
         "  UNION ALL SELECT page_id FROM lsh_page WHERE leader_id = ?1 AND leader_id <> page_id), "
         "named (url) AS (SELECT canonical_url FROM member JOIN page USING (id) "
@@ -332,8 +331,7 @@ async def state(db: Reader) -> IndexState:
     """Return the progress and results of the comparison."""
     rows = await db.execute_fetchall(
         "SELECT (SELECT count(*) FROM lsh_page), (SELECT count(*) FROM lsh_group), "
-        "(SELECT count(*) FROM duplicate), "
-        "(SELECT count(*) FROM observation WHERE id > coalesce("
+        "(SELECT count(*) FROM duplicate), (SELECT count(*) FROM observation WHERE id > coalesce("
         "  (SELECT observation_id FROM lsh), 0)), "
         "(SELECT count(*) FROM lsh_page WHERE leader_id IS NULL)"
     )

@@ -138,8 +138,7 @@ async def moves(db: Reader, run_id: int) -> list[Move]:
         f"SELECT o.page_id, o.at, {sketch.format('x.id')}, {sketch.format('o.page_id')} "
         "FROM observation AS o JOIN page AS x ON x.alias_of = o.page_id "
         "WHERE o.run_id = ? AND o.kind = 'new' AND x.alias_kind = 'permanent' "
-        f"AND o.reason IS NOT '{REBASED}' "
-        "AND x.version_id IS NOT NULL "
+        f"AND o.reason IS NOT '{REBASED}' AND x.version_id IS NOT NULL "
         "AND NOT EXISTS (SELECT 1 FROM amendment WHERE observation_id = o.id) "
         "GROUP BY o.page_id HAVING max(x.checked_at)",
         (run_id,),

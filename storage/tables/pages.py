@@ -93,8 +93,7 @@ def take_back(db: Connection, page_id: int, at: float) -> None:
     db.execute(
         "UPDATE page SET last_kind = iif(last_at = ?2, ?3, last_kind), (version_id, text_digest, "
         "  body_digest) = (SELECT id, text_digest, zeroblob(16) FROM version "
-        "  WHERE page_id = ?1 ORDER BY id DESC LIMIT 1), "
-        "checked_at = (SELECT max(at) FROM finding "
+        "  WHERE page_id = ?1 ORDER BY id DESC LIMIT 1), checked_at = (SELECT max(at) FROM finding "
         "  WHERE page_id = ?1 AND kind IN ('new', 'changed', 'unchanged')), "
         "etag = NULL, last_modified = NULL, title = NULL, language = NULL, canonical_url = NULL, "
         "noindex = 0, noarchive = 0, nofollow = 0, still = 0 WHERE id = ?1",
