@@ -188,7 +188,7 @@ class SiteClockRanker:
 
     @property
     def _turn(self) -> float:
-        """The days in which all pages could be visited once."""
+        """Return the days in which all pages could be visited once."""
         return max(self._count, 1) / self._budget
 
     def _hazard(self, now: float) -> tuple[Floats, Floats, Floats, Floats]:

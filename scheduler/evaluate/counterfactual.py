@@ -180,18 +180,8 @@ class ArchiveReplay:
         ask = np.concatenate(self._parts)
         rate = np.full(len(self._captures), np.nan)
         rate[: self._known] = ranker.beliefs(self._terms.end).rate
-        return Asks(
-            page=ask["page"].copy(),
-            at=ask["at"].copy(),
-            capture=ask["capture"].copy(),
-            answered=ask["answered"].copy(),
-            compared=ask["compared"].copy(),
-            changed=ask["changed"].copy(),
-            again=ask["again"].copy(),
-            expected=ask["expected"].copy(),
-            rate=rate,
-            copy=self._copy,
-        )
+        columns = {name: ask[name].copy() for name in _ASK.names or ()}
+        return Asks(**columns, rate=rate, copy=self._copy)
 
     def _expected(self, ranker: Ranker, rows: Rows, at: Floats) -> Floats:
         """Return the forecast probabilities of change."""
