@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.config.settings import Daemon, Ephemeral
-from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.agenda.ephemeral import SourceTerms
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import Host
@@ -92,9 +92,9 @@ _DAY_HOURS: Final = 24.0
 _LEAST_DELAY_S: Final = 0.1
 
 
-def exchange_of(said: Ephemeral, daemon: Daemon) -> Exchange:
+def exchange_of(said: Ephemeral, daemon: Daemon) -> SourceTerms:
     """Return the terms on which ephemeral sources compete, by these settings."""
-    return Exchange(
+    return SourceTerms(
         said.item_worth, daemon.new_page_worth, said.half_life_hours / _DAY_HOURS,
         said.recognise, by_delay=said.cost == "delay",
     )  # fmt: skip

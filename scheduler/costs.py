@@ -226,14 +226,8 @@ def _binary_periodic(delta: Floats, rho: Floats, complete: Bools) -> Floats:
     return cost
 
 
-_HARMONIC: dict[Crawling, _Formula] = {
-    "poisson": _harmonic_poisson,
-    "periodic": _harmonic_periodic,
-}
-_BINARY: dict[Crawling, _Formula] = {
-    "poisson": _binary_poisson,
-    "periodic": _binary_periodic,
-}
+_HARMONIC: dict[Crawling, _Formula] = {"poisson": _harmonic_poisson, "periodic": _harmonic_periodic}
+_BINARY: dict[Crawling, _Formula] = {"poisson": _binary_poisson, "periodic": _binary_periodic}
 
 
 def _passed_over(delta: Floats, rho: Floats, complete: Bools) -> Floats:

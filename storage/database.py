@@ -1,13 +1,11 @@
-"""Opening the store: pragmas, migrations, and the lock that keeps it to one writer.
+"""Open stores: pragmas, migrations, the lock of the single writer, and columns by record fields.
 
-Invariant: at most one process writes a store. Consequence: the writer may cache row ids
-and counters between its transactions.
+Invariant: at most one process writes a store. Consequence: the writer may cache row ids and
+counters between its transactions.
 
-What is written is written by plain functions of an :class:`sqlite3.Connection` on a thread of its
-own, a whole transaction in one call. Readers use aiosqlite.
-
-WAL mode with ``synchronous = FULL``: a transaction that has committed survives the death
-of the process and, on a disk that honours fsync, a power cut.
+The writer runs plain functions of an :class:`sqlite3.Connection` on a thread of its own, a whole
+transaction in one call. Readers use aiosqlite. In WAL mode with ``synchronous = FULL`` a committed
+transaction survives the death of the process and, on a disk that honours fsync, a power cut.
 """
 
 from __future__ import annotations
@@ -44,11 +42,9 @@ from numpy.typing import NDArray
 
 from freshet.storage.migrations import Migration, migrations, newest, oldest
 
-# -- errors ------------------------------------------------------------------
-#
-# What the store says when it cannot do its work: one line, with the file's name.
+# -- errors: one line for the user, with the file's name ---------------------
 
-#: What may pass by itself: why, and what to do about it.
+#: Errors that may pass by themselves: the reason, and advice.
 _PASSING = {
     "SQLITE_FULL": ("the disk is full", "free some space and run the same command again"),
     "SQLITE_BUSY": ("another program holds a lock on it", "close that program and try again"),
@@ -64,7 +60,7 @@ _SENTENCES = {
 
 
 class StoreError(Exception):
-    """The store cannot do what was asked; the message is one line for the user."""
+    """The store cannot do its work; the message is one line for the user."""
 
 
 class StoreUnavailable(StoreError):
@@ -79,8 +75,8 @@ class StoreUnavailable(StoreError):
 def sqlite_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's exceptions into :class:`StoreError`.
 
-    A full disk, the lock of another program and failures of reading and writing, which is how
-    quotas and network disks show, are a :class:`StoreUnavailable`.
+    A full disk, another program's lock and I/O errors (quotas, network disks) become
+    :class:`StoreUnavailable`.
     """
     try:
         yield
@@ -105,9 +101,9 @@ def _store_error(path: Path, error: sqlite3.Error) -> StoreError:
             return StoreUnavailable(path, why, advice)
     if name.startswith("SQLITE_IOERR"):
         return StoreUnavailable(path, f"the disk failed or is full ({name})")
-    said = f"{error} ({name or type(error).__name__})"
+    unknown = f"{error} ({name or type(error).__name__})"
     known = (sentence for prefix, sentence in _SENTENCES.items() if name.startswith(prefix))
-    return StoreError(f"{path}: {next(known, said)}")
+    return StoreError(f"{path}: {next(known, unknown)}")
 
 
 #: ``PRAGMA application_id`` of every Freshet store: "FRSH" in ASCII.
@@ -115,9 +111,8 @@ APPLICATION_ID = 0x46525348
 
 _BUSY_TIMEOUT_MS = 10_000
 _CACHE_KIB = 8_192
-#: Rows that a reader fetches at once where it iterates over a cursor.
+#: Rows that a reader fetches at once when it iterates over a cursor.
 _CHUNK = 64
-#: The id of a process and a word.
 _OWNER_BYTES = 64
 
 T = TypeVar("T")
@@ -125,11 +120,10 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Database:
-    """An open store: one connection for writing, on a thread of its own, and ``reader``.
+    """An open store: a connection that writes on a thread of its own, and a ``reader``.
 
-    *Invariant.* The thread runs one call at a time, in the order in which they came, and at most
-    one transaction waits for it. Consequence: what cannot wait (:meth:`at_once`) waits for no more
-    than what has begun.
+    *Invariant.* The thread runs its calls in their order, and at most one transaction waits for it.
+    Consequence: :meth:`at_once` waits only for what has begun.
     """
 
     path: Path
@@ -140,12 +134,9 @@ class Database:
     patience: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``work`` in a transaction: it is committed as a whole, or rolled back.
+        """Run ``work`` in a transaction, which is committed as a whole or rolled back.
 
-        If the caller is cancelled before COMMIT has begun, it is rolled back.
-
-        Raises:
-            StoreError: SQLite could not do it.
+        A caller cancelled before COMMIT has it rolled back. Raises StoreError.
         """
         async with self.patience:
             with store_errors(self.path):
@@ -154,16 +145,15 @@ class Database:
                 return await _run(self.thread, transaction, given_up)
 
     async def at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``work`` before any transaction that waits; each statement commits by itself.
+        """Run ``work`` before any waiting transaction; each statement commits by itself.
 
-        Raises:
-            StoreError: SQLite could not do it; the statement that failed changed nothing.
+        A statement that raises StoreError changed nothing.
         """
         with store_errors(self.path):
             return await _run(self.thread, partial(work, self.connection))
 
     async def close(self) -> None:
-        """Close both connections and give up the lock."""
+        """Close both connections and release the lock."""
         with store_errors(self.path):
             await self.reader.close()
             await _run(self.thread, self.connection.close)
@@ -192,10 +182,7 @@ def _transact(
 async def _run(
     thread: Executor, work: Callable[[], T], given_up: threading.Event | None = None
 ) -> T:
-    """Run ``work`` on a thread; a caller that is cancelled still waits until it has ended.
-
-    ``given_up`` is set then.
-    """
+    """Run ``work`` on a thread; a cancelled caller sets ``given_up`` and waits for the end."""
     running = asyncio.get_running_loop().run_in_executor(thread, work)
     try:
         return await asyncio.shield(running)
@@ -209,9 +196,7 @@ async def _run(
 
 
 async def open_store(path: Path, *, owner: str = "freshet") -> Database:
-    """Open a store for writing, creating or migrating it where needed.
-
-    ``owner`` is what others are told is writing it.
+    """Open a store for writing; create or migrate it where needed. Others see the ``owner``.
 
     Raises:
         StoreError: the file is foreign, damaged, older than the first release or newer than this
@@ -237,10 +222,10 @@ async def open_store(path: Path, *, owner: str = "freshet") -> Database:
 
 @asynccontextmanager
 async def reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
-    """A read-only connection to a store that may be being written at the same time.
+    """Open a read-only connection to a store; another process may be writing it.
 
     Raises:
-        StoreError: there is no such file, or it is not a store of this schema.
+        StoreError: the file does not exist, or it is not a store of this schema.
     """
     _require(path)
     with store_errors(path):
@@ -252,12 +237,9 @@ async def reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
 
 
 def write_beside(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
-    """Run ``work`` in a transaction beside whoever else writes the store.
+    """Run ``work`` in a transaction beside the process that writes the store.
 
-    Only for what nobody keeps in memory between transactions: the state of messages.
-
-    Raises:
-        StoreError: as for :func:`reading`, or it cannot be written.
+    Only for the state of messages, which nobody caches between transactions. Raises StoreError.
     """
     _require(path)
     with store_errors(path):
@@ -267,7 +249,7 @@ def write_beside(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
 
 
 def owner_of(path: Path) -> tuple[str, int] | None:
-    """What is writing a store, and the id of its process; None if nothing is."""
+    """Return who writes a store and the id of that process, or None."""
     file = _lock_file(path)
     if not file.exists():
         return None
@@ -285,7 +267,7 @@ def _lock_file(path: Path) -> Path:
 
 
 def held(path: Path, owner: str) -> IO[bytes]:
-    """Hold ``FILE.lock`` until it is closed; the kernel lets go of it however the process ends.
+    """Lock ``FILE.lock`` until the file is closed; the kernel releases it when the process dies.
 
     Raises:
         StoreError: another process holds it.
@@ -306,7 +288,7 @@ def held(path: Path, owner: str) -> IO[bytes]:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Refuse what SQLite would silently adopt: a file that is not ours, read untouched."""
+    """Refuse a file that is not a store and that SQLite would adopt; only read it."""
     if not path.exists():
         return
     if path.is_dir():
@@ -318,7 +300,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def _require(path: Path) -> None:
-    """Refuse a path at which there is no store."""
+    """Refuse a path without a store."""
     if not path.exists():
         raise StoreError(f"{path}: there is no such file; `freshet crawl --db {path}` makes one")
     with store_errors(path):
@@ -355,7 +337,7 @@ def _readable(path: Path) -> sqlite3.Connection:
 
 
 def _writable(path: Path) -> sqlite3.Connection:
-    """Open a store for writing, and make or migrate it."""
+    """Open a store for writing; create or migrate it."""
     connection = _connect(path, "rwc")
     try:
         is_new = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -372,7 +354,7 @@ def _writable(path: Path) -> sqlite3.Connection:
 
 
 def schema_of(path: Path, connection: sqlite3.Connection, *, migrates: bool = True) -> int:
-    """Return the number of a store's schema; ``migrates``: an older one will do.
+    """Return the number of a store's schema; an older one is accepted if ``migrates``.
 
     Raises:
         StoreError: this program can neither read nor migrate it.
@@ -402,22 +384,16 @@ def _migrate(connection: sqlite3.Connection, migration: Migration) -> None:
     """Apply one migration and record it, in one transaction."""
     record = f"INSERT INTO migration VALUES ({migration.number}, '{migration.name}', {time.time()})"
     connection.executescript(
-        f"BEGIN IMMEDIATE;\n{migration.sql}\n{record};\n"
-        f"PRAGMA application_id = {APPLICATION_ID};\n"
+        f"BEGIN IMMEDIATE;\n{migration.sql}\n{record};\nPRAGMA application_id = {APPLICATION_ID};\n"
         f"PRAGMA user_version = {migration.number};\nCOMMIT;"
     )
 
 
-# -- formats -----------------------------------------------------------------
-#
-# The formats of what the store keeps as versioned bytes: each begins with its number. Read-only.
-#
-# All of a kind were written by one program or by its later versions. Hence the first and the last
-# tell of all, and cost a look-up each.
+# -- formats of versioned bytes, whose first byte is the format's number
 
 
 class Versioned(StrEnum):
-    """What is kept as versioned bytes, as people call it."""
+    """Data kept as versioned bytes, with the words that users read."""
 
     SKETCHES = "sketches"
     MEMORIES = "memories"
@@ -432,7 +408,10 @@ _ROWS = {
 
 
 async def formats(connection: aiosqlite.Connection, what: Versioned) -> list[int]:
-    """The format of the first and of the last row; empty where there are none."""
+    """Return the formats of the first and the last row, empty without rows.
+
+    Rows are appended by one program or its later versions: these two tell of all.
+    """
     found = []
     for order in ("ASC", "DESC"):
         rows = await connection.execute_fetchall(f"{_ROWS[what]} {order} LIMIT 1")
@@ -441,8 +420,6 @@ async def formats(connection: aiosqlite.Connection, what: Versioned) -> list[int
 
 
 # -- columns -----------------------------------------------------------------
-#
-# Columns by the fields of record classes, so that no list of them is written twice.
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -450,12 +427,12 @@ if TYPE_CHECKING:
 Record = TypeVar("Record", bound="DataclassInstance")
 _Reader: TypeAlias = Callable[[Iterator[Any]], Any]
 
-#: Rows that SQLite hands over at once: a moment's work for whoever waits meanwhile.
+#: Rows that SQLite hands over at once: other coroutines wait only a moment.
 _ROWS_COLUMNS: Final = 20_000
 
 
 def columns_of(record: type[DataclassInstance], table: str = "", /, **given: str) -> str:
-    """Return a SELECT list: of each field the expression ``given``, or its column of ``table``.
+    """Return a SELECT list: for each field the expression ``given``, or its column of ``table``.
 
     A field that is a record itself stands for all of its fields.
 
@@ -482,10 +459,10 @@ def values_of(record: DataclassInstance) -> tuple[Any, ...]:
 
 
 def row_to(record: type[Record]) -> Callable[[Iterable[Any]], Record]:
-    """Return the function that makes a record of a row of :func:`columns_of`.
+    """Return a function that makes a record of a row of :func:`columns_of`.
 
-    Words and truth values get the types of their fields. A field that may be None is None where its
-    column is NULL, or, if it is a record, the first of its columns.
+    Words and truth values get the types of their fields. An optional field is None where its
+    column, or the first column of its record, is NULL.
     """
     readers = _readers(record)
 
@@ -503,7 +480,7 @@ def _hints(record: type[DataclassInstance]) -> dict[str, Any]:
 
 @cache
 def _readers(record: type[DataclassInstance]) -> dict[str, tuple[type[Any] | None, _Reader]]:
-    """Return of each field its type if that is a record, and what takes its value from a row."""
+    """Return for each field its type, if that is a record, and the reader of its value."""
     hints = _hints(record)
     return {each.name: _reader_columns(hints[each.name]) for each in fields(record)}
 
@@ -531,7 +508,7 @@ def _read_word(kind: Callable[[Any], Any], values: Iterator[Any]) -> Any:
 async def pieces(
     connection: aiosqlite.Connection, sql: str, values: Sequence[Any] = ()
 ) -> AsyncIterator[list[tuple[Any, ...]]]:
-    """Yield the rows of an answer, some thousand at a time."""
+    """Yield the rows of a query, some thousand at a time."""
     async with connection.execute(sql, values) as cursor:
         cursor.row_factory = None
         while rows := list(await cursor.fetchmany(_ROWS_COLUMNS)):
@@ -541,7 +518,7 @@ async def pieces(
 async def table_of(
     connection: aiosqlite.Connection, sql: str, row: np.dtype[np.void], values: Sequence[Any] = ()
 ) -> NDArray[np.void]:
-    """Return all rows of an answer, in its order."""
+    """Return all rows of a query as a structured array."""
     parts = [np.fromiter(rows, row) async for rows in pieces(connection, sql, values)]
     return np.concatenate([np.empty(0, row), *parts])
 
@@ -549,7 +526,7 @@ async def table_of(
 async def load_columns(
     connection: aiosqlite.Connection, record: type[Record], sql: str, values: Sequence[Any] = ()
 ) -> Record:
-    """Return an answer to ``sql``, which selects :func:`columns_of` the record, by columns.
+    """Return the rows of ``sql``, which selects :func:`columns_of` the record, as columns.
 
     The fields of the record are arrays, or lists of texts.
     """
@@ -558,7 +535,7 @@ async def load_columns(
 
 def as_columns(record: type[Record], table: NDArray[np.void]) -> Record:
     """Return the columns of a table as a record of arrays and lists."""
-    # Copies: what is looked up often should not stand a row's length apart.
+    # Copies: contiguous columns are faster to search.
     return record(
         **{
             name: table[name].tolist() if table.dtype[name].hasobject else table[name].copy()
@@ -575,7 +552,7 @@ def row_of(record: type[DataclassInstance]) -> np.dtype[np.void]:
 
 
 def _scalar(hint: Any) -> type[Any]:
-    """Return the type of the values of ``NDArray[T]``; of a list they are objects."""
+    """Return the type of the values of ``NDArray[T]``; those of a list are objects."""
     if get_origin(hint) is list:
         return np.object_
     (scalar,) = get_args(get_args(hint)[1])

@@ -1,7 +1,4 @@
-"""What later visits say of earlier ones, and of other pages. Pure values.
-
-Others take them from :mod:`freshet.storage.records`.
-"""
+"""Values of which writer entries consist; import them from :mod:`freshet.storage.records`."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from freshet.storage.words import Kind, RobotsStanding, Rung
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """An earlier observation of a page, made at ``at``, in the light of later ones."""
+    """A correction, by later visits, of the observation of a page made at ``at``."""
 
     at: float
     kind: Kind
@@ -26,7 +23,7 @@ class Amendment:
 
 @dataclass(frozen=True, slots=True)
 class Retraction:
-    """A page's last capture, made at ``at`` (None: whenever), was no content: ``reason`` says."""
+    """A page's last capture, made at ``at`` (None: at any time), that was no content."""
 
     page_id: int
     at: float | None
@@ -36,10 +33,10 @@ class Retraction:
 
 @dataclass(frozen=True, slots=True)
 class CopyFinding:
-    """A page of a ``pattern`` says what another one says; ``original_id`` is None if none does.
+    """A page of a ``pattern`` with the content of another one; no copy if ``original_id`` is None.
 
-    One that ``is_barren`` shows nothing but what others show, that one most of it: it counts for a
-    page of its own if it leads to pages that were not known.
+    A page that ``is_barren`` shows only what other pages show, most of it what the original shows;
+    it counts as a page of its own if it leads to unknown pages.
     """
 
     page_id: int
@@ -48,11 +45,7 @@ class CopyFinding:
     is_barren: bool = False
 
 
-# -- host state --------------------------------------------------------------
-#
-# What is remembered of hosts: politeness, robots.txt, and what their headers are worth.
-#
-# Others take them from :mod:`freshet.storage.records`.
+# -- hosts: politeness, robots.txt, headers ----------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +64,7 @@ class RobotsRecord:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What politeness must remember of one host across runs."""
+    """Politeness state of one host that survives a run."""
 
     host_id: int
     lane: str
@@ -84,7 +77,7 @@ class HostState:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host (scheme, name and port) as the frontier takes it from the store."""
+    """A host (scheme, name and port) as the frontier loads it."""
 
     host_id: int
     origin: str
@@ -94,12 +87,11 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class HeaderSigns:
-    """What the headers of one answer show of its host.
+    """Evidence about a host from the headers of one response.
 
-    ``skew_s`` is by how much the host's clock is ahead of ours as measured until now, None
-    where nothing was measured. ``modified_now`` says whether Last-Modified was the time of the
-    answer; ``etag_moved`` whether the ETag is another one, ``text_moved`` whether the page
-    has changed: None where there is nothing to compare.
+    ``skew_s`` is how far the host's clock is ahead of ours, ``modified_now`` whether Last-Modified
+    was the time of the response, ``etag_moved`` whether the ETag differs from the last one,
+    ``text_moved`` whether the page has changed: each None if it could not be measured.
     """
 
     skew_s: float | None = None
@@ -108,11 +100,7 @@ class HeaderSigns:
     text_moved: bool | None = None
 
 
-# -- signals -----------------------------------------------------------------
-#
-# What others say of when pages changed. Pure values; never mixed with own observations.
-#
-# Others take them from :mod:`freshet.storage.records`.
+# -- change signals ----------------------------------------------------------
 
 if TYPE_CHECKING:
     import numpy as np
@@ -120,7 +108,7 @@ if TYPE_CHECKING:
 
 
 class ClaimKind(StrEnum):
-    """Who says it: a sitemap, a feed, the header of an answer, a hub, or whoever pings."""
+    """Source of a claim: a sitemap, a feed, a response header, a hub, or a ping."""
 
     SITEMAP = "sitemap"
     FEED = "feed"
@@ -136,8 +124,7 @@ CLAIM_KINDS: Final = tuple(ClaimKind)  # in the order of their codes in columns
 class Claim:
     """The page at ``url`` (canonical) changed last at some time in [``since``, ``until``].
 
-    Unix seconds; they are equal where the source is exact. Raises ValueError for times that are
-    not finite or not in order.
+    Unix seconds, equal if the source is exact. Raises ValueError unless finite and in order.
     """
 
     url: str
@@ -151,13 +138,12 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Claims:
-    """m claims, in the order in which they were received.
+    """m claims, in the order of their receipt.
 
     Attributes:
         source_id: (m,), id in table ``claim_source``.
-        kind: (m,), place of the source's kind in :data:`CLAIM_KINDS`.
-        page_id: (m,), the page as which the claimed URL stands: its target, where it has moved
-            there for good.
+        kind: (m,), index of the source's kind in :data:`CLAIM_KINDS`.
+        page_id: (m,), the page of the claimed URL: its target, if it has moved there for good.
         since, until: (m,), Unix seconds by our clock, between which the page changed last; not
             after ``received_at``.
         received_at: (m,), Unix seconds.
@@ -186,18 +172,14 @@ def no_claims() -> Claims:
     )  # fmt: skip
 
 
-# -- subscribing -------------------------------------------------------------
-#
-# The nouns of WebSub: what a page advertises, and what is agreed with its hub. Pure values.
-#
-# Others take them from :mod:`freshet.storage.records`.
+# -- subscriptions (WebSub) --------------------------------------------------
 
 
 class SubscriptionState(StrEnum):
-    """How a subscription stands with its hub.
+    """State of a subscription at its hub.
 
-    ``WANTED``: none yet, or no longer; the hub is asked. ``ACTIVE``: verified, its lease runs.
-    ``DENIED``: the hub said no. ``LEAVING``: to be ended.
+    ``WANTED``: none, or expired; the hub is asked. ``ACTIVE``: verified, its lease runs.
+    ``DENIED``: the hub refused. ``LEAVING``: to be ended.
     """
 
     WANTED = "wanted"
@@ -218,9 +200,9 @@ class Advertised:
 class Subscription:
     """The subscription to a page's topic at its hub.
 
-    ``token`` names it in the callback's path, ``secret`` signs what comes; both cannot be guessed.
-    ``pending_until``: until then the hub may verify what it was asked for last. ``lease_until``
-    is None before the first verification. ``next_at`` is when the hub is asked (again).
+    ``token`` names it in the callback's path, ``secret`` signs notifications; neither can be
+    guessed. The hub may verify the last request before ``pending_until`` and is asked again at
+    ``next_at``; ``lease_until`` is None before the first verification.
     """
 
     page_id: int
@@ -240,7 +222,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionNoted:
-    """A subscription as it stands from now on; ``ended``: there is none any more."""
+    """A new state of a subscription; it does not exist any more if ``ended``."""
 
     subscription: Subscription
     at: float
@@ -252,7 +234,7 @@ class SubscriptionNoted:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A request was made that is for no page: to a hub, or for the key of a ping."""
+    """A request that is for no page: to a hub, or for the key of a ping."""
 
     at: float
     fetches: int = 1
@@ -260,21 +242,17 @@ class Called:
     host: HostState | None = None
 
 
-# -- outlook -----------------------------------------------------------------
-#
-# What a daemon expects, of one page and of all. Pure values.
-#
-# Others take them from :mod:`freshet.storage.records`.
+# -- outlook: forecasts of a daemon ------------------------------------------
 
-#: Changes a day from which on a page counts in each class of :attr:`Outlook.changing`.
+#: Least changes a day of the classes of :attr:`Outlook.changing`.
 RATE_CLASSES: Final = (1.0, 1 / 7, 1 / 30, 1 / 365, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A page that was drawn at random: how likely it is ``expected`` to be stale, and ``since``.
+    """A random audit sample: a page's ``expected`` chance to have become stale ``since`` a visit.
 
-    ``hazard`` is how many changes are expected since.
+    ``hazard`` is the expected number of changes since then.
     """
 
     importance: float
@@ -285,10 +263,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class CappedLane:
-    """A politeness key of which more looks a day are ``wanted`` than it allows at ``most``.
-
-    ``pages`` is how many it has.
-    """
+    """A host queue with ``pages`` pages whose ``wanted`` visits a day exceed its limit ``most``."""
 
     lane: str
     most: float
@@ -297,20 +272,20 @@ class CappedLane:
 
     @property
     def refused(self) -> float:
-        """Looks a day that go to others."""
+        """Return the visits a day that go to other hosts."""
         return max(0.0, self.wanted - self.most)
 
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """How the looks of an invocation were shared, and what is thought to be there unknown.
+    """Shares of the visits of an invocation, and the expected unknown pages.
 
     Attributes:
-        first_looks: at pages that were never captured.
-        revealing_looks: at those worth more for what they might reveal than for what they refresh.
+        first_looks: visits to pages that were never captured.
+        revealing_looks: visits worth more for the new pages they may reveal than for freshness.
         refreshing_looks: all others.
-        unknown_pages: new pages that no look has revealed yet, as expected.
-        new_per_day: those that come in a day, as expected.
+        unknown_pages: expected pages that no visit has revealed yet.
+        new_per_day: expected new pages a day.
     """
 
     first_looks: int = 0
@@ -321,7 +296,7 @@ class Discovered:
 
     @property
     def share(self) -> float | None:
-        """The share of the looks that went to finding pages; None before the first look."""
+        """Return the share of visits that went to finding pages; None before the first one."""
         found = self.first_looks + self.revealing_looks
         looks = found + self.refreshing_looks
         return found / looks if looks else None
@@ -329,23 +304,23 @@ class Discovered:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """How a daemon stands, and what it expects; an entry for the writer.
+    """A daemon's status and forecast; an entry for the writer.
 
     Attributes:
-        at: Unix seconds; ``began_at`` those of when this invocation began.
+        at: Unix seconds; ``began_at`` is the start of this invocation.
         budget: requests a day, by ``policy``.
-        flowed: requests that the budget had room for since ``began_at``; ``forgone`` those of
-            them that nothing could be asked with.
-        watched: pages; ``captured`` those of which there is a copy, ``gone`` those that are no
-            longer there, ``waiting`` those that were found and never fetched.
-        stale: the share of the captured pages' importance whose copy is expected to be stale,
-            ``harmonic`` the mean of H(N) expected; None where there are none.
-        price: what the looks taken last were worth (median); None where the policy has none.
-        changing: how many captured pages change at least as often as :data:`RATE_CLASSES` say.
-        clocked: the share of the captured pages that go by their site's clock.
-        next_at: when the next request may start; ``next_page_id`` what it will be for.
-        capped: where politeness allows less than is wanted, the most refused first.
-        discovered: what is done to find new pages.
+        flowed: requests that the budget allowed since ``began_at``; ``forgone`` those not made
+            because nothing was due.
+        watched: pages; ``captured`` have a copy, ``gone`` do not exist any more, ``waiting`` were
+            never fetched.
+        stale: the share of the captured pages' importance with an expected stale copy, ``harmonic``
+            the expected mean of H(N); None without captured pages.
+        price: median worth of the last visits; None if the policy has no price.
+        changing: captured pages that change at least as often as each of :data:`RATE_CLASSES`.
+        clocked: share of the captured pages that follow their site's clock.
+        next_at: earliest start of the next request, for ``next_page_id``.
+        capped: host queues where politeness allows less than is wanted, the most refused first.
+        discovered: the search for new pages.
     """
 
     at: float

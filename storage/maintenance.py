@@ -1,15 +1,10 @@
-"""Copying a whole store, also one that is being written, to where it appears whole or not at all.
+"""Upkeep of a store: copies of the whole file, compaction, retention, and checks.
 
-The copy is what one read transaction sees: all that was acknowledged before it began, and
-nothing that came later. In WAL mode that holds no writer up, and since the transaction lasts
-from the first page to the last, no commit makes SQLite begin again; only the write-ahead log
-cannot be taken in meanwhile, and grows by what is written.
-
-Pages go into a file beside the target, which is checked, synced and only then renamed: whatever
-ends the process leaves the target as it was. The copy is a single file in rollback mode, so that
-it can be read where nothing may be written; the store's path stands nowhere in it.
-
-Synchronous, and for the main thread: Ctrl-C is heeded between two steps.
+A copy is one read transaction: all that was acknowledged before it began, and nothing later. In WAL
+mode it does not block the writer; only the write-ahead log grows meanwhile. Pages go into a file
+beside the target, which is checked, synced and only then renamed: a kill leaves the target as it
+was. The copy is one file in rollback mode, readable on a read-only disk. Synchronous, for the main
+thread: Ctrl-C works between two steps.
 """
 
 from __future__ import annotations
@@ -42,7 +37,7 @@ from freshet.storage.database import (
 )
 from freshet.storage.words import Kind
 
-#: Told what is being done, and the share of it that is done.
+#: Called with the step and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]
 
 #: Pages of one step: some milliseconds of copying.
@@ -50,17 +45,17 @@ _STEP_PAGES: Final = 1_024
 _BUSY_TIMEOUT_S: Final = 10.0
 #: Room that is left free beside a copy.
 _SPARE_BYTES: Final = 16 * 1024 * 1024
-#: Steps of SQLite's machine between two looks at whether to stop.
-_STEPS_A_LOOK: Final = 100_000
-#: What SQLite keeps beside a file that it has open.
+#: Steps of SQLite's machine between two checks for an interruption.
+_STEPS_A_CHECK: Final = 100_000
+#: Endings of the files that SQLite keeps beside an open one.
 _BESIDE: Final = ("-wal", "-shm", "-journal")
-#: What says that it is the copy that could not be written.
+#: Errors that concern the copy, not the store.
 _WRITING: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_READONLY")
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A copy that was checked and is on the disk; ``newest_at`` is of its last observation."""
+    """A checked copy on the disk; ``newest_at`` is the time of its last observation."""
 
     path: Path
     size_bytes: int
@@ -71,11 +66,11 @@ class Copied:
 
 
 def back_up(db: Path, target: Path, *, replace: bool, progress: Progress) -> Copied:
-    """Copy a store, at rest or being written, to a file.
+    """Copy a store to a file; another process may be writing the store.
 
     Raises:
-        StoreError: there is no store; the target is there and is not to be replaced, is the
-            store itself or one that is being written; there is no room; the copy is not sound.
+        StoreError: the store does not exist; the target exists and ``replace`` is False, is the
+            store itself or is being written; the disk has no room; the copy is damaged.
     """
     if (owner := owner_of(target)) is not None:
         raise StoreError(f"{target}: a freshet {owner[0]} (process {owner[1]}) is writing it")
@@ -83,11 +78,7 @@ def back_up(db: Path, target: Path, *, replace: bool, progress: Progress) -> Cop
 
 
 def restore(backup: Path, db: Path, *, replace: bool, progress: Progress) -> Copied:
-    """Make a backup the store at ``db``, which nobody can write meanwhile.
-
-    Raises:
-        StoreError: as :func:`back_up`, and where ``db`` is being written.
-    """
+    """Make a backup the store at ``db``, locked meanwhile. Raises StoreError as :func:`back_up`."""
     with store_errors(db), closing(held(db, "restore")):
         return _copy(backup, db, replace=replace, progress=progress)
 
@@ -111,7 +102,7 @@ def _copy(source: Path, target: Path, *, replace: bool, progress: Progress) -> C
 
 
 def _require_target(source: Path, target: Path, *, replace: bool) -> None:
-    """Refuse a target that is the store or its company, or is there and is not to be replaced."""
+    """Refuse a target that is a file of the store, or that exists unless ``replace``."""
     if target.exists() and target.samefile(source):
         raise StoreError(f"{target}: it is the store itself")
     company = {source.resolve().name + ending for ending in (*_BESIDE, ".lock")}
@@ -128,16 +119,16 @@ def _require_target(source: Path, target: Path, *, replace: bool) -> None:
 
 
 class _Partial:
-    """A new empty file beside the target, to be renamed; gone in the end if it was not.
+    """A new empty file beside the target, to be renamed; deleted in the end if it was not.
 
-    Its name is always the same, and a lock is on it: what a killed process left is used again.
+    Its name is always the same and it is locked: a killed process's file is used again.
     """
 
     __slots__ = ("_handle", "path")
 
     def __init__(self, target: Path) -> None:
         self.path = target.with_name(f".{target.name}.partial")
-        # No symbolic link is followed: others may write into the folder, too.
+        # O_NOFOLLOW: others may write into the folder, too.
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         self._handle = os.open(self.path, flags, 0o600)
 
@@ -160,10 +151,10 @@ class _Partial:
         os.close(self._handle)
 
     def take_place(self, target: Path) -> None:
-        """Be the target, for good, with the permissions that the owner gave to the store."""
+        """Replace the target durably."""
         os.fsync(self._handle)
         for ending in _BESIDE:
-            # A log of the file that is replaced would be taken for one of this one.
+            # SQLite would apply the replaced file's log to the new one.
             target.with_name(target.name + ending).unlink(missing_ok=True)
         self.path.replace(target)
         folder = os.open(target.parent, os.O_RDONLY)
@@ -173,7 +164,7 @@ class _Partial:
             os.close(folder)
 
     def permit(self, mode: int) -> None:
-        """Let as many read it as may read the original."""
+        """Set the original's permissions."""
         os.fchmod(self._handle, mode & 0o777)
 
 
@@ -186,7 +177,7 @@ def _opened(path: Path, blamed: Path, mode: str) -> sqlite3.Connection:
 
 
 def _schema(path: Path, connection: sqlite3.Connection) -> int:
-    """The schema's number, as of a read transaction that begins here and stays open."""
+    """Begin a read transaction and return the number of the schema."""
     with sqlite_errors(path):
         connection.execute("BEGIN")
         return schema_of(path, connection)
@@ -210,11 +201,7 @@ def _require_room(target: Path, size_bytes: int) -> None:
 
 
 def _fill(
-    old: sqlite3.Connection,
-    new: sqlite3.Connection,
-    source: Path,
-    target: Path,
-    progress: Progress,
+    old: sqlite3.Connection, new: sqlite3.Connection, source: Path, target: Path, progress: Progress
 ) -> None:
     """Copy page by page within the open read transaction, into one file without a log."""
 
@@ -222,7 +209,7 @@ def _fill(
         progress("copying", 1 - remaining / max(1, total))
 
     try:
-        # What would be lost in a crash of the machine is a file that was not renamed yet.
+        # A crash would lose only a file that was not renamed yet.
         new.execute("PRAGMA synchronous = OFF")
         new.execute("PRAGMA journal_mode = OFF")
         old.backup(new, pages=_STEP_PAGES, progress=told)
@@ -234,24 +221,24 @@ def _fill(
 
 
 def _checked(whole: Path, target: Path, schema: int, progress: Progress) -> Copied:
-    """What is in the copy, once SQLite has read all of it and found it sound."""
+    """Check a whole copy and count its contents."""
     progress("checking", 0.0)
     with sqlite_errors(target), closing(_opened(whole, target, "ro")) as copy:
         if _schema(target, copy) != schema:
             raise StoreError(f"{target}: the copy has another schema than the store")
         if problems := _problems(copy):
-            raise StoreError(f"{target}: not made: what was copied is damaged: {problems[0]}")
-        pages, observations, newest_at = copy.execute(
+            raise StoreError(f"{target}: not written, because the store is damaged: {problems[0]}")
+        row = copy.execute(
             "SELECT (SELECT count(*) FROM page WHERE role = 'page'), count(*), max(at) "
             "FROM observation"
         ).fetchone()
-        return Copied(target, _bytes_of(copy), schema, pages, observations, newest_at)
+        return Copied(target, _bytes_of(copy), schema, *row)
 
 
 def _problems(connection: sqlite3.Connection) -> list[str]:
-    """What SQLite complains of."""
-    # Back in Python from time to time, an interruption is noticed; SQLite then says that it was.
-    connection.set_progress_handler(lambda: 0, _STEPS_A_LOOK)
+    """Return SQLite's complaints about the file."""
+    # Python sees an interruption only when SQLite calls back.
+    connection.set_progress_handler(lambda: 0, _STEPS_A_CHECK)
     try:
         rows = connection.execute("PRAGMA quick_check").fetchall()
     except sqlite3.OperationalError as error:
@@ -262,26 +249,23 @@ def _problems(connection: sqlite3.Connection) -> list[str]:
 
 
 # -- compaction --------------------------------------------------------------
-#
-# Giving free pages back to the file system.
-#
-# SQLite writes the store anew into a temporary file and from there back, through the write-ahead
-# log: for a moment three of them are on the disk. Killed at any time, the store is as it was.
+# SQLite writes the store into a temporary file and from there back through the write-ahead log:
+# three copies are on the disk for a moment. A kill leaves the store as it was.
 
-#: Where SQLite looks for a place for temporary files, after the environment.
+#: Folders that SQLite tries for temporary files, after the environment.
 _TEMPORARY = ("/var/tmp", "/usr/tmp", "/tmp", ".")  # noqa: S108 - SQLite's choice
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Bytes of a store's file, and those of its pages that hold nothing."""
+    """Bytes of the file of a store, and those of its free pages."""
 
     size_bytes: int
     free_bytes: int
 
 
 async def space(database: Database) -> Space:
-    """How much of a store holds nothing."""
+    """Measure the file of a store and its free pages."""
     page, pages, free = await database.at_once(_sizes)
     return Space(page * pages, page * free)
 
@@ -314,7 +298,7 @@ def _vacuum(connection: sqlite3.Connection) -> None:
 
 
 def _temporary() -> Path:
-    """The folder in which SQLite makes its temporary file."""
+    """Return the folder in which SQLite makes its temporary file."""
     named = (os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR"))
     for each in (*named, *_TEMPORARY):
         if each and Path(each).is_dir() and os.access(each, os.W_OK | os.X_OK):
@@ -326,24 +310,19 @@ def _require_room_to_compact(path: Path, folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise StoreError(
-            f"{path}: to give space back, {needed / 1e6:,.0f} MB must be free in {folder}, and "
-            f"{free / 1e6:,.0f} are; what was thrown away leaves room for what comes"
+            f"{path}: compacting needs {needed / 1e6:,.0f} MB free in {folder}, which has "
+            f"{free / 1e6:,.0f}; free some space, or let new rows fill the free pages"
         )
 
 
 # -- retention ---------------------------------------------------------------
-#
-# What of the past is kept, and throwing away the rest: by the daemon, after a crawl, by hand.
-#
-# *Law.* What is learnt from stays: no look that found content or its end is ever thrown away, nor
-# its amendment, audit or page. So a daemon knows the same before and after, and at its next start.
-#
-# Rows go in transactions of some thousands, so that a reader or a kill finds little undone.
-# Whoever calls is the only writer: what was doomed when it began would otherwise be needed again.
+# *Law.* Visits that found content or its end are never deleted, nor their amendments, audits and
+# pages: a daemon knows the same before and after. Rows go in transactions of some thousands. The
+# caller must be the only writer, else doomed rows might be needed again.
 
 #: Rows of one transaction; bodies have some 10 kB each.
 _BATCH: Final = 2_000
-#: What the header of a row and its place in the indexes take, about.
+#: About the bytes of a row's header and its index entries.
 _ROW_BYTES: Final = 60
 
 #: The trigger that refuses to delete observations.
@@ -358,16 +337,16 @@ _SENT: Final = "m.state = 'sent' AND m.settled_at < :alert"
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much of the past is kept.
+    """Rules for the age and number of rows that are kept.
 
     Attributes:
-        bodies_per_page: of a page's versions the newest, whose bodies are kept.
-        body_age_s: bodies of older versions go; a page's newest stays.
-        gone_body_age_s: unless it is gone, and was last seen so long ago.
-        sketches_per_page: of a page's versions with a sketch the newest, which keep it.
-        failure_age_s: visits that found neither content nor its end, but a page's last visit.
-        link_age_s: links that are no longer there, since they are not.
-        alert_age_s: alerts in messages that were taken, and these, since they were.
+        bodies_per_page: newest versions of a page that keep their bodies.
+        body_age_s: age at which bodies of older versions are deleted; the newest stays.
+        gone_body_age_s: time since the last visit after which bodies of a gone page are deleted.
+        sketches_per_page: newest versions of a page that keep their sketch.
+        failure_age_s: age at which visits without content are deleted, except a page's last one.
+        link_age_s: time since a link disappeared after which it is deleted.
+        alert_age_s: time since a message was delivered after which it and its alerts are deleted.
     """
 
     bodies_per_page: int
@@ -379,7 +358,7 @@ class Retention:
     alert_age_s: float = inf
 
     def cuts(self, now: float) -> dict[str, float]:
-        """The bounds by the names that the rules have for them."""
+        """Return the bounds by the names that the rules use."""
         return {
             "per_page": self.bodies_per_page,
             "body": now - self.body_age_s,
@@ -393,7 +372,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are thrown away, or would be; ``size_bytes`` is about what they take."""
+    """Rows that are deleted, or would be, with about ``size_bytes`` bytes."""
 
     what: str
     table: str
@@ -403,7 +382,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Which rows go: ``doomed`` gives two columns that name them, and their size."""
+    """A rule: ``doomed`` selects two columns that identify the rows, and their size."""
 
     what: str
     table: str
@@ -435,8 +414,7 @@ _RULES: Final = (
     _Rule(
         "sketches",
         "version",
-        "SELECT id, NULL, size FROM ("
-        "  SELECT id, length(sketch) AS size, "
+        "SELECT id, NULL, size FROM (SELECT id, length(sketch) AS size, "
         "    row_number() OVER (PARTITION BY page_id ORDER BY id DESC) AS n "
         "  FROM version WHERE sketch IS NOT NULL) "
         "WHERE n > :sketches AND id NOT IN (SELECT version_id FROM lsh_page)",
@@ -450,7 +428,7 @@ _RULES: Final = (
         "AND id < (SELECT max(id) FROM observation WHERE page_id = o.page_id) "
         "AND id NOT IN (SELECT observation_id FROM amendment) "
         "AND id NOT IN (SELECT observation_id FROM audit) "
-        # The last crawl is reported on, and may be gone on with; a daemon's run has no end.
+        # The last crawl is reported and may be resumed; a daemon's run has no end.
         "AND (run_id < (SELECT max(id) FROM crawl_run) OR run_id IN (SELECT run_id FROM outlook))",
         "DELETE FROM observation WHERE id IN (SELECT a FROM {})",
     ),
@@ -463,7 +441,7 @@ _RULES: Final = (
         f"JOIN alert_message AS m ON m.id = a.message_id WHERE {_SENT}",
         "DELETE FROM alert WHERE id IN (SELECT a FROM {})",
     ),
-    # After those that are in them.
+    # After their alerts.
     _Rule(
         "messages sent",
         "alert_message",
@@ -475,31 +453,21 @@ _RULES: Final = (
 
 
 async def doomed(path: Path, retention: Retention, now: float) -> list[Rows]:
-    """What would be thrown away; the store may be being written.
-
-    Raises:
-        StoreError: there is no store, or it cannot be read.
-    """
-    async with reading(path) as connection:
-        return [await _counted(connection, rule, retention.cuts(now)) for rule in _RULES]
+    """Count the rows that :func:`prune` would delete; another process may be writing the store."""
+    async with reading(path) as reader:
+        return [await _counted(reader, rule, retention.cuts(now)) for rule in _RULES]
 
 
 async def prune(database: Database, retention: Retention, now: float) -> list[Rows]:
-    """Throw away what is not to be kept; what that was.
-
-    Raises:
-        StoreError: the store cannot be written.
-    """
+    """Delete the rows that are not to be kept, and count them."""
     return [await _prune(database, rule, retention.cuts(now)) for rule in _RULES]
 
 
-async def _counted(
-    connection: aiosqlite.Connection, rule: _Rule, cuts: Mapping[str, float]
-) -> Rows:
+async def _counted(reader: aiosqlite.Connection, rule: _Rule, cuts: Mapping[str, float]) -> Rows:
     bounds = _bounds(rule, cuts)
     if bounds is None:
         return Rows(rule.what, rule.table, 0, 0)
-    rows = await connection.execute_fetchall(
+    rows = await reader.execute_fetchall(
         f"WITH doomed (a, b, size) AS ({rule.doomed}) SELECT count(*), total(size) FROM doomed",
         bounds,
     )
@@ -508,7 +476,7 @@ async def _counted(
 
 
 def _bounds(rule: _Rule, cuts: Mapping[str, float]) -> dict[str, float] | None:
-    """The bounds that the rule has, SQLite wants no others; None where it keeps everything."""
+    """Return the bounds that the rule names; None if it keeps everything."""
     bounds = {name: cut for name, cut in cuts.items() if f":{name}" in rule.doomed}
     return None if all(map(isinf, bounds.values())) else bounds
 
@@ -517,7 +485,6 @@ async def _prune(database: Database, rule: _Rule, cuts: Mapping[str, float]) -> 
     bounds = _bounds(rule, cuts)
     if bounds is None:
         return Rows(rule.what, rule.table, 0, 0)
-    # Found once: looking again for every transaction would take as long each time.
     count, size = await database.at_once(partial(_doom, rule=rule, bounds=bounds))
     for first in range(0, count, _BATCH):
         await database.write(partial(_throw_away, rule=rule, first=first))
@@ -528,7 +495,7 @@ async def _prune(database: Database, rule: _Rule, cuts: Mapping[str, float]) -> 
 def _doom(
     connection: sqlite3.Connection, rule: _Rule, bounds: Mapping[str, float]
 ) -> tuple[int, int]:
-    """Write down which rows go; how many they are, and their size."""
+    """List the rows to delete in a temporary table; return their number and size."""
     connection.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (a, b, size)")
     connection.execute("DELETE FROM temp.doomed")
     connection.execute(f"INSERT INTO temp.doomed {rule.doomed}", bounds)
@@ -537,7 +504,7 @@ def _doom(
 
 
 def _throw_away(connection: sqlite3.Connection, rule: _Rule, first: int) -> None:
-    """Do it; observations have a guard, which is back when others can see the table again."""
+    """Delete a slice of the rows; the guard of observations is back at the commit."""
     deed = rule.deed.format(f"temp.doomed WHERE rowid > {first} AND rowid <= {first + _BATCH}")
     if rule.table != "observation":
         connection.execute(deed)
@@ -555,20 +522,18 @@ def _forget(connection: sqlite3.Connection) -> None:
 
 
 # -- health ------------------------------------------------------------------
-#
-# Whether a store is sound: what SQLite says of the file, and what the tables say of each other.
 
 
 @dataclass(frozen=True, slots=True)
 class StoreHealth:
-    """What was found in a store.
+    """Result of a check of a store.
 
     Attributes:
-        problems: sentences, as SQLite or a check of ours says them; none: it is sound.
+        problems: sentences from SQLite or from our checks; empty for a sound store.
         size_bytes: of the file; ``wal_bytes`` of the write-ahead log beside it.
         pages: URLs known as pages.
-        newest_at: the time of the newest observation (Unix seconds), if there is one.
-        open_run: the run that has not ended, if there is one.
+        newest_at: the time of the newest observation (Unix seconds), if any.
+        open_run: the run that has not ended, if any.
     """
 
     problems: tuple[str, ...]
@@ -580,38 +545,32 @@ class StoreHealth:
 
 
 async def examine(path: Path, *, thorough: bool = False) -> StoreHealth:
-    """Read the whole file and check it; ``thorough`` compares the indexes with their tables, too.
+    """Read and check the whole file; ``thorough`` also compares indexes with their tables.
 
     Raises:
-        StoreError: there is no such file, or it cannot be read at all.
+        StoreError: the file does not exist or cannot be read at all.
     """
     async with reading(path) as connection:
+        check = f"PRAGMA {'integrity' if thorough else 'quick'}_check"
+        found = await connection.execute_fetchall(check)
         problems = [
-            *await _words(connection, f"PRAGMA {'integrity' if thorough else 'quick'}_check"),
+            *[" ".join(str(row[0]).split()) for row in found if row[0] != "ok"],
             *await _dangling(connection),
         ]
-        one = "SELECT (SELECT count(*) FROM page WHERE role = 'page'), "
         rows = await connection.execute_fetchall(
-            f"{one} (SELECT max(at) FROM observation), "
-            "(SELECT max(id) FROM crawl_run WHERE ended_at IS NULL)"
+            "SELECT (SELECT count(*) FROM page WHERE role = 'page') AS pages, "
+            "(SELECT max(at) FROM observation) AS newest_at, "
+            "(SELECT max(id) FROM crawl_run WHERE ended_at IS NULL) AS open_run"
         )
-        pages, newest_at, open_run = next(iter(rows))
     wal = path.with_name(path.name + "-wal")
-    return StoreHealth(
-        tuple(problems), path.stat().st_size, wal.stat().st_size if wal.exists() else 0, pages,
-        newest_at, open_run,
-    )  # fmt: skip
-
-
-async def _words(connection: aiosqlite.Connection, pragma: str) -> list[str]:
-    """What SQLite complains of."""
-    rows = await connection.execute_fetchall(pragma)
-    return [str(row[0]) for row in rows if row[0] != "ok"]
+    wal_bytes = wal.stat().st_size if wal.exists() else 0
+    (row,) = rows
+    return StoreHealth(tuple(problems), path.stat().st_size, wal_bytes, **row)
 
 
 async def _dangling(connection: aiosqlite.Connection) -> list[str]:
-    """Rows that point to rows that are not there."""
+    """Describe the rows that refer to rows that do not exist."""
     rows = await connection.execute_fetchall(
         'SELECT "table", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2'
     )
-    return [f"{row[2]:,} rows of {row[0]} point to a {row[1]} that is not there" for row in rows]
+    return [f"{row[2]:,} rows of {row[0]} refer to a missing {row[1]}" for row in rows]

@@ -1,7 +1,5 @@
-"""The nouns that cross packages. Pure values; their words are in :mod:`freshet.storage.words`.
+"""The nouns that cross packages: plain values. Their words are in :mod:`freshet.storage.words`.
 
-It gives out those of ``corrections``, ``host_state``, ``signals``, ``subscribing``, ``outlook`` and
-``targets``.
 In order of travel: a :class:`DueUrl` leaves the frontier, becomes a :class:`FetchResult`, is
 reduced and compared into an :class:`Observation`, and stored as part of a :class:`Visit`.
 Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
@@ -49,17 +47,15 @@ from freshet.storage.words import (
     Rung,
 )
 
-# -- targets -----------------------------------------------------------------
-#
-# Where a page leads: its links, and URLs for the frontier. Pure values.
+# -- targets: links of a page, and URLs for the frontier ---------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
     """The links of one page in document order, as columns of equal length.
 
-    ``urls`` are canonical, ``fetch_urls`` resolved as found, without the fragment,
-    ``rels`` lower-case, space-separated and sorted, ``anchors`` the text.
+    ``urls`` are canonical, ``fetch_urls`` resolved without the fragment, ``rels`` lower-case,
+    space-separated and sorted, ``anchors`` the text.
     """
 
     urls: tuple[str, ...] = ()
@@ -75,10 +71,10 @@ class Links:
 class Targets:
     """URLs for the frontier, as columns of equal length.
 
-    ``held_back`` says why a URL is known but not crawled (``nofollow``, ``depth`` …) or
-    is None; ``trap_shapes`` name the bounded pattern that a URL falls under, with its
-    kind in ``trap_kinds`` and the number of its URLs that are crawled in ``trap_caps``.
-    ``patterns`` name what is closed where its pages turn out to be copies.
+    ``held_back`` is the reason why a URL is known but not crawled (``nofollow``, ``depth`` …), or
+    None. ``trap_shapes`` and ``trap_kinds`` name the bounded pattern of a URL, of which
+    ``trap_caps`` URLs are crawled; ``patterns`` name the pattern that is closed when its pages
+    prove to be copies.
     """
 
     urls: list[str] = field(default_factory=list)
@@ -99,7 +95,7 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """The visited URL is another name of the page at ``url``."""
+    """Another name, the visited URL, of the page at ``url``."""
 
     url: str
     kind: AliasKind
@@ -107,11 +103,10 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """What a look at a page showed of how its links come and go.
+    """New links that a visit saw on a page since the visit at ``since`` (Unix seconds).
 
-    ``since`` is the look before, in Unix seconds; ``appeared`` counts links to pages that were not
-    known then, ``dropped`` those that are not there any more, ``stayed`` what appeared since the
-    first look and is still there.
+    ``appeared`` counts links to pages that were unknown then, ``dropped`` links that are gone, and
+    ``stayed`` those that appeared since the first visit and are still there.
     """
 
     since: float
@@ -135,7 +130,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """A server's own words for a version of a resource (RFC 9110, section 8.8)."""
+    """A server's names for a version of a resource (RFC 9110, section 8.8)."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -143,7 +138,7 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """What the last good capture of a page was reduced to; 16 bytes each (BLAKE2b).
+    """Digests of a page's last good capture, 16 bytes each (BLAKE2b).
 
     ``text_version`` names the extraction that took the text from the bytes.
     """
@@ -153,7 +148,7 @@ class Digests:
     text_version: str | None = None
 
     def is_comparable(self, text_version: str | None) -> bool:
-        """Return whether a text of this extraction can be compared with what is known."""
+        """Return whether a text of this extraction can be compared with the stored one."""
         return self.text is None or self.text_version == text_version
 
 
@@ -184,14 +179,14 @@ class DueUrl:
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """One exchange with a server, as a value: a failure is a result, never an exception.
+    """The result of one request, as a value: a failure is a result, never an exception.
 
-    ``reason`` is a short stable word (``dns``, ``tls``, ``timeout``, ``too_large``,
-    ``http_500`` …) for every outcome but ``FETCHED`` and ``NOT_MODIFIED``, ``detail`` the
-    sentence for people. Headers are raw, ``wire_body`` is as it came, ``body`` decoded;
-    ``location`` is the redirect target, resolved. ``request_headers`` are empty where nothing was
-    sent, ``status_line`` where nothing came. ``truncated`` says why ``wire_body`` is not all of the
-    body, in a word of WARC 1.1 (section 5.13); it is None if it is.
+    ``reason`` is a short stable word (``dns``, ``tls``, ``timeout``, ``too_large``, ``http_500`` …)
+    unless the outcome is ``FETCHED`` or ``NOT_MODIFIED``; ``detail`` is a sentence for people.
+    Headers are raw, ``wire_body`` is as received, ``body`` decoded, ``location`` the resolved
+    redirect target. ``request_headers`` is empty if nothing was sent, ``status_line`` if nothing
+    was received. ``truncated`` is a word of WARC 1.1 (section 5.13) if ``wire_body`` is incomplete,
+    else None.
     """
 
     url: str
@@ -213,24 +208,25 @@ class FetchResult:
 
     @property
     def ended_at(self) -> float:
-        """When it was over."""
+        """Return the end of the request, in Unix seconds."""
         return self.started_at + self.duration_s
 
     def header(self, name: str) -> str | None:
-        """The first header of that name, decoded as Latin-1, or None."""
+        """Return the first header of that name, decoded as Latin-1, or None."""
         return next(iter(self.header_values(name)), None)
 
     def header_values(self, name: str) -> list[str]:
-        """All headers of that name, in order, decoded as Latin-1."""
+        """Return all headers of that name in order, decoded as Latin-1."""
         wanted = name.lower().encode("ascii")
         return [v.decode("latin-1") for k, v in self.headers if k.lower() == wanted]
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one visit found out about one page. Append-only.
+    """The result of one visit to one page. Append-only.
 
-    ``resemblance`` (0 to 1) and its error are Broder's estimate from MinHash values, if compared.
+    ``resemblance`` (0 to 1) and its standard error are Broder's estimate from MinHash values, or
+    None.
     """
 
     page_id: int
@@ -250,9 +246,10 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What a page's content was reduced to when its bytes were not those of before.
+    """The stored content of a page whose bytes differ from those of the last visit.
 
-    ``body`` is zstd-compressed, None: not kept; ``sketch`` are versioned bytes, None: no text.
+    ``body`` is zstd-compressed, None if it is not kept; ``sketch`` is versioned bytes, None without
+    text.
     """
 
     digests: Digests
@@ -271,11 +268,10 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class PageHistory:
-    """What is stored of a page to compare its next text with.
+    """The stored state with which a page's next text is compared.
 
-    ``sketch`` are the versioned bytes of its last sketch, ``memory`` those of what is remembered
-    beside it, ``still`` counts the visits since at which nothing differed. ``text_version`` is as
-    in :class:`Digests`.
+    ``sketch`` and ``memory`` are versioned bytes; ``still`` counts the visits since then at which
+    nothing differed. ``text_version`` is as in :class:`Digests`.
     """
 
     sketch: bytes
@@ -286,19 +282,17 @@ class PageHistory:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """All that one visit changes in the store, in one transaction.
+    """All changes that one visit makes to the store, in one transaction.
 
-    ``validators`` replace the page's own when not None; ``links`` replace its current
-    out-links when not None (``offsite`` marks the columns that lead out of scope);
-    ``retry_at`` keeps the URL in the frontier (``charged`` adds to its attempts) and
-    ``fetch_url`` replaces what is asked for. ``fetches`` counts requests made. ``memory``
-    (versioned bytes) replaces the page's when not None, and ``amendments`` say of its
-    earlier observations what is known better by now. ``walls`` (versioned bytes) replace what
-    is known of the host's walls when not None; ``retractions`` are captures of its pages that
-    proved to be such. ``copies`` are for the patterns of bounded URLs. ``claims`` is what a source
-    of ``claim_kind`` (None: none) said of when pages changed (``claims_rejected``: not believable);
-    ``signs`` and ``wish_s`` are what the headers say, None for a visit without an answer.
-    ``advertised`` is the hub that the page names.
+    ``validators``, ``links`` and ``memory`` (versioned bytes) replace the page's own, and ``walls``
+    (versioned bytes) the block pages known of its host, when not None; ``offsite`` marks the
+    columns of ``links`` that leave the scope. ``retry_at`` keeps the URL in the frontier
+    (``charged`` adds to its attempts), to be requested at ``fetch_url``. ``fetches`` counts
+    requests. ``amendments`` correct earlier observations of the page, ``retractions`` name captures
+    that were no content, ``copies`` count for patterns of bounded URLs. ``claims`` of a source of
+    ``claim_kind`` state when pages changed; ``claims_rejected`` were not believable. ``signs`` and
+    ``wish_s`` come from the headers, None without a response. ``advertised`` is the hub that the
+    page names.
     """
 
     due: DueUrl
@@ -331,7 +325,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class RobotsVisit:
-    """A robots.txt fetch (all its hops): the record, and the sitemaps that it names."""
+    """A robots.txt fetch with all its redirects: the record, and the sitemaps that it names."""
 
     host_id: int
     record: RobotsRecord
@@ -342,7 +336,7 @@ class RobotsVisit:
 
 
 class SeedLine(NamedTuple):
-    """A line of the site list as the store takes it; see :class:`StoredSeed`."""
+    """A line of the site list for the store; see :class:`StoredSeed`."""
 
     text: str
     url: str
@@ -353,10 +347,10 @@ class SeedLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredSeed:
-    """A line of the site list, and where its scope stands (``root_url``, None until known).
+    """A line of the site list; its scope stands at ``root_url``, None until that is known.
 
-    ``url`` is tried first, ``fallback_url`` where the line has no scheme and nothing answers.
-    ``half_life_hours`` says that what appears there loses half of its worth in so long.
+    ``url`` is tried first, ``fallback_url`` if the line has no scheme and nothing answers. New
+    items of the site lose half of their worth in ``half_life_hours``.
     """
 
     seed_id: int
@@ -371,7 +365,7 @@ class StoredSeed:
 
 @dataclass(frozen=True, slots=True)
 class SeedsSettled:
-    """It is decided at which URLs some seeds are crawled: pairs of seed id and URL."""
+    """The decision at which URLs some seeds are crawled: pairs of seed id and URL."""
 
     seeds: tuple[tuple[int, str], ...]
     at: float
@@ -382,7 +376,7 @@ class SeedsSettled:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """A host was asked for a page that cannot exist; what it showed comes with a visit."""
+    """A request for a page that cannot exist; its result is stored with a visit."""
 
     host_id: int
     at: float
@@ -393,7 +387,7 @@ class Probed:
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What came without being asked for: claims of a source, named by ``url``, about pages.
+    """Claims that a source, named by ``url``, pushed without a request.
 
     ``host_id`` is the host that it speaks for; ``targets`` are pages that may be new.
     """
@@ -410,30 +404,30 @@ class Announcement:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a daemon believed of one page at one moment; a row of table ``estimate``.
+    """The daemon's belief about one page at one moment; a row of table ``estimate``.
 
     Attributes:
         page_id: of the page.
         at: Unix seconds of the valuation.
-        visited_at: the last visit that the estimate knows of; before the first one, when the page
+        visited_at: the last visit that the estimate includes; before the first visit, when the page
             was found.
         rate: changes a day; between ``low`` and ``high`` with a probability of 90 %.
         hazard: x, the changes expected from the last visit until ``at``: the copy is stale with
             probability 1 − e^{−x}.
         importance: μ.
-        clocked: 0 to 1, how far ``hazard`` follows the rhythm of the page's site.
-        claimed: whether what others say of the page is believed; None: nobody says anything.
-        worth: of a visit at ``at``; None where the policy has no index, and for a page that comes
-            before all others.
+        clocked: 0 to 1, the weight of the site's rhythm in ``hazard``.
+        claimed: whether the page's change signals are trusted; None without signals.
+        worth: of a visit at ``at``; None if the policy has no index, or if the page precedes all
+            others.
         urgent: whether the page is a new item of an ephemeral source, to be fetched at once.
-        reveals: new pages that a visit is expected to reveal.
+        reveals: expected new pages that a visit reveals.
         arrival_rate: new items a day at an ephemeral source, each of which loses half of its worth
             in ``half_life_hours``; None elsewhere.
         planned: visits a day by a rate policy's plan; None under other policies.
-        not_before: Unix seconds before which the page is not visited; None: it may be at any time.
-        due_at: when a visit is worth the price or planned, expected in Unix seconds; None: not
-            for years, or nothing is known.
-        paid: the worth of the last visit when the page was chosen for it; None: not known.
+        not_before: Unix seconds before which the page is not visited; None: no limit.
+        due_at: Unix seconds at which a visit is expected to be worth the price, or is planned;
+            None: not for years, or unknown.
+        paid: worth of the last visit when the page was chosen; None: unknown.
     """
 
     page_id: int
@@ -477,13 +471,13 @@ Entry = (
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """What the writer says once the transaction has committed.
+    """The writer's reply after the transaction has committed.
 
-    ``supplied`` are the hosts whose frontier grew, by ``pages``, the ids of what is new in it.
-    ``retracted`` are visits of this invocation that are failures by now: what each was, and why.
-    ``withdrawn`` are the pages, by host, that were due and are no longer. ``claims`` are those of
-    the whole batch that say anything new; they stand in its last entry, and by our clock. ``churn``
-    is what a look showed that was not the first, if anything appeared there.
+    ``supplied`` are the hosts whose frontier grew, by the new ``pages`` (ids). ``retracted`` are
+    visits of this invocation that have become failures: the former kind and the reason.
+    ``withdrawn`` are the pages, by host, that are no longer due. ``claims`` are the new ones of the
+    whole batch, by our clock; they stand in its last entry. ``churn`` is None for a first visit,
+    and where nothing appeared.
     """
 
     entry: Entry
@@ -496,36 +490,36 @@ class Acknowledged:
 
     @property
     def admitted(self) -> int:
-        """How many URLs are new."""
+        """Return the number of new URLs."""
         return len(self.pages)
 
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """What a replenishment brought: hosts not seen before, and all that have URLs now."""
+    """The result of a replenishment: hosts not seen before, and all hosts that have URLs now."""
 
     new_hosts: tuple[Host, ...] = ()
     host_ids: tuple[int, ...] = ()
 
 
 class Agenda(Protocol):
-    """What is worth fetching next among the hosts that are ready; the scheduler says."""
+    """The order in which the due URLs of the hosts that are ready are fetched."""
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the next due URL of one of the hosts in ``ready`` (longest ready first)."""
 
     def waiting(self, host_id: int) -> bool:
-        """Whether a due URL of this host can be taken now."""
+        """Return whether a due URL of this host can be taken now."""
 
     def done(self, acknowledged: Acknowledged) -> None:
         """Learn from an entry whose transaction has committed."""
 
     @property
     def hungry(self) -> bool:
-        """Whether :meth:`replenish` would load something although nothing falls due."""
+        """Return whether :meth:`replenish` would load something although nothing falls due."""
 
     async def replenish(self, now: float) -> Supply:
-        """Load what :meth:`next` will want."""
+        """Load the URLs that :meth:`next` will need."""
 
     def wakes_at(self) -> float | None:
-        """When the next URL that waits for its time (a retry) falls due, if any does."""
+        """Return when the next URL that waits for its time (a retry) falls due, or None."""

@@ -1,4 +1,4 @@
-"""The short words that the store keeps and that cross packages: kinds, rungs, roles."""
+"""Words that the store keeps and that cross packages: kinds, rungs, roles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Reason(StrEnum):
-    """Why a URL is due."""
+    """Reason why a URL is due."""
 
     REFRESH = "refresh"
     DISCOVERY = "discovery"
@@ -16,7 +16,7 @@ class Reason(StrEnum):
 
 
 class Role(StrEnum):
-    """What a URL is to the crawl; only ``PAGE`` counts as a page."""
+    """Role of a URL in the crawl; only ``PAGE`` counts as a page."""
 
     PAGE = "page"
     SITEMAP = "sitemap"
@@ -24,7 +24,7 @@ class Role(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How an exchange with a server ended."""
+    """End of a request."""
 
     FETCHED = "fetched"
     NOT_MODIFIED = "not_modified"
@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 
 class Kind(StrEnum):
-    """What an observation found; DESIGN: a failed fetch never erases history."""
+    """Result of an observation. A failed fetch never erases history."""
 
     NEW = "new"
     UNCHANGED = "unchanged"
@@ -54,9 +54,8 @@ KINDS: Final = tuple(Kind)  # in the order of their codes in columns
 class Rung(StrEnum):
     """The rung of the change-detection ladder that decided.
 
-    Below ``BLOCKS`` the blocks differ, but only such as differ at every visit
-    (``VOLATILE``), belong to the site's template (``FRAME``), or alternate between earlier
-    versions (``FLIP``).
+    Below ``BLOCKS`` the blocks differ, but these differ at every visit (``VOLATILE``), belong to
+    the site's template (``FRAME``), or alternate between earlier versions (``FLIP``).
     """
 
     NOT_MODIFIED = "304"
@@ -68,13 +67,13 @@ class Rung(StrEnum):
     BLOCKS = "blocks"
 
 
-#: The reason of a ``new`` observation of a page that was seen before, whose text is taken from the
-#: bytes in another way by now: what it says differs from before, whether it changed or not.
+#: Reason of a ``new`` observation of a known page whose text another extraction took: the texts
+#: cannot be compared.
 REBASED: Final = "text_version"
 
 
 class RobotsStanding(StrEnum):
-    """What is known of an origin's robots.txt (RFC 9309, section 2.3.1)."""
+    """Knowledge of an origin's robots.txt (RFC 9309, section 2.3.1)."""
 
     PARSED = "parsed"
     ALLOW_ALL = "allow_all"
@@ -82,7 +81,7 @@ class RobotsStanding(StrEnum):
 
 
 class AliasKind(StrEnum):
-    """How a URL turned out to be another name of a page."""
+    """Redirect by which a URL is another name of a page."""
 
     PERMANENT = "permanent"
     TEMPORARY = "temporary"

@@ -1,18 +1,18 @@
 """The one writer task: a bounded queue in, batched transactions, acknowledgements out.
 
 Invariant: an entry is acknowledged after the transaction that holds it has committed.
-Consequence: whatever was counted, shown or logged survives kill -9.
+Consequence: kill -9 loses nothing that was counted, shown or logged.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from sqlite3 import Connection
 
 from freshet.storage.database import Database, StoreUnavailable
 from freshet.storage.entries import Claims, HostState, Outlook, Retraction, SubscriptionNoted
@@ -37,33 +37,26 @@ from freshet.storage.tables import (
     runs,
     url_patterns,
 )
-from freshet.storage.tables.alerts import AlertRule
-from freshet.storage.tables.url_patterns import CopyRule, Weighed
+from freshet.storage.tables.alerts import AlertFilter
+from freshet.storage.tables.url_patterns import CopyRule, FrontierEffect
 from freshet.storage.words import Kind, Reason
 
-# -- visits ------------------------------------------------------------------
-#
-# What one batch of visits changes, table by table, inside one transaction.
+# -- visits: a batch's changes, table by table, in one transaction -----------
 
-#: URLs that are remembered as admitted, at some 150 bytes each and 2 KiB at most.
+#: URLs remembered as admitted, at some 150 bytes each and 2 KiB at most.
 _REMEMBERED = 16_384
 
 
 class VisitTables:
     """Applies batches for one run; holds what the one writer may cache between them.
 
-    A URL that has once been admitted without a reason to hold it back is changed by no later
-    link to it: nearly all links of a crawl are such, and need not reach the store again.
-
-    Attributes:
-        alert_rules: who is to be told of which observations.
+    No later link changes a URL that was admitted and not held back. Nearly all links of a crawl
+    lead to such URLs and need not reach the store again. ``alert_rules`` select the observations to
+    alert of.
     """
 
     def __init__(
-        self,
-        run_id: int,
-        rule: CopyRule | None = None,
-        alert_rules: Sequence[AlertRule] = (),
+        self, run_id: int, rule: CopyRule | None = None, alert_rules: Sequence[AlertFilter] = ()
     ) -> None:
         self.alert_rules = alert_rules
         self._run_id = run_id
@@ -75,10 +68,10 @@ class VisitTables:
         self._committed: dict[int, Retraction] = {}
 
     async def write(self, database: Database, entries: Sequence[Entry]) -> list[Acknowledged]:
-        """Commit a batch, in one call on the thread that writes; what may be said of it then.
+        """Commit a batch, in one call on the writer's thread, and return the acknowledgements.
 
         Raises:
-            StoreError: nothing of it was written, and what was cached of it is forgotten.
+            StoreError: nothing was written, and what was cached of the batch is forgotten.
         """
         try:
             acknowledged = await database.write(partial(self.apply, entries=entries))
@@ -88,106 +81,93 @@ class VisitTables:
         self._committed = dict(self._retractions)
         return acknowledged
 
-    def apply(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> list[Acknowledged]:
-        """Write a batch; what may be said of it once the transaction has committed."""
+    def apply(self, db: Connection, entries: Sequence[Entry]) -> list[Acknowledged]:
+        """Write a batch; return the acknowledgements to be sent after the commit."""
         visits = [e for e in entries if isinstance(e, Visit)]
-        acknowledged = [self._admit(connection, entry) for entry in entries]
-        links.record(connection, visits)
-        appeared = links.append(connection, visits)
-        observations.append_bodies(connection, visits)
-        pages.record(connection, visits)
-        observations.append(connection, self._run_id, visits)
-        observations.append_audit(connection, visits)
-        observations.record(connection, visits)
-        observations.append_amendment(connection, visits)
-        kept = claims.append(connection, entries)
-        hosts.count(connection, visits)
-        frontier.settle(connection, visits)
+        acknowledged = [self._admit(db, entry) for entry in entries]
+        links.record(db, visits)
+        appeared = links.append(db, visits)
+        observations.append_bodies(db, visits)
+        pages.record(db, visits)
+        observations.append(db, self._run_id, visits)
+        observations.append_audit(db, visits)
+        observations.record(db, visits)
+        observations.append_amendment(db, visits)
+        kept = claims.append(db, entries)
+        hosts.count(db, visits)
+        frontier.settle(db, visits)
         revealed = {
             each.entry.due.page_id: each.pages
             for each in acknowledged
             if isinstance(each.entry, Visit)
         }
-        weighed = url_patterns.weigh(connection, visits, self._run_id, self._rule, revealed)
-        self._record_hosts(connection, entries)
-        self._record_seeds(connection, entries)
-        runs.count_fetches(connection, self._run_id, sum(e.fetches for e in entries))
+        weighed = url_patterns.weigh(db, visits, self._run_id, self._rule, revealed)
+        self._record_hosts(db, entries)
+        self._record_seeds(db, entries)
+        runs.count_fetches(db, self._run_id, sum(e.fetches for e in entries))
         noted = [e for e in entries if isinstance(e, Outlook)]
-        runs.append(connection, self._run_id, noted)
+        runs.append(db, self._run_id, noted)
         for entry in entries:
             if isinstance(entry, EstimateBatch):
-                # One at a time: nobody waits for more than a batch.
-                estimates.write(connection, entry.estimates)
+                estimates.write(db, entry.estimates)
         agreed = [e for e in entries if isinstance(e, SubscriptionNoted)]
-        claims.record(connection, agreed)
+        claims.record(db, agreed)
         acknowledged = [
             replace(
                 each,
-                retracted=self._take_back(connection, each.entry),
+                retracted=self._take_back(db, each.entry),
                 churn=appeared.get(each.entry.due.page_id),
             )
             if isinstance(each.entry, Visit)
             else each
             for each in acknowledged
         ]
-        self._alert(connection, entries, visits)
+        alerts.record(db, self.alert_rules, visits)
+        alerts.review(db, self.alert_rules, max(map(_time_of, entries)))
         return _with(weighed, kept, acknowledged)
 
-    def _alert(
-        self, connection: sqlite3.Connection, entries: Sequence[Entry], visits: Sequence[Visit]
-    ) -> None:
-        """Write what is to be told of these visits, and of what they showed of earlier ones."""
-        alerts.record(connection, self.alert_rules, visits)
-        alerts.review(connection, self.alert_rules, max(map(_time_of, entries)))
-
     def _forget(self) -> None:
-        """Drop what was cached since the last commit: the transaction of the last batch failed."""
+        """Drop what was cached since the last commit: the transaction failed."""
         self._host_ids.clear()
         self._admitted.clear()
         self._retractions = dict(self._committed)
 
-    def _admit(self, connection: sqlite3.Connection, entry: Entry) -> Acknowledged:
-        """Make the targets of a visit pages, and due where they are new."""
+    def _admit(self, db: Connection, entry: Entry) -> Acknowledged:
+        """Make the targets of a visit pages; new ones are due."""
         targets = entry.targets
         if targets is None or not len(targets):
             return Acknowledged(entry)
         at = _time_of(entry)
         due: list[pages.Admitted] = []
         if not self._admitted.issuperset(targets.urls):
-            due = self._new_pages(connection, targets, at)
+            due = self._new_pages(db, targets, at)
         if isinstance(entry, Visit) and entry.alias is not None:
-            due += pages.turned_round(connection, entry.due.page_id, entry.alias.url, self._run_id)
+            due += pages.turned_round(db, entry.due.page_id, entry.alias.url, self._run_id)
         if due:
-            frontier.add(connection, [p.page_id for p in due], at, Reason.DISCOVERY)
+            frontier.add(db, [p.page_id for p in due], at, Reason.DISCOVERY)
         return Acknowledged(entry, frozenset(p.host_id for p in due), tuple(p.page_id for p in due))
 
-    def _take_back(
-        self, connection: sqlite3.Connection, visit: Visit
-    ) -> tuple[tuple[Kind, str], ...]:
-        """Take back what a visit proved to be no content, or itself if one before it did."""
+    def _take_back(self, db: Connection, visit: Visit) -> tuple[tuple[Kind, str], ...]:
+        """Retract captures that a visit, or one before it, proved to be no content."""
         awaited = self._retractions.pop(visit.due.page_id, None)
         found = []
         for retraction in (*visit.retractions, *([awaited] if awaited else [])):
-            was = observations.take_back(connection, retraction, visit.observation.at)
+            was = observations.take_back(db, retraction, visit.observation.at)
             if retraction.at is None:
                 continue
             if was is not None:
                 found.append((was, retraction.reason))
-            elif not observations.any_at(connection, retraction.page_id, retraction.at):
+            elif not observations.any_at(db, retraction.page_id, retraction.at):
                 self._retractions[retraction.page_id] = retraction
         return tuple(found)
 
-    def _new_pages(
-        self, connection: sqlite3.Connection, targets: Targets, at: float
-    ) -> list[pages.Admitted]:
-        """Make pages of the targets that are new; those to be crawled."""
-        self._know_hosts(connection, targets)
-        admitted = pages.admit(
-            connection, targets, self._host_ids, self._run_id, at, known=self._admitted
-        )
-        trapped = url_patterns.bound(connection, admitted, targets)
+    def _new_pages(self, db: Connection, targets: Targets, at: float) -> list[pages.Admitted]:
+        """Make pages of the new targets; return those to be crawled."""
+        self._know_hosts(db, targets)
+        admitted = pages.admit(db, targets, self._host_ids, self._run_id, at, known=self._admitted)
+        trapped = url_patterns.bound(db, admitted, targets)
         for kind in set(trapped.values()):
-            pages.hold_back(connection, [p for p, k in trapped.items() if k == kind], kind)
+            pages.hold_back(db, [p for p, k in trapped.items() if k == kind], kind)
         self._remember(targets)
         return [page for page in admitted if page.page_id not in trapped]
 
@@ -197,39 +177,39 @@ class VisitTables:
         columns = zip(targets.urls, targets.held_back, strict=True)
         self._admitted.update(url for url, held_back in columns if held_back is None)
 
-    def _know_hosts(self, connection: sqlite3.Connection, targets: Targets) -> None:
+    def _know_hosts(self, db: Connection, targets: Targets) -> None:
         unknown = {origin for origin in targets.origins if origin not in self._host_ids}
         if unknown:
-            self._host_ids |= hosts.ensure(connection, unknown)
+            self._host_ids |= hosts.ensure(db, unknown)
 
-    def _record_hosts(self, connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    def _record_hosts(self, db: Connection, entries: Iterable[Entry]) -> None:
         states: dict[int, HostState] = {}
         exchanges: Counter[int] = Counter()
         for entry in entries:
             if entry.host is not None:
                 states[entry.host.host_id] = entry.host
                 exchanges[entry.host.host_id] += entry.fetches
-        hosts.save_states(connection, [(s, exchanges[i]) for i, s in states.items()])
+        hosts.save_states(db, [(s, exchanges[i]) for i, s in states.items()])
         hosts.save_walls(
-            connection,
-            [(e.due.host_id, e.walls) for e in entries if isinstance(e, Visit) and e.walls],
+            db, [(e.due.host_id, e.walls) for e in entries if isinstance(e, Visit) and e.walls]
         )
         hosts.save_robots(
-            connection,
-            [(e.host_id, e.record) for e in entries if isinstance(e, RobotsVisit)],
+            db, [(e.host_id, e.record) for e in entries if isinstance(e, RobotsVisit)]
         )
 
-    def _record_seeds(self, connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    def _record_seeds(self, db: Connection, entries: Iterable[Entry]) -> None:
         for entry in entries:
             if isinstance(entry, SeedsSettled):
                 for seed_id, url in entry.seeds:
-                    runs.settle(connection, seed_id, url)
+                    runs.settle(db, seed_id, url)
             elif isinstance(entry, Visit) and entry.new_root is not None:
-                runs.move(connection, entry.due.page_id, entry.new_root)
+                runs.move(db, entry.due.page_id, entry.new_root)
 
 
-def _with(weighed: Weighed, kept: Claims, acknowledged: list[Acknowledged]) -> list[Acknowledged]:
-    """The same, and the last of them says what became of patterns, and what was claimed."""
+def _with(
+    weighed: FrontierEffect, kept: Claims, acknowledged: list[Acknowledged]
+) -> list[Acknowledged]:
+    """Return the acknowledgements; the last one has the batch's patterns and claims."""
     if not weighed.released and not weighed.withdrawn and not len(kept):
         return acknowledged
     *others, last = acknowledged
@@ -248,12 +228,12 @@ def _time_of(entry: Entry) -> float:
 
 
 class Writer:
-    """Gathers entries into transactions of at most ``batch``; a full queue holds senders up.
+    """Gathers entries into transactions of at most ``batch``; a full queue blocks senders.
 
-    A transaction takes what has come in while the one before it was committing, so that
-    batches grow with the load and an idle writer adds no delay. Where the store is unavailable,
-    ``patience`` is awaited and the batch tried again; it may raise the error that it is given.
-    Before each transaction ``secure`` sees to what must not be behind the store, an archive.
+    A transaction takes what arrived while the one before it was committing: batches grow with the
+    load and an idle writer adds no delay. While the store is unavailable, ``patience`` is awaited
+    and the batch tried again; it may raise the error that it is given. ``secure`` runs before each
+    transaction: it syncs what must not be behind the store, an archive.
     """
 
     def __init__(
@@ -275,11 +255,11 @@ class Writer:
         self._queue: asyncio.Queue[Entry | None] = asyncio.Queue(maxsize=batch)
 
     async def submit(self, entry: Entry) -> None:
-        """Hand over an entry; waits while the queue is full."""
+        """Hand over an entry; wait while the queue is full."""
         await self._queue.put(entry)
 
     async def run(self) -> None:
-        """Write until :meth:`finish`; raises StoreError when the store fails."""
+        """Write until :meth:`finish`; raise StoreError if the store fails."""
         while (first := await self._queue.get()) is not None:
             entries, ended = self._gather(first)
             await self._write(entries)

@@ -25,7 +25,7 @@ from freshet.crawler.terminal import plain
 from freshet.storage.database import Database, StoreError, StoreUnavailable, reading
 from freshet.storage.queries import page
 from freshet.storage.tables import alerts as alerts_tables
-from freshet.storage.tables.alerts import WITHDRAWN, Message, Told, key_of
+from freshet.storage.tables.alerts import WITHDRAWN, Message, PendingAlert, key_of
 from freshet.storage.words import Kind
 
 # -- payload -----------------------------------------------------------------
@@ -33,7 +33,7 @@ from freshet.storage.words import Kind
 
 
 def of_alert(
-    told: Told, rule: str, title: str | None, summary: str, importance: float
+    told: PendingAlert, rule: str, title: str | None, summary: str, importance: float
 ) -> dict[str, Any]:
     """Return the JSON object of an alert."""
     return {
@@ -122,7 +122,7 @@ def in_counts(change: Versions) -> str:
 log = logging.getLogger(__name__)
 
 #: Importance of pages, in the order of their alerts.
-Importances = Callable[[Sequence[Told]], Awaitable[Sequence[float]]]
+Importances = Callable[[Sequence[PendingAlert]], Awaitable[Sequence[float]]]
 
 _SUMMARY_WIDTH: Final = 200
 _TITLE_WIDTH: Final = 300
@@ -134,7 +134,7 @@ def stored_importances(database: Database, settings: Settings) -> Importances:
     """Return the importance of pages by the site list, links and rules; looked up once."""
     known: list[Importances] = []
 
-    async def importances(told: Sequence[Told]) -> Sequence[float]:
+    async def importances(told: Sequence[PendingAlert]) -> Sequence[float]:
         if not known:
             # The import takes half a second, which a crawl without alerts saves.
 
@@ -192,7 +192,7 @@ class Composing:
             partial(alerts_tables.oldest_waiting, rule=channel.name)
         )
 
-    async def _alerts(self, rule: str, found: Sequence[Told]) -> list[dict[str, Any]]:
+    async def _alerts(self, rule: str, found: Sequence[PendingAlert]) -> list[dict[str, Any]]:
         weights = await self._importances(found)
         return [
             of_alert(each, rule, plain((each.title or "")[:_TITLE_WIDTH]) or None,
@@ -200,7 +200,7 @@ class Composing:
             for each, weight in zip(found, weights, strict=True)
         ]  # fmt: skip
 
-    async def _summary(self, told: Told) -> str:
+    async def _summary(self, told: PendingAlert) -> str:
         """Summarise the event in a line."""
         if told.kind == WITHDRAWN:
             return f"withdrawn: {told.reason or 'no significant change after all'}"
@@ -228,7 +228,7 @@ async def importances_of(database: Database, settings: Settings) -> Importances:
     """Return the importance of pages by all that the store knows now."""
     weighing = await weigh(database.reader, settings.daemon.importance)
 
-    async def importances(told: Sequence[Told]) -> Sequence[float]:
+    async def importances(told: Sequence[PendingAlert]) -> Sequence[float]:
         urls, origins = [each.url for each in told], [each.origin for each in told]
         rows = {origin: row for row, origin in enumerate(dict.fromkeys(origins))}
         host = np.array([rows[origin] for origin in origins], np.intp)

@@ -32,7 +32,7 @@ from freshet.crawler.importance import pattern
 from freshet.crawler.network import user_agent
 from freshet.crawler.service.logs import hide, hide_url
 from freshet.crawler.tally import CrawlError
-from freshet.storage.tables.alerts import AlertRule
+from freshet.storage.tables.alerts import AlertFilter
 from freshet.storage.words import Kind
 
 # -- periods -----------------------------------------------------------------
@@ -95,10 +95,10 @@ class Channel:
         return masked(self.url)
 
 
-def matching(alerts: Alerts) -> list[AlertRule]:
+def matching(alerts: Alerts) -> list[AlertFilter]:
     """Return the rules as the store applies them."""
     return [
-        AlertRule(
+        AlertFilter(
             rule.name,
             frozenset(map(Kind, rule.kinds or alerts.kinds)),
             re.compile("|".join(f"(?:{pattern(each).pattern})" for each in rule.match)),

@@ -53,7 +53,7 @@ from freshet.scheduler.evaluate.news import (
     reap,
 )
 from freshet.scheduler.evaluate.runners import OverBudget
-from freshet.scheduler.evaluate.simulate import MEASURED_WHEN_LEARNING, Comparison, simulate
+from freshet.scheduler.evaluate.simulate import MEASURED_WHEN_LEARNING, SimulationResult, simulate
 from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.policy import PolicyError
 
@@ -95,7 +95,7 @@ def simulate_population(order: PopulationOrder, *, json: bool) -> None:
     _show(comparison)
 
 
-def _simulated(order: PopulationOrder) -> Comparison:
+def _simulated(order: PopulationOrder) -> SimulationResult:
     try:
         changes.load(order.process)
         with progress_bars() as progress:
@@ -116,7 +116,7 @@ def _simulated(order: PopulationOrder) -> Comparison:
         fail(str(error))
 
 
-def _show(comparison: Comparison) -> None:
+def _show(comparison: SimulationResult) -> None:
     optimum = comparison.lambda_crawl_optimum
     rows: list[tuple[Cell, ...]] = [
         (

@@ -21,7 +21,7 @@ from freshet.scheduler.evaluate.verdicts import (
     Bounded,
     Comparison,
     Daily,
-    Verdict,
+    PolicyVerdict,
 )
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class _Cost:
 
     name: str
     scale: float
-    bounded: Callable[[Verdict], Bounded]
-    least: Callable[[Verdict], float]
+    bounded: Callable[[PolicyVerdict], Bounded]
+    least: Callable[[PolicyVerdict], float]
     daily: Callable[[Daily], Floats]
 
 
@@ -109,7 +109,7 @@ class _Drawing:
     look: dict[str, dict[str, str]]
     written: list[str]
 
-    def of_budget(self, budget: float, verdicts: Sequence[Verdict]) -> None:
+    def of_budget(self, budget: float, verdicts: Sequence[PolicyVerdict]) -> None:
         """Draw the four figures of one budget."""
         ending = f"{budget:.6g}_a_day"
         title = f"with {amount(budget)} fetches a day"
@@ -170,7 +170,7 @@ class _Drawing:
                 axes.set_ylabel(cost.name)
             panels[0].legend(fontsize=8)
 
-    def _ranges(self, axes: Axes, cost: _Cost, verdicts: Sequence[Verdict]) -> None:
+    def _ranges(self, axes: Axes, cost: _Cost, verdicts: Sequence[PolicyVerdict]) -> None:
         for place, each in enumerate(verdicts):
             low, high, highest = cost.scale * np.array(_three(cost.bounded(each)))
             colour = self.look[each.policy]["color"]
@@ -182,7 +182,7 @@ class _Drawing:
         axes.set_ylim(len(verdicts) - 0.5, -0.5)
         axes.set_xlabel(cost.name)
 
-    def _over_time(self, axes: Axes, cost: _Cost, verdicts: Sequence[Verdict]) -> None:
+    def _over_time(self, axes: Axes, cost: _Cost, verdicts: Sequence[PolicyVerdict]) -> None:
         for each in verdicts:
             days, columns = thinned(cost.daily(each.daily), self.comparison.start)
             dates = [datetime.fromtimestamp(day * _DAY_S, UTC) for day in days]
@@ -200,7 +200,7 @@ class _Drawing:
             colour = self.look[policy]["color"]
             axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
 
-    def _calibration(self, axes: Axes, verdict: Verdict) -> None:
+    def _calibration(self, axes: Axes, verdict: PolicyVerdict) -> None:
         calibration = verdict.calibration
         used = np.flatnonzero(calibration.asks)
         asks = calibration.asks[used]
@@ -217,7 +217,7 @@ class _Drawing:
         axes.set_xlabel("expected probability of a change")
         axes.set_ylabel("share of visits that found one")
 
-    def _fetches(self, axes: Axes, verdicts: Sequence[Verdict]) -> None:
+    def _fetches(self, axes: Axes, verdicts: Sequence[PolicyVerdict]) -> None:
         """Draw shares of fetches by the pages' class of change rate, below those of the pages."""
         rows = [("all pages", self.comparison.by_class)]
         rows += [(each.policy, each.by_class) for each in verdicts]

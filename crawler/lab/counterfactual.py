@@ -21,15 +21,15 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err, progress_bars
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.evaluate.captures import FAILED, Captures, contents_of
-from freshet.scheduler.evaluate.counterfactual import Terms
+from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.verdicts import (
     Bench,
     Comparison,
     Judge,
     Judging,
+    PolicyVerdict,
     Progress,
     Trial,
-    Verdict,
     compare,
     in_turn,
 )
@@ -59,7 +59,7 @@ def judging(asks: float) -> Judging:
 
 def side_by_side(
     processes: int, bench: Bench, trials: Sequence[Trial], progress: Progress | None
-) -> list[Verdict]:
+) -> list[PolicyVerdict]:
     """Return the verdicts on these trials, in their order.
 
     Raises:
@@ -85,9 +85,9 @@ def side_by_side(
 
 def _verdicts(
     workers: Sequence[_Pipe], trials: Sequence[Trial], progress: Progress | None
-) -> list[Verdict]:
+) -> list[PolicyVerdict]:
     """Give each worker a new trial whenever it has finished one."""
-    found: dict[int, Verdict] = {}
+    found: dict[int, PolicyVerdict] = {}
     busy = dict(zip(workers, range(len(workers)), strict=True))
     for worker, number in busy.items():
         worker.send(trials[number])
@@ -100,7 +100,7 @@ def _verdicts(
                     progress(name, share)
                 case PolicyError():
                     raise received
-                case Verdict():
+                case PolicyVerdict():
                     found[busy.pop(worker)] = received
                     if given < len(trials):
                         busy[worker] = given
@@ -246,7 +246,7 @@ def ask(question: Question) -> StoreComparison:
         past = terminal.run(read_past(question.db, question.daemon))
     start, end = _span(question, past)
     budgets = question.budgets or [_spent(past, start, end)]
-    terms = [Terms(budget, start, end) for budget in budgets]
+    terms = [ReplayTerms(budget, start, end) for budget in budgets]
     asks = len(question.policies) * sum(budgets) * (end - start)
     with progress_bars() as progress:
         comparison = compare(past.captures, question.policies, terms, progress, judging(asks))

@@ -14,7 +14,7 @@ import numpy as np
 from freshet.crawler.lab.counterfactual import StoreComparison
 from freshet.crawler.terminal import Cell, amount, counted, percent, show_line, show_list
 from freshet.scheduler.arrays import Floats, Ints
-from freshet.scheduler.evaluate.verdicts import Bounded, Verdict
+from freshet.scheduler.evaluate.verdicts import Bounded, PolicyVerdict
 
 _DAY_S = 86_400.0
 #: What is told of a verdict in a table.
@@ -72,7 +72,7 @@ def as_json(answer: StoreComparison) -> dict[str, object]:
     }
 
 
-def row_of(verdict: Verdict) -> tuple[Cell, ...]:
+def row_of(verdict: PolicyVerdict) -> tuple[Cell, ...]:
     """Return the row under :data:`HEADER`; None if nothing is known."""
     new = verdict.discovery
     return (
@@ -99,7 +99,7 @@ def _range(cost: Bounded, shown: Callable[[float], str]) -> str:
     return f"{between} ({shown(cost.pessimistic)})"
 
 
-def _verdict(verdict: Verdict, answer: StoreComparison) -> dict[str, object]:
+def _verdict(verdict: PolicyVerdict, answer: StoreComparison) -> dict[str, object]:
     new, told = verdict.discovery, verdict.calibration
     return {
         "policy": verdict.policy,

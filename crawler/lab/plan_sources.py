@@ -17,7 +17,7 @@ from freshet.crawler.capacities import exchange_of, numbered
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.lab.plan_files import PlanSources
 from freshet.scheduler import estimate
-from freshet.scheduler.agenda.ephemeral import Looked, decays, sources
+from freshet.scheduler.agenda.ephemeral import VisitSpans, decays, sources
 from freshet.scheduler.agenda.new_pages import Churning, appearing
 from freshet.scheduler.arrays import Bools, Floats, rows_among
 from freshet.scheduler.estimate.evidence import evidence_of
@@ -74,7 +74,7 @@ async def ephemeral_pages(
     half_life = terms(pages.url, pages.host, np.ones(n), daemon.rules, listed).half_life_days
     on, since = exchange_of(said, daemon), pages.checked_at / _DAY_S
     churning = await _churning(connection, pages)
-    looked = Looked(pages.found_at / _DAY_S, since, np.ones(n, np.bool_))
+    looked = VisitSpans(pages.found_at / _DAY_S, since, np.ones(n, np.bool_))
     row, rate = sources(half_life, looked, churning, on)
     links = await links_tables.shown(connection, pages.page_id[row].tolist())
     return EphemeralPages(

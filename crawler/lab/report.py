@@ -23,7 +23,13 @@ from freshet.crawler.lab.charts import write_charts
 from freshet.crawler.lab.counterfactual import StoreComparison
 from freshet.crawler.lab.plan_files import UnusableFile, require_duckdb, write_parquet
 from freshet.crawler.terminal import err, say
-from freshet.scheduler.evaluate.verdicts import RAREST, RATE_CLASSES, Bounded, Verdict, class_of
+from freshet.scheduler.evaluate.verdicts import (
+    RAREST,
+    RATE_CLASSES,
+    Bounded,
+    PolicyVerdict,
+    class_of,
+)
 
 Columns = dict[str, NDArray[Any]]
 
@@ -175,7 +181,7 @@ TABLES: Final[Mapping[str, Callable[[StoreComparison], Columns]]] = {
 }
 
 
-def _named(verdicts: Sequence[Verdict], times: NDArray[np.intp]) -> Columns:
+def _named(verdicts: Sequence[PolicyVerdict], times: NDArray[np.intp]) -> Columns:
     """Repeat policy and budget for each row of a verdict."""
     return {
         "policy": np.repeat(_texts([each.policy for each in verdicts]), times),

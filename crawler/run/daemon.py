@@ -64,7 +64,7 @@ from freshet.storage.entries import Outlook
 from freshet.storage.queries import columns
 from freshet.storage.records import Estimate, StoredSeed
 from freshet.storage.tables import estimates, hosts, observations, runs
-from freshet.storage.tables.alerts import Told
+from freshet.storage.tables.alerts import PendingAlert
 from freshet.storage.tables.runs import RunState
 from freshet.storage.words import Kind
 
@@ -314,7 +314,7 @@ class _Daemon:
     def _left_out(self, urls: Sequence[str]) -> Bools:
         return self._chosen.left_out_of(urls, self._assembly.admission.scope)
 
-    async def _importances(self, alerts: Sequence[Told]) -> Sequence[float]:
+    async def _importances(self, alerts: Sequence[PendingAlert]) -> Sequence[float]:
         ids = np.array([each.page_id for each in alerts], np.int64)
         found = self.state.terms(
             ids, [each.url for each in alerts], [each.origin for each in alerts]

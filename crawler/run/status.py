@@ -17,7 +17,7 @@ from freshet.storage.entries import Outlook
 from freshet.storage.queries import page
 from freshet.storage.tables import observations
 from freshet.storage.tables import runs as runs_tables
-from freshet.storage.tables.runs import CrawlRun, Spending
+from freshet.storage.tables.runs import CrawlRun, RunProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Spent:
         return self.requests / self.flowed if self.flowed >= 1 else None
 
 
-def spent(moments: Sequence[Spending], since: float) -> Spent:
+def spent(moments: Sequence[RunProgress], since: float) -> Spent:
     """Return the spending from ``since`` to the last moment; the earliest comes first.
 
     ``moments`` go back to the last one before ``since``; spending between two of them is taken as
@@ -150,7 +150,9 @@ def _process(db: Path) -> int | None:
     return process if owner == "daemon" else None
 
 
-def _as_of(now: float, run: CrawlRun, last: Outlook, *, runs: bool) -> Spending:
+def _as_of(now: float, run: CrawlRun, last: Outlook, *, runs: bool) -> RunProgress:
     """Return the spending of a run until now; its budget keeps flowing while it runs."""
     more = last.budget * max(0.0, now - last.at) / _DAY_S if runs else 0.0
-    return Spending(max(now, last.at), run.run_id, last.began_at, run.fetches, last.flowed + more)
+    return RunProgress(
+        max(now, last.at), run.run_id, last.began_at, run.fetches, last.flowed + more
+    )

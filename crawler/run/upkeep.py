@@ -25,8 +25,8 @@ from freshet.storage.database import Database
 from freshet.storage.entries import Amendment
 from freshet.storage.maintenance import Retention
 from freshet.storage.tables import alerts, near_duplicates, observations
-from freshet.storage.tables.alerts import AlertRule
-from freshet.storage.tables.near_duplicates import Parameters, Placement
+from freshet.storage.tables.alerts import AlertFilter
+from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
 from freshet.storage.words import Kind, Rung
 
 _WHY = {
@@ -40,7 +40,7 @@ async def correct(
     run_id: int,
     since: float,
     now: float,
-    alert_rules: Sequence[AlertRule] = (),
+    alert_rules: Sequence[AlertFilter] = (),
 ) -> list[Correction]:
     """Amend the verdicts of a run, begun at ``since``, that its other pages contradict.
 
@@ -180,7 +180,7 @@ def _step(
 def _place(connection: sqlite3.Connection, chosen: Parameters, at: float, limit: int) -> int:
     """Place waiting pages, at most ``limit``; return their count."""
     leaders = Leaders(chosen.threshold)
-    placements: list[Placement] = []
+    placements: list[LeaderChoice] = []
     last = 0
     while len(placements) < limit:
         chunk = min(_CHUNK, limit - len(placements))
@@ -198,7 +198,7 @@ def _placed(
     leaders: Leaders,
     chosen: Parameters,
     sketches: Mapping[int, Sketch],
-) -> list[Placement]:
+) -> list[LeaderChoice]:
     banding = Banding(chosen.bands, chosen.band_rows)
     keys = {page_id: bucket_keys(sketch, banding) for page_id, sketch in sketches.items()}
     wanted = {key for own in keys.values() for key in own}
@@ -208,13 +208,15 @@ def _placed(
     return [_placement(leaders, i, sketch, keys[i]) for i, sketch in sketches.items()]
 
 
-def _placement(leaders: Leaders, page_id: int, sketch: Sketch, keys: tuple[int, ...]) -> Placement:
+def _placement(
+    leaders: Leaders, page_id: int, sketch: Sketch, keys: tuple[int, ...]
+) -> LeaderChoice:
     match = leaders.nearest(sketch, keys)
     if match is None:
         leaders.add(page_id, sketch, keys)
-        return Placement(page_id, page_id, keys=keys)
+        return LeaderChoice(page_id, page_id, keys=keys)
     found = match.resemblance
-    return Placement(page_id, match.leader_id, found.value, found.standard_error)
+    return LeaderChoice(page_id, match.leader_id, found.value, found.standard_error)
 
 
 def _decoded(stored: Mapping[int, bytes]) -> dict[int, Sketch]:

@@ -1,1 +1,1 @@
-"""What a running crawl requests next."""
+"""The order in which a running crawl requests URLs."""

@@ -1,24 +1,24 @@
-"""How fresh a copy is, estimated from pages drawn at random.
+"""Freshness of the copies, estimated from random audit samples.
 
-Each page is as likely to be drawn as the next, whatever is thought of it; so a mean over the
-draws, weighted with importance μ, estimates that over all pages,
+Each page is as likely to be drawn as the next, whatever is thought of it; so a mean over the draws,
+weighted with importance μ, estimates that over all pages,
 
     m = Σ μ y / Σ μ.
 
-*Binary.* y = z, whether a look found the page changed: m is the binary cost as a share of the
+*Binary.* y = z, whether a visit found the page changed: m is the binary cost as a share of the
 whole importance, whatever the model of changes is worth.
 
-*Harmonic.* A look tells that a page has changed, not how often. What is measured is z; how much it
+*Harmonic.* A visit tells that a page has changed, not how often. What is measured is z; how much it
 counts is taken from the model that the daemon had at the draw,
 
     y = z · E[H(N) | N ≥ 1] = z · Ein(x)/(1 − e^{−x}),
 
-x the changes expected since the look before. Where changes are Poisson at the rates that the daemon
-has learnt, E y = Ein(x) = E H(N), the harmonic cost, without bias. Otherwise how many pages are
-stale is still measured, and how often each of these has changed is still the model's.
+x the changes expected since the visit before. Where changes are Poisson at the rates that the
+daemon has learnt, E y = Ein(x) = E H(N), the harmonic cost, without bias. Otherwise how many pages
+are stale is still measured, and how often each of these has changed is still the model's.
 
-The standard error is that of a ratio of sums (W. Cochran, "Sampling Techniques", 3rd ed. 1977,
-eq. 2.45),
+The standard error is that of a ratio of sums (W. Cochran, "Sampling Techniques", 3rd ed. 1977, eq.
+2.45),
 
     SE² = k/(k−1) · Σ μ² (y − m)² / (Σ μ)²
 
@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from freshet.scheduler.agenda.pages import Watchlist
-from freshet.scheduler.agenda.queue import Window
+from freshet.scheduler.agenda.queue import ReadyQueue
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import ein
 from freshet.storage.entries import Audit
@@ -48,7 +48,7 @@ from freshet.storage.queries import columns
 from freshet.storage.records import DueUrl
 from freshet.storage.words import Reason
 
-#: Of the normal distribution 95 % lies within so many standard deviations.
+#: Of the normal distribution 95 % lies within this number of standard deviations.
 _Z: Final = 1.959964
 #: Below it E[H(N) | N ≥ 1] is 1.
 _LEAST: Final = 1e-12
@@ -56,7 +56,7 @@ _LEAST: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class MeasuredMean:
-    """A mean with its 95 % interval; ``expected`` is what the model took it for at the draws."""
+    """A mean with its 95 % interval; ``expected`` is the model's value at the draws."""
 
     mean: float
     lower: float
@@ -66,7 +66,7 @@ class MeasuredMean:
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """The estimated costs of staleness per importance, from so many ``draws``.
+    """The estimated costs of staleness per importance, from ``draws``.
 
     ``binary`` is the share of importance whose copy is stale, ``harmonic`` the mean of H(N).
     """
@@ -77,9 +77,9 @@ class Staleness:
 
 
 def staleness(importance: ArrayLike, stale: Sequence[bool], hazard: ArrayLike) -> Staleness | None:
-    """The estimates from k draws; None where there is none, or none of importance.
+    """Return the estimates from k draws; None without draws, or without importance.
 
-    ``hazard`` is x, the changes expected since the last look before each draw.
+    ``hazard`` is x, the changes expected since the last visit before each draw.
 
     >>> found = staleness([1.0] * 100, [True] * 10 + [False] * 90, [0.1] * 100)
     >>> assert found is not None
@@ -103,7 +103,7 @@ def staleness(importance: ArrayLike, stale: Sequence[bool], hazard: ArrayLike) -
 
 
 def _estimate(mu: Floats, z: Floats, counts: Floats, expected: Floats) -> MeasuredMean:
-    """The mean of z · counts, by importance."""
+    """Return the mean of z · counts, weighted with importance."""
     total = float(mu.sum())
     y = z * counts
     mean = float((mu * y).sum()) / total
@@ -122,25 +122,23 @@ def _estimate(mu: Floats, z: Floats, counts: Floats, expected: Floats) -> Measur
 
 
 def _wilson(share: float, draws: float) -> tuple[float, float]:
-    """E. Wilson, "Probable inference …", JASA 1927."""
+    """Return the interval of E. Wilson, "Probable inference …", JASA 1927."""
     weight = _Z**2 / draws
     middle = (share + weight / 2) / (1 + weight)
     half = _Z / (1 + weight) * sqrt(share * (1 - share) / draws + weight / (4 * draws))
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-# -- drawing -----------------------------------------------------------------
-#
-# Drawing captured pages at random: looks at them measure how fresh the copies are.
+# -- sampling captured pages at random ---------------------------------------
 
 _DAY_S: Final = 86_400.0
-#: Of a host that is away no more audits pile up than some, which would take the window's room.
+#: Most audits of an unreachable host that wait in the ready queue.
 _OF_AWAY_HOST: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
-    """Draws from the pages of a watchlist into a window; ``host_ids`` are those of its codes."""
+class AuditSampling:
+    """Random audit samples of watched pages; ``host_ids`` are those of the host codes."""
 
     reader: aiosqlite.Connection
     rng: Random
@@ -148,15 +146,15 @@ class Drawing:
     async def draw(
         self,
         pages: Watchlist,
-        window: Window,
+        queue: ReadyQueue,
         host_ids: Sequence[int],
         hazard: Floats,
         now: float,
     ) -> set[int]:
-        """Draw a captured page, each as likely as the next; its host, which is asked first for it.
+        """Draw a captured page, each equally likely; return its host.
 
-        ``hazard`` (n,) are the changes expected since the last look. What is in the window is drawn
-        as well: only a page in flight is passed over.
+        ``hazard`` (n,) are the changes expected since the last visit. What is in the ready queue is
+        drawn as well: only a page in flight is passed over.
         """
         known = slice(len(hazard))
         captured = np.flatnonzero(pages["captured"][known] & (pages["gone"][known] == 0))
@@ -164,9 +162,9 @@ class Drawing:
             return set()
         row = int(captured[self.rng.randrange(len(captured))])
         host_id = host_ids[int(pages["host"][row])]
-        if window.count(host_id) > _OF_AWAY_HOST:
+        if queue.count(host_id) > _OF_AWAY_HOST:
             return set()
-        due = await self._drawn(pages, window, host_id, row, now)
+        due = await self._drawn(pages, queue, host_id, row, now)
         if due is None:
             return set()
         x = float(hazard[row])
@@ -174,14 +172,14 @@ class Drawing:
             float(pages["importance"][row]), float(pages["since"][row]) * _DAY_S, -expm1(-x), x
         )
         pages["taken"][row] = True
-        window.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))
+        queue.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))
         return {due.host_id}
 
     async def _drawn(
-        self, pages: Watchlist, window: Window, host_id: int, row: int, now: float
+        self, pages: Watchlist, queue: ReadyQueue, host_id: int, row: int, now: float
     ) -> DueUrl | None:
-        """A page out of the window or the store; None while it is in flight."""
+        """Take a page from the ready queue or the store; return None while it is in flight."""
         page_id = int(pages["page_id"][row])
         if pages["taken"][row]:
-            return window.withdraw(host_id, page_id)
+            return queue.withdraw(host_id, page_id)
         return next(iter(await columns.due_urls(self.reader, [page_id], now)), None)

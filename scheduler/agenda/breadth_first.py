@@ -1,7 +1,7 @@
 """The agenda of a crawl: every due URL once, host by host, shallow pages first.
 
 Invariant: a URL in memory is due in the table ``frontier``, and no page is handed out
-twice. Consequence: memory is bounded by the windows, however long the frontier is.
+twice. Consequence: memory is bounded by the queues, however long the frontier is.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _HOSTS_PER_QUERY = 200
 
 
 class BreadthFirst:
-    """An :class:`~freshet.storage.records.Agenda` over the stored frontier, a window per host.
+    """An :class:`~freshet.storage.records.Agenda` over the stored frontier, a queue per host.
 
-    All windows together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host.
+    All queues together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host.
     """
 
     def __init__(self, reader: aiosqlite.Connection) -> None:
         self._reader = reader
         self._known: set[int] = set()
         # Neither has empty entries: hosts come and go by the hundred thousand.
-        self._windows: dict[int, deque[DueUrl]] = {}
+        self._queues: dict[int, deque[DueUrl]] = {}
         self._taken: dict[int, set[int]] = {}
         self._held = 0
-        # Hosts with due URLs beyond their window, and those of them to be read next.
+        # Hosts with due URLs beyond their queue, and those of them to be read next.
         self._more: set[int] = set()
         self._hungry: dict[int, None] = {}
-        # A heap: when to look for URLs of a host that are not due yet.
+        # A heap: when to load URLs of a host that are not due yet.
         self._later: list[tuple[float, int]] = []
         # Pages settled while a read is under way: its snapshot may still show them as due.
         self._settled: set[int] = set()
@@ -51,19 +51,19 @@ class BreadthFirst:
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the shallowest due URL of the host that has been ready longest."""
         for host_id in ready:
-            if window := self._windows.get(host_id):
-                due = window.popleft()
+            if queue := self._queues.get(host_id):
+                due = queue.popleft()
                 self._held -= 1
-                if not window:
-                    del self._windows[host_id]
-                if len(window) < _LOW_WATER and host_id in self._more:
+                if not queue:
+                    del self._queues[host_id]
+                if len(queue) < _LOW_WATER and host_id in self._more:
                     self._hungry[host_id] = None
                 return due
         return None
 
     def waiting(self, host_id: int) -> bool:
-        """Whether a due URL of this host can be taken now."""
-        return host_id in self._windows
+        """Return whether a due URL of this host can be taken now."""
+        return host_id in self._queues
 
     def done(self, acknowledged: Acknowledged) -> None:
         """Forget a settled URL; remember its retry, and the hosts that grew by it."""
@@ -72,22 +72,22 @@ class BreadthFirst:
         for host_id, page_ids in acknowledged.withdrawn:
             self._withdraw(host_id, page_ids)
         for host_id in acknowledged.supplied:
-            if len(self._windows.get(host_id, ())) < _LOW_WATER:
+            if len(self._queues.get(host_id, ())) < _LOW_WATER:
                 self._hungry[host_id] = None
             else:
                 self._more.add(host_id)
 
     @property
     def hungry(self) -> bool:
-        """Whether :meth:`replenish` would load something although nothing falls due."""
+        """Return whether :meth:`replenish` would load something although nothing falls due."""
         return bool(self._hungry)
 
     def wakes_at(self) -> float | None:
-        """When the next URL that waits for its time falls due, if any does."""
+        """Return when the next URL that waits for its time falls due, or None."""
         return self._later[0][0] if self._later else None
 
     async def replenish(self, now: float) -> Supply:
-        """Fill the windows that run low."""
+        """Fill the queues that run low."""
         while self._later and self._later[0][0] <= now:
             self._hungry[heappop(self._later)[1]] = None
         asked = list(self._hungry)[:_HOSTS_PER_QUERY]
@@ -99,7 +99,7 @@ class BreadthFirst:
         new = [host_id for host_id in asked if host_id not in self._known]
         self._known.update(new)
         new_hosts = tuple(await hosts.load(self._reader, new)) if new else ()
-        return Supply(new_hosts, tuple(h for h in asked if h in self._windows))
+        return Supply(new_hosts, tuple(h for h in asked if h in self._queues))
 
     def _settle(self, visit: Visit) -> None:
         due = visit.due
@@ -112,29 +112,29 @@ class BreadthFirst:
             heappush(self._later, (visit.retry_at, due.host_id))
 
     def _withdraw(self, host_id: int, page_ids: Collection[int]) -> None:
-        """Take pages out of a window that are no longer due.
+        """Remove pages that are no longer due from a queue.
 
         The last one is left in it: that a host has something to take is known elsewhere, and
         one needless visit is cheap.
         """
-        window = self._windows.get(host_id, deque())
-        kept = [due for due in window if due.page_id not in page_ids] or [*window][:1]
+        queue = self._queues.get(host_id, deque())
+        kept = [due for due in queue if due.page_id not in page_ids] or [*queue][:1]
         taken = self._taken.get(host_id, set())
-        taken.difference_update(due.page_id for due in window)
+        taken.difference_update(due.page_id for due in queue)
         taken.update(due.page_id for due in kept)
         # A read that is under way may still show them as due.
         self._settled.update(page_ids)
-        self._held -= len(window) - len(kept)
-        if window:
-            self._windows[host_id] = deque(kept)
+        self._held -= len(queue) - len(kept)
+        if queue:
+            self._queues[host_id] = deque(kept)
         if len(kept) < _LOW_WATER and host_id in self._more:
             self._hungry[host_id] = None
 
     async def _fill(self, host_ids: list[int], now: float) -> None:
-        """Read on where the windows of these hosts end."""
+        """Load more URLs after the last ones of these hosts."""
         room = (_IN_MEMORY - self._held) // len(host_ids)
         size = max(_LEAST, min(_WINDOW, room))
-        # The first rows may be those in memory: read so many more.
+        # The first rows may be those in memory: read as many more.
         limit = size + max(len(self._taken.get(host_id, ())) for host_id in host_ids)
         # What is found or settled while the read is under way is not in its snapshot.
         self._more.difference_update(host_ids)
@@ -149,14 +149,14 @@ class BreadthFirst:
                 self._more.add(host_id)
 
     def _supply(self, host_id: int, rows: list[DueUrl], size: int) -> bool:
-        """Bring a window to ``size`` from these rows; whether some found no place."""
+        """Fill a queue to ``size`` from these rows; return whether some did not fit."""
         taken = self._taken.get(host_id, set())
         fresh = [d for d in rows if d.page_id not in taken and d.page_id not in self._settled]
-        window = self._windows.get(host_id, deque())
-        chosen = fresh[: max(0, size - len(window))]
+        queue = self._queues.get(host_id, deque())
+        chosen = fresh[: max(0, size - len(queue))]
         if chosen:
-            window.extend(chosen)
+            queue.extend(chosen)
             taken.update(due.page_id for due in chosen)
-            self._windows[host_id], self._taken[host_id] = window, taken
+            self._queues[host_id], self._taken[host_id] = queue, taken
             self._held += len(chosen)
         return len(chosen) < len(fresh)

@@ -1,7 +1,7 @@
-"""What looks at ephemeral sources are worth, and which new items are fetched at once. Pure; days.
+"""Values of visits to ephemeral sources, and the new items that are fetched at once. In days.
 
-Of a source at which items appear at the rate Λ and fade at the rate μ, a look τ days after the last
-one is worth its Whittle index where crawls may come at any time, times importance:
+Of a source at which items appear at the rate Λ and fade at the rate μ, a visit τ days after the
+last one is worth its Whittle index where crawls may come at any time, times importance:
 
     W = w E (Λ/μ) [1 − (1 + μτ) e^{−μτ}] / C
 
@@ -9,13 +9,13 @@ one is worth its Whittle index where crawls may come at any time, times importan
     E   item_worth: what an item is worth when it appears, in days on which a copy is stale; the
         exchange rate between reaching new items and keeping copies fresh
     Λ   items a day (:mod:`freshet.scheduler.agenda.new_pages`);  μ  ln 2 over the half-life
-    C   cost of a look, in requests
+    C   cost of a visit, in requests
 
 so that sources of items and copies compete for each request at one price. Where others reveal the
 same items, the bracket is taken for each item that the source has revealed, with τ since any page
-was looked at that reveals it (:mod:`scheduler.discovery.precedents`), and averaged: an overlap is
-paid once. The items that a look finds cost a request each as well; as each must be fetched once,
-now or later, that does not change when to look, and C does not count them.
+was visited that reveals it (:mod:`scheduler.discovery.precedents`), and averaged: an overlap is
+paid once. The items that a visit finds cost a request each as well; as each must be fetched once,
+now or later, that does not change when to visit, and C does not count them.
 
 A source that was declared to be one, or whose links churn, is never worth less than it would be as
 an ordinary page: a copy of it is kept, after all, and what is wrongly taken for a source loses
@@ -45,8 +45,8 @@ from freshet.scheduler.sources import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """On which terms ephemeral sources compete with pages that are kept fresh.
+class SourceTerms:
+    """Terms on which ephemeral sources compete with pages that are kept fresh.
 
     Attributes:
         item_worth: E, days of a stale copy.
@@ -54,7 +54,7 @@ class Exchange:
         half_life: days in which an item loses half of its worth, where a page says nothing else.
         recognise: whether pages whose links churn are taken for sources though nobody declared
             them.
-        by_delay: whether a look at a host that wants a longer delay costs as much more.
+        by_delay: whether a visit to a host that wants a longer delay costs as much more.
     """
 
     item_worth: float = 7.0
@@ -66,7 +66,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Fading:
-    """What comes of it, on a day.
+    """Values of sources and items on a day.
 
     Attributes:
         row: (k,), the pages that are ephemeral sources, ascending.
@@ -84,16 +84,16 @@ class Fading:
 
 
 def fading(
-    pages: Watchlist, discovering: Discovering, revealing: Revealing, on: Exchange, now: float,
+    pages: Watchlist, discovering: Discovering, revealing: Revealing, on: SourceTerms, now: float,
     cost: Floats,
 ) -> Fading:  # fmt: skip
-    """What looks at sources are worth on a day, and which items are fetched at once.
+    """Return the values of visits to sources on a day, and the items to fetch at once.
 
-    ``cost`` (H,) is C of a look at each host.
+    ``cost`` (H,) is C of a visit at each host.
     """
     columns: Any = {each.name: pages[each.name] for each in fields(_Columns)}
     it = _Columns(**columns)
-    looked = Looked(it.found_at, it.since, it.captured & (it.gone == 0))
+    looked = VisitSpans(it.found_at, it.since, it.captured & (it.gone == 0))
     row, rate = sources(it.half_life, looked, discovering.churning, on)
     if not len(row):
         return Fading(row, rate, np.zeros(0), np.zeros(0, np.intp), np.zeros(0))
@@ -112,7 +112,7 @@ def fading(
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Those of the watchlist that matter here, (n,) each."""
+    """Columns of the watchlist, (n,) each."""
 
     host: Rows
     importance: Floats
@@ -124,8 +124,8 @@ class _Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """From when (days) to when n pages were looked at, and of which a copy is ``held``."""
+class VisitSpans:
+    """First and last visit (days) of n pages, and whether a copy is ``held``."""
 
     found_at: Floats
     since: Floats
@@ -133,9 +133,9 @@ class Looked:
 
 
 def sources(
-    half_life: Floats, looked: Looked, churning: Churning, on: Exchange
+    half_life: Floats, looked: VisitSpans, churning: Churning, on: SourceTerms
 ) -> tuple[Rows, Floats]:
-    """(k,) each: the rows of the pages that are sources, ascending, and Λ of those.
+    """Return (k,) each: the rows of the pages that are sources, ascending, and their Λ.
 
     ``half_life`` (n,) is as :class:`~freshet.scheduler.agenda.terms.Terms` has it.
     """
@@ -150,15 +150,15 @@ def sources(
     return row, rate
 
 
-def decays(half_life: Floats, on: Exchange) -> Floats:
-    """(k,), μ of what appears at sources."""
+def decays(half_life: Floats, on: SourceTerms) -> Floats:
+    """Return (k,), μ of the items of sources."""
     own = np.isfinite(half_life) & (half_life > 0)
     decay: Floats = np.log(2) / np.where(own, half_life, on.half_life)
     return decay
 
 
 def _reaped(since: Floats, decay: Floats, by: Rows, waited: Floats) -> Floats:
-    """(k,), the index for Λ = 1: that of the items that others reveal, too, by when they did."""
+    """Return (k,), the index for Λ = 1, averaged over items that others reveal, too."""
     items = np.bincount(by, minlength=len(since))
     each = np.bincount(by, whittle.ripe(decay[by] * waited), minlength=len(since))
     ripe = np.where(items > 0, each / np.maximum(items, 1), whittle.ripe(decay * since))
@@ -167,9 +167,9 @@ def _reaped(since: Floats, decay: Floats, by: Rows, waited: Floats) -> Floats:
 
 
 def _urgent(
-    it: _Columns, item: Rows, decay: Floats, on: Exchange, now: float
+    it: _Columns, item: Rows, decay: Floats, on: SourceTerms, now: float
 ) -> tuple[Rows, Floats]:
-    """The rows of the items that come at once, and what a day costs by which each comes later.
+    """Return the rows of the items to fetch at once, and the cost of a day of delay.
 
     ``item`` (m,) was revealed by a source at which things fade at the rate ``decay``; by the
     fastest, where there are several.

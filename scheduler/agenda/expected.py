@@ -1,4 +1,4 @@
-"""What is expected of all pages that are kept fresh: how stale, how quick, how many."""
+"""Forecasts over all pages that are kept fresh: staleness, change rates, visits by host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from freshet.scheduler.policy import IndexPolicy, Policy, RatePolicy
 from freshet.scheduler.sources import Rows, SourceTable
 from freshet.storage.entries import RATE_CLASSES
 
-#: Looks that had to be taken, drawn at random or overdue, are worth more than this.
+#: Forced visits, audits and overdue ones, are worth more than this.
 _FORCED: Final = 1e100
 
 
@@ -33,7 +33,7 @@ class Census:
 
     @classmethod
     def of(cls, pages: Watchlist) -> Census:
-        """The pages as they are now."""
+        """Copy the present columns."""
         columns: dict[str, Any] = {each.name: pages[each.name].copy() for each in fields(cls)}
         return cls(**columns)
 
@@ -42,13 +42,13 @@ class Census:
 
     @property
     def held(self) -> Bools:
-        """(n,), of which there is a copy, of a page that is still there."""
+        """Return (n,), whether there is a copy of a page that is not gone."""
         held: Bools = self.captured & (self.gone == 0)
         return held
 
     @property
     def waiting(self) -> Bools:
-        """(n,), those that were found and have not been asked for."""
+        """Return (n,), whether a page was found and never requested."""
         waiting: Bools = ~self.captured & (self.gone == 0) & np.isneginf(self.not_before)
         return waiting
 
@@ -68,20 +68,25 @@ class Forecast:
 
 
 def forecast(pages: Census, beliefs: Beliefs) -> Forecast:
-    """What is expected of these pages; costs are means over the captured, by importance."""
+    """Return the forecast; costs are means over the captured pages, weighted with importance."""
     held = pages.held
     importance, hazard = pages.importance[held], beliefs.hazard[held]
     return Forecast(
-        len(pages), int(held.sum()), int(pages.waiting.sum()), int((pages.gone > 0).sum()),
-        _mean(-np.expm1(-hazard), importance), _mean(np.asarray(ein(hazard)), importance),
-        _classes(beliefs.rate[held]), float(beliefs.clocked[held].mean()) if held.any() else 0.0,
-    )  # fmt: skip
+        watched=len(pages),
+        captured=int(held.sum()),
+        waiting=int(pages.waiting.sum()),
+        gone=int((pages.gone > 0).sum()),
+        stale=_mean(-np.expm1(-hazard), importance),
+        harmonic=_mean(np.asarray(ein(hazard)), importance),
+        changing=_classes(beliefs.rate[held]),
+        clocked=float(beliefs.clocked[held].mean()) if held.any() else 0.0,
+    )
 
 
 def sources(
     pages: Census, beliefs: Beliefs, lane: Rows, per_day: Floats, now: float
 ) -> tuple[SourceTable, Floats]:
-    """The captured and the waiting pages on their lanes, for :func:`~.demand.wanted`.
+    """Return the captured and the waiting pages by host queue, for :func:`wanted`.
 
     ``lane`` is that of each host, as far as known: pages of others are left out. Beside the table
     there are the days that each has waited, nan for those that are captured.
@@ -99,7 +104,7 @@ def sources(
 
 
 def price(paid: Sequence[float]) -> float | None:
-    """The median of what looks were worth, but for those that had to be taken."""
+    """Return the median worth of visits, except forced ones."""
     free = [worth for worth in paid if worth < _FORCED]
     return float(np.median(free)) if free else None
 
@@ -110,31 +115,28 @@ def _mean(values: Floats, weight: Floats) -> float | None:
 
 
 def _classes(rate: Floats) -> tuple[int, ...]:
-    """How many rates lie in each class, the quickest first."""
+    """Count the rates in each class, the quickest first."""
     quicker: Bools = rate[:, None] >= np.array(RATE_CLASSES)
     counts = quicker.sum(axis=0)
     return tuple(int(count) for count in np.diff(counts, prepend=0))
 
 
-# -- demand ------------------------------------------------------------------
-#
-# How many looks a day each page would get if hosts set no limits.
-#
-# An index policy looks at a page when its index W(τ) reaches the price λ, so once in the days T
+# -- demand: visits a day of each page without limits of hosts ---------------
+# An index policy visits a page when its index W(τ) reaches the price λ, so once in the days T
 # for which W(T) = λ. The price is that at which all pages together use up the budget R,
 #
 #     Σ_w 1/T_w(λ) + Σ_new [ μ · (waited + 1 day) ≥ λ ] = R,
 #
-# where a new page, worth its importance times the days since it was found, wants one look within
+# where a new page, worth its importance times the days since it was found, wants one visit within
 # a day if it is worth that. W is read off at ages a fifth apart and interpolated between them
 # (log-linear, to a per cent); of many pages every k-th stands for k. A rate policy says itself
 # what it would do.
 #
 #     μ   importance           weight
-#     W   index of the policy  importance · days  by age τ since the last look
-#     R   budget               looks a day        above 0
+#     W   index of the policy  importance · days  by age τ since the last visit
+#     R   budget               visits a day        above 0
 
-#: Days since the last look at which indices are read off.
+#: Days since the last visit at which indices are read off.
 _AGES: Final[Floats] = np.geomspace(1e-4, 1e4, 97)
 _SAMPLE: Final = 20_000
 _HALVINGS: Final = 40
@@ -142,7 +144,7 @@ _MOMENT: Final = 1e-6
 
 
 def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) -> Floats:
-    """(H,), looks a day that the pages of each host would get without limits.
+    """Return (H,), visits a day that the pages of each host would get without limits.
 
     ``table`` (n,) holds them with their hosts, and a capacity for each host, which is not kept;
     ``waited`` (n,) the days since those were found of which there is no copy yet, nan for others.
@@ -182,7 +184,7 @@ def _unlimited(policy: RatePolicy, table: SourceTable, budget: float) -> Floats:
 def _at_one_price(
     policy: IndexPolicy, table: SourceTable, worth: Floats, budget: float
 ) -> tuple[Floats, Floats]:
-    """Looks a day at known pages, and at new ones, which are worth so much within a day."""
+    """Return visits a day at this price to known pages, and to new ones."""
     indices = _indices(policy, table)
     positive = np.concatenate([indices[indices > 0], worth[worth > 0]])
     if not len(positive):
@@ -201,7 +203,7 @@ def _at_one_price(
 
 
 def _indices(policy: IndexPolicy, table: SourceTable) -> Floats:
-    """(ages, n), what a look is worth at each age."""
+    """Return (ages, n), the worth of a visit at each age."""
     found = np.empty((len(_AGES), len(table)))
     for row, age in enumerate(_AGES.tolist()):
         table.last_crawl[:] = -age
@@ -210,7 +212,7 @@ def _indices(policy: IndexPolicy, table: SourceTable) -> Floats:
 
 
 def _looks(indices: Floats, price: float) -> Floats:
-    """(n,), 1/T where the index reaches the price at age T; 0 where it never does."""
+    """Return (n,), 1/T where the index reaches the price at age T; 0 where it never does."""
     below: Rows = (indices < price).sum(axis=0)
     columns = np.arange(indices.shape[1])
     last = len(_AGES) - 1

@@ -1,4 +1,4 @@
-"""Looks and claims in the order in which they became known. Pure; days are Unix days."""
+"""Visits and change signals in the order in which they became known. Days are Unix days."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from freshet.storage.tables import claims as claims_tables
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """``heard`` has for each hearing how many of the looks came before it."""
+    """``heard`` has the number of visits before each group of signals."""
 
     looks: VisitResults
     heard: tuple[tuple[int, SignalBatch], ...] = ()
@@ -68,8 +68,8 @@ class ClaimColumns:
     at: Floats
 
 
-class Sources:
-    """Under which pages the sources of claims are asked: sitemaps and feeds are pages, too."""
+class SignalSources:
+    """Pages under which sources of signals are requested: sitemaps and feeds are pages, too."""
 
     def __init__(self, asked: Mapping[int, int]) -> None:
         """``asked`` has the row of the page of each source that is asked."""
@@ -80,9 +80,9 @@ class Sources:
         self._rows = np.array(sorted(self._of), np.intp)
 
     def news(self, looks: VisitResults, claims: ClaimColumns) -> News:
-        """Looks with what was heard at them, or between them where nobody asked.
+        """Merge visits with the signals received at or between them.
 
-        A look at the page of a source that finds no claim moved is a hearing as well.
+        A visit to the page of a source that finds no claim moved is a hearing as well.
         """
         said = _by_hearing(claims)
         heard: list[tuple[int, SignalBatch]] = []
@@ -92,7 +92,7 @@ class Sources:
                 places = said.pop((source, at), _NONE)
                 heard.append((k + 1, _hearing(claims, places, source, row, at)))
         for (source, at), places in said.items():
-            # Within a batch the looks' order is nearly that of their days.
+            # Within a batch the visits' order is nearly that of their days.
             after = int(np.searchsorted(looks.at, at, "right"))
             asked = self._asked.get(source, UNASKED)
             heard.append((after, _hearing(claims, places, source, asked, at)))
@@ -104,7 +104,7 @@ _NONE: Final = np.empty(0, np.intp)
 
 
 def _by_hearing(claims: ClaimColumns) -> dict[tuple[int, float], Rows]:
-    """The places of the claims that came from one source at one time."""
+    """Group the claims that came from one source at one time."""
     order = np.lexsort((claims.source, claims.at))
     parted = (np.diff(claims.source[order]) != 0) | (np.diff(claims.at[order]) != 0)
     groups: Sequence[Rows] = np.split(order, np.flatnonzero(parted) + 1) if len(order) else ()
@@ -120,23 +120,26 @@ def _keyed(
 
 def _hearing(claims: ClaimColumns, places: Rows, source: int, asked: int, at: float) -> SignalBatch:
     return SignalBatch(
-        source, asked, at, claims.row[places], claims.since[places], claims.until[places]
+        source=source,
+        asked=asked,
+        at=at,
+        row=claims.row[places],
+        since=claims.since[places],
+        until=claims.until[places],
     )
 
 
-# -- unlearnt ----------------------------------------------------------------
-#
-# What has come and was not learnt yet: of looks, and of claims. Reads who is asked for claims.
+# -- visits and claims that were not learnt yet ------------------------------
 
 _DAY_S: Final = 86_400.0
 #: The rows of those of some pages (ids) that are watched, and which they are.
 RowsOf: TypeAlias = Callable[[Ints], tuple[Rows, Bools]]
-#: A header speaks of the page that is just looked at.
+#: A header speaks of the page that is just visited.
 _NO_NEWS: Final = CLAIM_KINDS.index(ClaimKind.LAST_MODIFIED)
 
 
 class Unlearnt:
-    """Collects, in the order in which it commits."""
+    """Collects what was committed and not learnt yet, in order."""
 
     def __init__(self, reader: aiosqlite.Connection, pages: Watchlist) -> None:
         self._reader = reader
@@ -147,50 +150,54 @@ class Unlearnt:
         self._asked: dict[int, int] = {}
 
     def seen(self, row: int, observation: Observation) -> None:
-        """Note what a visit found."""
+        """Note the result of a visit."""
         it = observation
         self._looks.append((row, it.at / _DAY_S, it.kind, it.rung))
 
     def claimed(self, said: Claims) -> None:
-        """Note what was claimed."""
+        """Note claims."""
         if len(said):
             self._claims.append(said)
 
     async def meet_sources(self) -> None:
-        """Learn who is asked for what, where a claim is of somebody new."""
+        """Load the pages of sources when a claim has a new source."""
         said = {each for some in self._claims for each in np.unique(some.source_id).tolist()}
         if not said <= self._met:
             self._met |= said
             self._asked = await claims_tables.asked(self._reader)
 
     def news(self) -> News:
-        """What has come since the last time; it counts as learnt."""
+        """Return what has come since the last call; it counts as learnt."""
         looks, self._looks = told(self._looks), []
         said, self._claims = self._claims, []
         return _news(looks, _joined(said), self._pages.rows, self._asked)
 
     async def all(self) -> News:
-        """Everything that the store has; nothing else is unlearnt then."""
+        """Return the whole history of the store; it counts as learnt."""
         self._looks, self._claims = [], []
         self._asked = await claims_tables.asked(self._reader)
         return await stored_news(self._reader, self._pages.rows)
 
 
 async def stored_news(reader: aiosqlite.Connection, rows_of: RowsOf) -> News:
-    """All looks and claims of the store."""
+    """Return all visits and claims of the store."""
     stored = await columns_queries.looks(reader)
     rows, known = rows_of(stored.page_id)
     looks = VisitResults(
-        rows, stored.at[known] / _DAY_S, stored.compared[known], stored.changed[known],
-        stored.gone[known], stored.moved[known],
-    )  # fmt: skip
+        row=rows,
+        at=stored.at[known] / _DAY_S,
+        compared=stored.compared[known],
+        changed=stored.changed[known],
+        gone=stored.gone[known],
+        moved=stored.moved[known],
+    )
     return _news(
         looks, await claims_tables.load(reader), rows_of, await claims_tables.asked(reader)
     )
 
 
 def _news(looks: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[int, int]) -> News:
-    """Looks and claims as one; ``pages`` has the page of each source that is asked."""
+    """Merge visits and claims; ``pages`` has the page of each source that is requested."""
     sources = np.array(list(pages), np.int64)
     asked_rows, is_watched = rows_of(np.array(list(pages.values()), np.int64))
     asked = dict(zip(sources[is_watched].tolist(), asked_rows.tolist(), strict=True))
@@ -200,7 +207,7 @@ def _news(looks: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[int
         said.source_id[tells], rows[tells[known]], said.since[tells] / _DAY_S,
         said.until[tells] / _DAY_S, said.received_at[tells] / _DAY_S,
     )  # fmt: skip
-    return Sources(asked).news(looks, columns)
+    return SignalSources(asked).news(looks, columns)
 
 
 def _joined(said: list[Claims]) -> Claims:

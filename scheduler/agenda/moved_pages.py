@@ -1,7 +1,7 @@
-"""Pages that move: what was learnt of a page at its old URL is known of it at the new one.
+"""Pages that move: the history of the old URL is handed on to the new one.
 
 A redirect says where a page may stand now; that it is the same page is known when the target has
-been looked at, and its first copy was found to be that of the old URL.
+been visited, and its first copy was found to be that of the old URL.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _DAY_S: Final = 86_400.0
 
 
 class Heir(Protocol):
-    """Who has learnt something of pages, by their rows."""
+    """A learner of pages, which have rows."""
 
     def inherit(self, old: int, new: int) -> None:
-        """The page of one row stands at another one now."""
+        """Hand the state of one row on to another, where its page stands now."""
         ...
 
 
 def has_come(pages: Watchlist, visit: Visit) -> bool:
-    """Whether this first copy of a page, not yet taken in, was compared with one of its old URL."""
+    """Return whether a page's first copy was compared with one of its old URL."""
     row = pages.row(visit.due.page_id)
     if row is None or pages["captured"][row] or visit.due.digests is not None:
         return False
@@ -41,7 +41,7 @@ async def inherit(
     learners: Collection[Heir],
     page_ids: Collection[int],
 ) -> None:
-    """Let pages that stood at other URLs have what was learnt of them there."""
+    """Hand on to pages what was learnt at their old URLs."""
     for page_id in page_ids:
         row = pages.row(page_id)
         if row is None:
@@ -54,7 +54,7 @@ async def inherit(
 
 
 async def follow(reader: aiosqlite.Connection, pages: Watchlist, visits: Collection[Visit]) -> None:
-    """Let the pages to which these visits lead for good stand where the others stood."""
+    """Move pages that redirect for good to the targets of these visits."""
     for visit in visits:
         row, alias = pages.row(visit.due.page_id), visit.alias
         if row is None or alias is None or alias.kind is not AliasKind.PERMANENT:

@@ -1,7 +1,7 @@
-"""What looks of a daemon reveal: pages that were not known. Pure; days are Unix days.
+"""New pages that visits of a daemon reveal. Days are Unix days.
 
-A look at a page reveals another one where it shows a link to it that was not there at the look
-before; what a first look reveals is revealed by what led there. Only the newest pages of each site
+A visit to a page reveals another one where it shows a link to it that was not there at the visit
+before; what a first visit reveals is revealed by what led there. Only the newest pages of each site
 are remembered by their URLs (:mod:`freshet.scheduler.discovery.precedents`).
 """
 
@@ -28,27 +28,24 @@ from freshet.storage.queries import link_columns
 from freshet.storage.records import Churn
 from freshet.storage.tables import links as links_tables
 
-# -- churning ----------------------------------------------------------------
-#
-# Which pages' links churn, and how fast new ones come: as looks show. Pure; days are Unix days.
-#
+# -- churn: pages whose links churn, and their rates -------------------------
 # A *source* is a page that shows links to new pages again and again while old ones drop off: a
 # front page, a list of the newest, a feed. How fast items come there is learnt by
 # :mod:`scheduler.ephemeral.arrivals`; where nothing is left of what appeared there before, more
 # may have come and gone unseen. That a source is *churning* needs
 #
-#     occasions  looks at which something appeared, and something of before stayed     at least 4
-#     items      that appeared at all looks                                            at least 8
-#     dropped    of so many links that appeared one has dropped off at least           2
-#     largest    share of the items that came with one look at most                    1/2
+#     occasions  visits at which something appeared, and something of before stayed     at least 4
+#     items      that appeared at all visits                                            at least 8
+#     dropped    of that many links that appeared one has dropped off at least           2
+#     largest    share of the items that came with one visit at most                    1/2
 #     rate       items a day at least                                                  1
 #
 # A page that is rewritten shows much at once, an archive keeps what it has, a list that shows
-# other links at each look keeps none; and neighbours drawn from what is known are not new. All of
+# other links at each visit keeps none; and neighbours drawn from what is known are not new. All of
 # it fades with the half-life of the arrivals.
 #
 # Reference: ours; thresholds are guesses, of which a wrong one costs little: a churning page is
-# looked at at least as often as any other.
+# visited at least as often as any other.
 
 _LEAST_OCCASIONS: Final = 4.0
 _LEAST_ITEMS: Final = 8.0
@@ -57,7 +54,7 @@ _LARGEST: Final = 0.5
 _LEAST_RATE: Final = 1.0
 #: What has faded a little since still counts.
 _ROUNDING: Final = 0.9
-#: Two looks at once are this long apart.
+#: Two visits at once are this long apart.
 _MOMENT_DAYS: Final = 1e-6
 
 _SOURCE: Final = np.dtype(
@@ -77,12 +74,12 @@ _EVIDENCE: Final = ("occasions", "appeared", "dropped", "largest")
 
 @dataclass(frozen=True, slots=True)
 class Appearing:
-    """m looks at which something appeared, in the order of time; every column has length m.
+    """m visits that saw new links, in the order of time; every column has length m.
 
     Attributes:
         row: of the page.
-        at: day of the look.
-        began: day since when the page is looked at.
+        at: day of the visit.
+        began: day since when the page is visited.
         appeared, dropped, stayed: links; see :mod:`freshet.storage.tables.links`.
     """
 
@@ -96,7 +93,7 @@ class Appearing:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What is known of k pages at which anything ever appeared; every column has length k.
+    """Churn of the k pages with any new links so far; every column has length k.
 
     Attributes:
         row: of the page.
@@ -110,9 +107,9 @@ class Rates:
 
 
 class Churning:
-    """Learns of looks; rows as those of the pages.
+    """Learns the churn of links; rows are those of the pages.
 
-    *Law.* What it knows depends on the looks in their order, not on how they were divided into
+    *Law.* What it knows depends on the visits in their order, not on how they were divided into
     calls.
     """
 
@@ -124,7 +121,7 @@ class Churning:
         return len(self._sources)
 
     def learn(self, looks: Appearing) -> None:
-        """Take in looks at which something appeared."""
+        """Take in visits that saw new links."""
         columns = (getattr(looks, name).tolist() for name in Appearing.__slots__)
         for row, at, began, appeared, dropped, stayed in zip(*columns, strict=True):
             self._saw(row, at, began, (appeared, dropped, stayed))
@@ -153,14 +150,14 @@ class Churning:
         it["largest"] = np.maximum(it["largest"], appeared)
 
     def inherit(self, old: int, new: int) -> None:
-        """The page of one row stands at another one now; unless more is known of that already."""
+        """Hand the state of one row on to another, unless that one knows more."""
         place = self._place.get(old)
         if place is not None and new not in self._place:
             self._place[new] = self._place.pop(old)
             self._sources.rows["row"][place] = new
 
     def rates(self, since: Floats) -> Rates:
-        """What is known when pages were looked at last on the days ``since``, (n,)."""
+        """Return the churn of pages whose last visits were on the days ``since``, (n,)."""
         it = self._sources.rows
         quiet = np.maximum(since[it["row"]] - it["at"], 0.0)
         kept = 0.5 ** (quiet / HALF_LIFE_DAYS)
@@ -169,12 +166,12 @@ class Churning:
 
 
 def rate_of_silent(watched: Floats) -> Floats:
-    """(n,), Λ of pages at which nothing has appeared in so many days."""
+    """Return (n,), Λ of pages without new links in this number of days."""
     return _rate(np.zeros(len(watched)), np.zeros(len(watched)), np.maximum(watched, 0.0))
 
 
 def _rate(items: Floats, days: Floats, quiet: Floats) -> Floats:
-    # As Arrivals has it of a look that finds nothing after so many days.
+    # As Arrivals has it of a visit that finds nothing after that many days.
     more = -HALF_LIFE_DAYS / np.log(2) * np.expm1(-quiet * (np.log(2) / HALF_LIFE_DAYS))
     rate: Floats = (PRIOR_ITEMS + items) / (PRIOR_DAYS + days + more)
     return rate
@@ -194,7 +191,7 @@ _DAY_S: Final = 86_400.0
 
 
 class Discovering:
-    """Learns of all watched pages which of them reveal new ones, and whose links churn.
+    """Learns which watched pages reveal new ones, and whose links churn.
 
     Attributes:
         churning: which pages' links do.
@@ -209,7 +206,7 @@ class Discovering:
         self._key_of: dict[int, int] = {}
 
     def watch(self, rows: Rows, site: Rows, urls: Sequence[str], found_at: Floats) -> None:
-        """Pages are found, in the order of their rows."""
+        """Append pages, in the order of their rows."""
         for row, code, url, at in zip(
             rows.tolist(), site.tolist(), urls, found_at.tolist(), strict=True
         ):
@@ -227,9 +224,9 @@ class Discovering:
         urls: Iterable[str],
         found_at: NDArray[np.generic],
     ) -> None:
-        """A look at the page of row ``by`` shows links to these URLs.
+        """Take in a visit to the page of row ``by`` that saw links to these URLs.
 
-        ``before`` is when it was looked at before, None for the first time; ``found_at`` (n,) when
+        ``before`` is when it was visited before, None for the first time; ``found_at`` (n,) when
         each page was found.
         """
         for url in urls:
@@ -238,7 +235,7 @@ class Discovering:
                 self.shown(by, before, at, row, float(found_at[row]))
 
     def shown(self, by: int, before: float | None, at: float, row: int, found_at: float) -> None:
-        """A look shows a link to the page of a row; ``before`` is when it was looked at before."""
+        """Take in a visit that saw a link to a row's page; ``before`` is the one before."""
         if before is None:
             if found_at == at:
                 for each in self._precedents.revealers(by):
@@ -247,49 +244,47 @@ class Discovering:
             self._precedents.reveal(row, by)
 
     def churned(self, pages: Watchlist, seen: Sequence[tuple[int, float, Churn]]) -> list[int]:
-        """Looks at pages (ids), on these days, at which something appeared; the rows."""
+        """Take in churn of pages (ids) on these days; return the rows."""
         known = [(row, at, it) for page, at, it in seen if (row := pages.row(page)) is not None]
         self.churning.learn(
             Appearing(
-                np.array([row for row, _, _ in known], np.intp),
-                np.array([at for _, at, _ in known], np.float64),
-                np.array([pages["found_at"][row] for row, _, _ in known], np.float64),
-                np.array([it.appeared for _, _, it in known], np.int64),
-                np.array([it.dropped for _, _, it in known], np.int64),
-                np.array([it.stayed for _, _, it in known], np.int64),
+                row=np.array([row for row, _, _ in known], np.intp),
+                at=np.array([at for _, at, _ in known], np.float64),
+                began=np.array([pages["found_at"][row] for row, _, _ in known], np.float64),
+                appeared=np.array([it.appeared for _, _, it in known], np.int64),
+                dropped=np.array([it.dropped for _, _, it in known], np.int64),
+                stayed=np.array([it.stayed for _, _, it in known], np.int64),
             )
         )
         return [row for row, _, _ in known]
 
     @property
     def newest(self) -> list[int]:
-        """The rows of the pages that are remembered as new, in the order of their coming."""
+        """Return the rows of the pages remembered as new, in the order of discovery."""
         return sorted(self._key_of)
 
     def inherit(self, old: int, new: int) -> None:
-        """The page of one row stands at another one now."""
+        """Hand the state of one row on to another."""
         self._precedents.move(old, new)
         self.churning.inherit(old, new)
 
     def revealing(self, pages: Watchlist, now: float) -> Revealing:
-        """What a look at each page is expected to reveal on this day."""
+        """Return the expected new pages that a visit to each page reveals on this day."""
         names = ("host", "importance", "found_at", "since", "captured")
         columns: Any = [pages[name] for name in names]
         return self._precedents.value(PageSnapshot(*columns), now)
 
 
-# -- recalling ---------------------------------------------------------------
-#
-# What the looks of former runs revealed, from the store.
+# -- new pages that former runs revealed, from the store ---------------------
 
-#: Pages that are asked for at once.
+#: Pages that are requested at once.
 _AT_ONCE: Final = 10_000
 
 
 async def recall(
     reader: aiosqlite.Connection, discovering: Discovering, pages: Watchlist, looks: VisitResults
 ) -> None:
-    """Learn which of these pages revealed new ones, by all looks at them."""
+    """Learn from all visits which of these pages revealed new ones."""
     newest = np.array(discovering.newest, np.intp)
     moved = await columns_queries.moves(reader)
     found_at: Any = pages["found_at"]
@@ -303,30 +298,34 @@ async def recall(
         row, _ = pages.rows(found.target[is_watched])
         at = found.seen_at[is_watched] / _DAY_S
         before = looked_before(looks.row[order], looks.at[order], by, at)
-        # A page that was never more than gone was not looked at before.
+        # A page that was never more than gone was not visited before.
         ever = looked_before(looks.row[shown], looks.at[shown], by, at)
         before[np.isneginf(ever)] = -np.inf
         _tell(discovering, pages, Sighted(by, row, at, before))
 
 
 async def appearing(reader: aiosqlite.Connection, rows_of: RowsOf, found_at: Floats) -> Appearing:
-    """What the store has of churn, of pages that are found on the days ``found_at`` (n,).
+    """Return the stored churn of pages that were found on the days ``found_at`` (n,).
 
     Those that have moved are the pages where they stand now.
     """
     stored, moved = await links_tables.load(reader), await columns_queries.moves(reader)
     row, known = rows_of(columns_queries.where_now(stored.page_id, moved))
     return Appearing(
-        row, stored.at[known] / _DAY_S, found_at[row], stored.appeared[known],
-        stored.dropped[known], stored.stayed[known],
-    )  # fmt: skip
+        row=row,
+        at=stored.at[known] / _DAY_S,
+        began=found_at[row],
+        appeared=stored.appeared[known],
+        dropped=stored.dropped[known],
+        stayed=stored.stayed[known],
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Sighted:
-    """m looks at the pages of rows ``by`` that first showed a link to those of ``row``.
+    """m visits to rows ``by`` that first saw a link to the pages of ``row``.
 
-    Days; ``before`` is that of the look before, -inf where there was none.
+    Days; ``before`` is that of the visit before, -inf where there was none.
     """
 
     by: Rows

@@ -1,10 +1,10 @@
-"""The pages that are kept fresh, and which of them may be asked for now. Pure; days are Unix days.
+"""The pages that are kept fresh, and which of them may be requested now. Days are Unix days.
 
 A page is *captured* once there is a copy. Until then it is worth its importance times the days
 since it was found, which is what the index of the harmonic and the binary cost come to for a page
 that has certainly changed since, times the probability that it exists. Else dead links would eat a
 small budget, and where pages come and go, those that have waited long what is there still. Of a
-host of whose URLs c were captured and g were gone when they were first asked for that is p = (c +
+host of whose URLs c were captured and g were gone when they were first requested that is p = (c +
 1)/(c + g + 1), and likewise (c + 2p)/(c + g + 2) in an area of it, times e^{−δa}: a is how long
 ago the page was found, δ the rate at which the host's captured pages go; a page of g counts by as
 much as it could have been expected to be there. A sitemap names pages and tells when they changed:
@@ -27,7 +27,7 @@ from freshet.storage.records import Visit
 from freshet.storage.words import AliasKind, Kind
 
 _DAY_S: Final = 86_400.0
-#: A page that is refused, skipped or leads elsewhere is asked for again after so many days.
+#: A page that is refused, skipped or leads elsewhere is requested again after that many days.
 _ELSEWHERE_DAYS: Final = 30.0
 #: One that leads elsewhere for good, at least and at most.
 _LEAST_ALIAS_DAYS: Final = 1.0
@@ -38,8 +38,8 @@ _FAILED_DAYS: Final = 1 / 24
 _FAILED_FACTOR: Final = 4.0
 #: How often they failed is forgotten at a start; no page waits longer for that.
 _FAILED_MOST_DAYS: Final = 1.0
-#: Each time in a row that a page is gone, a look at it is worth so much less; and one at a URL that
-#: has never been there, which is most often a dead link.
+#: Each time in a row that a page is gone, a visit to it is worth so much less; and one at a URL
+#: that has never been there, which is most often a dead link.
 _GONE_FACTOR: Final = 0.1
 _NEVER_THERE_FACTOR: Final = 0.01
 _MOST_TIMES: Final = 30
@@ -47,7 +47,7 @@ _MOST_TIMES: Final = 30
 _SILENT: Final = (Kind.FAILED, Kind.REFUSED)
 _MOMENT_DAYS: Final = 1e-6
 _SITEMAP: Final = 10.0
-#: What is known of a host weighs as much in each of its areas as so many pages there.
+#: What is known of a host weighs as much in each of its areas as that many pages there.
 _OF_THE_HOST: Final = 2.0
 #: Days that pages are taken to have lived on a host before one went.
 _LIVED_DAYS: Final = 30.0
@@ -79,13 +79,13 @@ _ROW: Final = np.dtype(
 
 
 class Watchlist:
-    """Columns that grow, by name: ``watchlist["host"]`` is (n,), to be written into by its owner.
+    """Columns that grow, by name: ``watchlist["host"]`` is (n,), written only by its owner.
 
     ``host`` and ``area`` are integer codes; ``since`` is when the copy was last known to be right,
-    or the page found, ``asked`` when it was last asked for; from one look to the next there are at
+    or the page found, ``asked`` when it was last requested; from one visit to the next there are at
     least ``least`` days, and if it can be at most ``most``; ``gone`` and ``failures`` count in a
     row;
-    ``taken`` pages are being asked for, and nothing is asked for again before ``not_before``. An
+    ``taken`` pages are being requested, and nothing is requested again before ``not_before``. An
     ``away`` page leads to another one: there is no copy of it. Where it does so for good it is
     asked again after ``recheck_days``, and then each time when it has done so for as long again.
     ``half_life`` says whether it is an ephemeral source, as
@@ -109,11 +109,11 @@ class Watchlist:
         return self._table.rows
 
     def row(self, page_id: int) -> int | None:
-        """The row of a page, if it is watched."""
+        """Return the row of a page, or None."""
         return self._row_of.get(page_id)
 
     def add(self, page_id: NDArray[np.int64], **columns: NDArray[np.generic]) -> Rows:
-        """Append pages that are not watched yet; the rows, (m,)."""
+        """Append pages that are not watched yet; return their rows, (m,)."""
         rows = np.arange(len(self), len(self) + len(page_id))
         self._table.append(len(page_id))
         added = self._rows[len(self) - len(page_id) :]
@@ -124,7 +124,7 @@ class Watchlist:
         return rows
 
     def as_added(self) -> tuple[Rows, Rows, Floats, Floats]:
-        """Host, area, importance and day of discovery, (n,) each, as a ranker takes them."""
+        """Return host, area, importance and day of discovery, (n,) each, for a ranker."""
         rows = self._rows
         return (
             rows["host"].copy(), rows["area"].copy(), rows["importance"].copy(),
@@ -132,7 +132,7 @@ class Watchlist:
         )  # fmt: skip
 
     def recall_gone(self, looks: VisitResults) -> None:
-        """Count how often in a row each page was gone in the end, by its looks of former runs."""
+        """Count for each page how often in a row it was gone at its last visits."""
         there = ~looks.gone
         last_there = np.full(len(self), -1)
         last_there[looks.row[there]] = np.flatnonzero(there)
@@ -142,7 +142,7 @@ class Watchlist:
         self._rows["gone"][gone] = np.clip(times[gone], 1, _MOST_TIMES)
 
     def may_be_asked(self, now: float) -> Bools:
-        """(n,), whether a page is neither being asked for nor to be left alone."""
+        """Return (n,), whether a page is neither in flight nor deferred."""
         may: Bools = ~self._rows["taken"]
         rows = self._rows
         may &= rows["not_before"] <= now
@@ -152,7 +152,7 @@ class Watchlist:
     def weighted(
         self, worth: Floats, now: float, turn: float = 0.0, new_page: float = 1.0
     ) -> Floats:
-        """(n,), what a look is worth: ``worth`` (n,) where captured, less where gone.
+        """Return (n,), the value of a visit: ``worth`` (n,) where captured, less where gone.
 
         A page that was never captured counts as if it had waited ``turn`` days more, times
         ``new_page``.
@@ -171,7 +171,7 @@ class Watchlist:
         return found
 
     def existing(self, now: float) -> Floats:
-        """(n,), the probability that a page exists, if it was not asked for yet."""
+        """Return (n,), the probability that a page exists, if it was never requested."""
         rows = self._rows
         captured, host = rows["captured"].astype(np.float64), rows["host"]
         dying = self._dying()[host]
@@ -185,7 +185,7 @@ class Watchlist:
         return found
 
     def _dying(self) -> Floats:
-        """(H,), the rate at which pages of each host go, a day."""
+        """Return (H,), the rate at which pages of each host go, a day."""
         rows = self._rows
         captured = rows["captured"]
         host, hosts = rows["host"][captured], int(rows["host"].max(initial=-1)) + 1
@@ -196,28 +196,28 @@ class Watchlist:
         return found
 
     def reweigh(self, rows: Rows, importance: Floats, half_life: Floats) -> None:
-        """These pages weigh so much from now on, and are sources or not, (m,) each."""
+        """Set the importance of these pages and whether they are sources, (m,) each."""
         self._rows["importance"][rows], self._rows["half_life"][rows] = importance, half_life
 
     def rows(self, page_id: Ints) -> tuple[Rows, Bools]:
-        """The rows of those of these pages, (m,), that are watched, and which they are."""
+        """Return the rows of the watched ones of these pages, (m,), and a mask."""
         found = np.array([self._row_of.get(each, -1) for each in page_id.tolist()], np.intp)
         known: Bools = found >= 0
         return found[known], known
 
     def elsewhere_until(self, asked: Floats, since: Floats, permanent: Bools) -> Floats:
-        """(m,), when pages that lead elsewhere are asked again, by when they were, (m,) each."""
+        """Return (m,), when redirecting pages are requested again, by their last visits (m,)."""
         as_long = np.clip(asked - since, self._recheck_days, _MOST_ALIAS_DAYS)
         until: Floats = asked + np.where(permanent, as_long, _ELSEWHERE_DAYS)
         return until
 
     def failed_until(self, asked: Floats, since: Floats) -> Floats:
-        """(m,), when pages that failed in a former run are tried again: as long again, or a day."""
+        """Return (m,), when failed pages of a former run are tried again, at most a day later."""
         until: Floats = asked + np.clip(asked - since, _FAILED_DAYS, _FAILED_MOST_DAYS)
         return until
 
     def led_to(self, row: int, since: float, at: float) -> None:
-        """Another page leads here for good, the copy of which was right at ``since``.
+        """Note that another page, whose copy was right at ``since``, redirects here for good.
 
         Where this one has led away itself that may be over: it is asked, once a day at most.
         """
@@ -229,18 +229,18 @@ class Watchlist:
             page["since"], page["gone"] = np.minimum(page["since"], since), 0
 
     def drop(self, rows: Rows) -> None:
-        """Never ask for these again, unless they are admitted anew."""
+        """Drop pages until they are admitted anew."""
         self._rows["not_before"][rows] = inf
 
     def admit_again(self, page_ids: Iterable[int]) -> None:
-        """What was dropped of these may be asked for again."""
+        """Admit dropped pages again."""
         rows = [row for page_id in page_ids if (row := self.row(page_id)) is not None]
         dropped = np.array(rows, np.intp)
         dropped = dropped[np.isinf(self._rows["not_before"][dropped])]
         self._rows["not_before"][dropped] = -inf
 
     def settle(self, row: int, visit: Visit) -> None:
-        """Take in what a visit of this page says of when it may be asked for again."""
+        """Take in a visit, which decides when the page may be requested again."""
         found, page = visit.observation, self._rows[row : row + 1]
         at = found.at / _DAY_S
         page["taken"], page["asked"] = False, at
@@ -260,7 +260,7 @@ class Watchlist:
                     page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
                 page["not_before"] = self._tried_again(visit, int(page["failures"][0]))
             case Kind.REDIRECTED if visit.retry_at is not None:
-                # Another spelling of the same URL: that is asked for instead, a few times at most.
+                # Another spelling of the same URL: that is requested instead, a few times at most.
                 page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
                 page["not_before"] = visit.retry_at / _DAY_S
             case _:
@@ -282,7 +282,7 @@ class Watchlist:
 def _share(
     captured: Floats, dead: Floats, group: Rows, prior: float, expected: Floats | float
 ) -> Floats:
-    """(n,), the share of the pages of its group that were there, with so many more as expected."""
+    """Return (n,), the share of existing pages of each group, shrunk to the expected one."""
     groups = int(group.max(initial=-1)) + 1
     there = np.bincount(group, captured, minlength=groups)[group]
     tried = there + np.bincount(group, dead, minlength=groups)[group]

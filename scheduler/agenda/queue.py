@@ -1,4 +1,4 @@
-"""The pages that may be asked for next, a few of each host."""
+"""The ready queue: a few pages of each host that may be requested next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from freshet.storage.words import Reason
 _REMEMBERED: Final = 200
 
 
-class Window:
+class ReadyQueue:
     """Due pages by host, each host's worthiest first.
 
     Attributes:
@@ -37,22 +37,22 @@ class Window:
         return host_id in self._hosts
 
     def counts(self) -> Iterator[tuple[int, int]]:
-        """The hosts, and how many pages each has here."""
+        """Return the hosts with their numbers of pages here."""
         return ((host_id, len(pages)) for host_id, pages in self._hosts.items())
 
     def count(self, host_id: int) -> int:
-        """How many pages a host has here."""
+        """Count the pages of a host here."""
         return len(self._hosts.get(host_id, ()))
 
     def add(self, worth: float, due: DueUrl) -> None:
-        """Put a page in its host's row, behind those that are worth as much."""
+        """Insert a page into its host's row, behind those of the same worth."""
         row = self._hosts.setdefault(due.host_id, [])
         place = next((i for i, (other, _) in enumerate(row) if other < worth), len(row))
         row.insert(place, (worth, due))
         self._size += 1
 
     def revalue(self, worth: Callable[[DueUrl], float]) -> None:
-        """Put each host's pages in the order of what they are worth by now."""
+        """Sort each host's pages by their present worth."""
         for host_id, row in self._hosts.items():
             valued = [(worth(due), due) for _, due in row]
             self._hosts[host_id] = sorted(valued, key=lambda page: -page[0])
@@ -79,18 +79,18 @@ class Window:
         return fits, worth
 
     def worthiest(self) -> DueUrl | None:
-        """The page that comes next if its host is ready."""
+        """Return the page that comes next if its host is ready."""
         first = max(self._hosts.values(), key=lambda row: row[0][0], default=None)
         return None if first is None else first[0][1]
 
     def withdraw(self, host_id: int, page_id: int) -> DueUrl | None:
-        """Take a page back, if it is here."""
+        """Remove a page, if it is here."""
         row = self._hosts.get(host_id, [])
         place = next((i for i, (_, due) in enumerate(row) if due.page_id == page_id), None)
         return None if place is None else self._take(host_id, place)
 
     def clear(self, host_id: int) -> list[DueUrl]:
-        """Take back all pages of a host that were not drawn at random."""
+        """Remove all pages of a host, except audit samples."""
         row = self._hosts.pop(host_id, [])
         kept = [each for each in row if each[1].audit]
         if kept:
@@ -106,13 +106,11 @@ class Window:
         return due
 
 
-# -- choosing ----------------------------------------------------------------
-#
-# Which pages come into the window: the worthiest, a few of each host.
+# -- choice of the worthiest pages, a few of each host -----------------------
 
 
 def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:
-    """At most ``room`` rows of the largest ``worth`` (n,) above 0, the worthiest first.
+    """Return at most ``room`` rows of the largest ``worth`` (n,) above 0, the worthiest first.
 
     Of host h, a code in ``host`` (n,), come at most ``free[h]``, which is 0, 1 or 2. Equal ones go
     by the lowest row. One pass over all rows, and a sort of two a host.
@@ -126,7 +124,7 @@ def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:
 
 @compiled
 def _two_of_each(worth: Floats, host: Rows, hosts: int) -> tuple[Rows, Rows]:
-    """The two worthiest rows of each host; -1 where there is none above 0."""
+    """Return the two worthiest rows of each host; -1 without a row above 0."""
     first, second = np.full(hosts, -1, np.intp), np.full(hosts, -1, np.intp)
     for row in range(len(worth)):
         if worth[row] > 0:
@@ -138,25 +136,22 @@ def _two_of_each(worth: Floats, host: Rows, hosts: int) -> tuple[Rows, Rows]:
     return first, second
 
 
-# -- sharing -----------------------------------------------------------------
-#
-# How looks are shared between finding pages and keeping them fresh.
-#
-# The worthiest look comes next, so that the shares are an outcome. Where the user sets a floor or
-# a ceiling, two accounts see to it: each look pays the share in, each look for discovery takes one
-# out.
+# -- shares of visits for discovery and freshness ----------------------------
+# The worthiest visit comes next, so that the shares are an outcome. Where the user sets a floor or
+# a ceiling, two accounts see to it: each visit pays the share in, each visit for discovery takes
+# one out.
 
-#: Looks by which an account may run ahead: what was not found for a week is not made up for.
+#: Visits by which an account may run ahead: what was not found for a week is not made up for.
 _MOST: Final = 50.0
 
 
 @dataclass(frozen=True, slots=True)
 class NewPages:
-    """What new pages are worth, and the share of the looks that may go to finding them.
+    """Value of new pages, and the share of visits that may go to discovery.
 
     Attributes:
         worth: what a page costs that is missing, in copies that are stale.
-        least, most: shares of the looks, 0 to 1.
+        least, most: shares of the visits, 0 to 1.
         come: whether there can be others than those that are known.
     """
 
@@ -167,15 +162,15 @@ class NewPages:
 
     @property
     def revealed(self) -> float:
-        """What a page costs that is not known yet."""
+        """Return the cost of an unknown page."""
         return self.worth if self.come else 0.0
 
 
 class Sharing:
-    """Keeps the accounts, and counts.
+    """Keeps the shares of visits for discovery.
 
     Attributes:
-        found, revealed: looks for discovery: at pages never captured, and at those that may reveal
+        found, revealed: visits for discovery: at pages never captured, and at those that may reveal
             some.
         refreshed: all others.
     """
@@ -187,18 +182,18 @@ class Sharing:
 
     @property
     def bounded(self) -> bool:
-        """Whether there is a floor or a ceiling."""
+        """Return whether there is a floor or a ceiling."""
         return self.terms.least > 0 or self.terms.most < 1
 
     @property
     def favoured(self) -> bool | None:
-        """Whether a look for discovery comes next, or one that is not; None: either."""
+        """Return whether the next visit is for discovery or not; None: either."""
         if self._below_most < 0:
             return False
         return True if self._above_least > 0 else None
 
     def took(self, *, discovers: bool, captured: bool) -> None:
-        """A look was taken."""
+        """Count a visit."""
         self.found += discovers and not captured
         self.revealed += discovers and captured
         self.refreshed += not discovers

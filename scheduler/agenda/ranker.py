@@ -1,4 +1,4 @@
-"""The protocol by which a policy ranks pages for whoever asks for them: a daemon, a replay.
+"""The protocol by which a policy ranks pages for a daemon, a simulation or a replay.
 
 A :class:`Ranker` can do six things. What only some can do is a protocol of its own, which is asked
 for once, where a ranker is taken up.

@@ -36,16 +36,14 @@ from freshet.scheduler.policy import (
 )
 from freshet.scheduler.sources import Rows, SourceTable
 
-# -- learning ----------------------------------------------------------------
-#
-# The table of pages that policies see: change rates and signals learnt from visits, and hosts.
+# -- learnt table of pages that policies see ---------------------------------
 
 _HALF_LIFE_DAYS: Final = 480.0
 _GROWTH_TOGETHER: Final = 4.0
 _NOT_COUNTED: Final = np.zeros(1, np.bool_)
 
 
-class Learning:
+class PageLearner:
     """n pages that come and never go; each one's rate follows its visits.
 
     A page's rate is estimated after each visit, those of all others when the prior that they share
@@ -134,17 +132,17 @@ class Learning:
         self._signals.hear(said.row, said.until)
 
     def hosts(self, lane: Rows, per_day: Floats, cost: Floats) -> None:
-        """Take it that site s has host ``lane[s]``, which allows so many visits at such a cost."""
+        """Set the host ``lane[s]`` of each site s, with its limit and the cost of a visit."""
         self._host, self._per_day = lane, per_day
         self._cost = np.ones(len(per_day))
         np.maximum.at(self._cost, lane, cost)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
-        """These pages weigh so much from now on."""
+        """Set the importance of these pages."""
         self._importance.rows[rows] = importance
 
     def inherit(self, old: int, new: int) -> None:
-        """What is known of one page is known of another, which was visited when that one was."""
+        """Hand the state of one page on to another, visited at the same time."""
         self._learner.inherit(old, new)
         self._signals.inherit(old, new)
         if not self._looked.rows[new]:
@@ -176,7 +174,7 @@ class Learning:
         return self._learner.credible_interval(rows)
 
     def beliefs(self, now: float) -> Beliefs:
-        """Changes at the estimated rates since the last visit to each page."""
+        """Return the changes at the estimated rates since the last visit to each page."""
         age = np.maximum(now - self._last.rows, 0.0)
         return Beliefs(self._rate.rows * age, self._rate.rows, np.zeros(len(age)))
 
@@ -185,7 +183,7 @@ log = logging.getLogger(__name__)
 
 #: The value of a page that is not due, at most, compared with one that has been for a day.
 _NOT_DUE: Final = 1e-9
-#: A plan is made anew when there are so many more pages.
+#: A plan is made anew when there are that many more pages.
 _GROWN: Final = 1.1
 _DAYS: Final = 1.0
 #: A limit that moves by so much calls for another plan.
@@ -208,7 +206,7 @@ def ranker_of(specification: str, budget: float, *, archived: bool = False) -> R
     chosen: Policy = policy.load(specification)
     if isinstance(chosen, SiteClock):
         return SiteClockRanker(budget)
-    learning = Learning(together=archived)
+    learning = PageLearner(together=archived)
     guard = None if archived else Guard(specification)
     if isinstance(chosen, IndexPolicy):
         return IndexRanker(chosen, learning, guard)
@@ -268,8 +266,8 @@ def _fault(worth: object, n: int) -> str | None:
 class LearningRanker(ABC):
     """A :class:`~freshet.scheduler.agenda.ranker.Ranker` by the learnt rates of pages."""
 
-    def __init__(self, learning: Learning | None, guard: Guard | None) -> None:
-        self._learning = learning or Learning()
+    def __init__(self, learning: PageLearner | None, guard: Guard | None) -> None:
+        self._learning = learning or PageLearner()
         self._guard = guard
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
@@ -327,7 +325,7 @@ class IndexRanker(TableRanker):
     def __init__(
         self,
         index_policy: IndexPolicy,
-        learning: Learning | None = None,
+        learning: PageLearner | None = None,
         guard: Guard | None = None,
     ) -> None:
         super().__init__(learning, guard)
@@ -355,7 +353,7 @@ class RateRanker(TableRanker):
         self,
         rate_policy: RatePolicy,
         budget: float,
-        learning: Learning | None = None,
+        learning: PageLearner | None = None,
         guard: Guard | None = None,
         *,
         seed: int = 0,
@@ -425,7 +423,7 @@ class IntervalRanker(LearningRanker):
     """
 
     def __init__(
-        self, interval_policy: IntervalPolicy, learning: Learning | None = None,
+        self, interval_policy: IntervalPolicy, learning: PageLearner | None = None,
         guard: Guard | None = None,
     ) -> None:  # fmt: skip
         super().__init__(learning, guard)

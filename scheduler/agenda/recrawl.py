@@ -1,17 +1,17 @@
-"""The agenda of a daemon: what is worth most now, over all pages, found and known.
+"""The agenda of a daemon: the worthiest visit now, over all pages, found and known.
 
-Invariant: a page is in the window or in flight at most once, and what it learns comes from what
-has committed. Consequence: after a crash the same observations lead to the same order.
+Invariant: a page is in the ready queue or in flight at most once, and what it learns comes from
+what has committed. Consequence: after a crash the same observations lead to the same order.
 
-*The window.* Pages come from one look over all that are watched, the worthiest first, at most two
-of a host, and are read from the store; :meth:`RecrawlAgenda.next` takes the worthiest whose host
-is ready. Where the budget would pay for a visit but no host in the window is ready, the window is
-widened: so capacity that hosts refuse goes to the next best pages, and nobody's robots.txt is
-asked for before there is a use for it.
+*The ready queue.* Pages come from one pass over all watched ones, the worthiest first, at most two
+of a host, and are read from the store; :meth:`RecrawlAgenda.next` takes the worthiest whose host is
+ready. Where the budget would pay for a visit but no host in the ready queue is ready, the ready
+queue is widened: so capacity that hosts refuse goes to the next best pages, and nobody's robots.txt
+is requested before there is a use for it.
 
 *The valuation.* Learning from what has come and valuing all pages is one piece of work on arrays.
-Where pages are many it is done in a thread, while fetching goes on from the window; until it is
-through, nothing else touches the pages, and what comes meanwhile waits.
+Where pages are many it is done in a thread, while fetching goes on from the ready queue; until it
+is through, nothing else touches the pages, and what comes meanwhile waits.
 
 Invariant: all pages are valued again only if time has passed (:meth:`RecrawlAgenda.wakes_at`), or
 if a page was taken, committed, found or refused since the last valuation and hosts may offer more
@@ -34,12 +34,12 @@ import aiosqlite
 import numpy as np
 
 from freshet.scheduler.agenda import moved_pages
-from freshet.scheduler.agenda.audit import Drawing
-from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.agenda.audit import AuditSampling
+from freshet.scheduler.agenda.ephemeral import SourceTerms
 from freshet.scheduler.agenda.history import Unlearnt
 from freshet.scheduler.agenda.new_pages import Discovering, recall
 from freshet.scheduler.agenda.pages import Watchlist
-from freshet.scheduler.agenda.queue import NewPages, Sharing, Window
+from freshet.scheduler.agenda.queue import NewPages, ReadyQueue, Sharing
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.terms import TermsOf
 from freshet.scheduler.agenda.valuation import Inquiry, Timed, Valuation, value_pages
@@ -53,20 +53,18 @@ from freshet.storage.records import Acknowledged, Churn, DueUrl, Supply, Visit
 from freshet.storage.tables import hosts as hosts_tables
 from freshet.storage.words import Reason
 
-# -- supplying ---------------------------------------------------------------
-#
-# Bringing chosen pages from the store into the window.
+# -- loading chosen pages into the ready queue -------------------------------
 
 
 async def bring(
     reader: aiosqlite.Connection,
     pages: Watchlist,
-    window: Window,
+    queue: ReadyQueue,
     rows: Rows,
     found: Valuation,
     now: float,
 ) -> set[int]:
-    """Put the pages of these rows into the window, as they were valued; their hosts.
+    """Put the pages of these rows into the ready queue; return their hosts.
 
     What may not be fetched any more is watched no longer.
     """
@@ -81,7 +79,7 @@ async def bring(
             continue
         reason = Reason.DISCOVERY if found.discovers[row] else Reason.REFRESH
         due = replace(due, attempt=int(pages["failures"][row]), reason=reason)
-        window.add(float(found.worth[row]), due)
+        queue.add(float(found.worth[row]), due)
         hosts.add(due.host_id)
     return hosts
 
@@ -89,16 +87,16 @@ async def bring(
 log = logging.getLogger(__name__)
 
 _DAY_S: Final = 86_400.0
-#: Pages of a host in the window.
+#: Pages of a host in the ready queue.
 _OF_A_HOST: Final = 2
 _LEAST: Final = 4
 _MOST: Final = 4_096
-#: One page in so many stands in the window, so that the order in it is that of now.
+#: The ready queue has one page in this number, so that its order is that of now.
 _SHARE: Final = 200
 #: Pages read from the store at once.
 _READ: Final = 500
 #: Seconds after which pages are valued again whatever happens: half of the time for which a request
-#: must last, but at least and at most so many.
+#: must last, but at least and at most that many.
 _VALUE_AGAIN_S: Final = 60.0
 _VALUE_AGAIN_MOST_S: Final = 900.0
 #: Seconds between two valuations at least, in all and for each page: one takes 4 % of that.
@@ -111,7 +109,7 @@ class RecrawlAgenda:
 
     Where it works in threads (``many`` pages or more), ``wake`` is called when one has ended; its
     work is ``timed``.
-    ``away`` says which hosts cannot be asked for long: their pages take no room in the window.
+    ``away`` says which hosts are unreachable: their pages take no room in the ready queue.
     """
 
     def __init__(
@@ -131,7 +129,7 @@ class RecrawlAgenda:
         self.pages = Watchlist(recheck_days)
         self._discovering = Discovering()
         self.sharing = Sharing(NewPages())
-        self.exchange, self.costs = Exchange(), np.ones(0)
+        self.exchange, self.costs = SourceTerms(), np.ones(0)
         self.budget = inf
         #: The last valuation of all pages; None before the first.
         self.valuation: Valuation | None = None
@@ -139,14 +137,14 @@ class RecrawlAgenda:
         self._host_ids: list[int] = []
         self._origins: dict[int, str] = {}
         self._new_hosts: list[Host] = []
-        self._window = Window()
+        self._queue = ReadyQueue()
         self._wanted = _LEAST
         self._settled: list[Visit] = []
         self._churned: list[tuple[int, float, Churn]] = []
         self._found: list[int] = []
         self._withdrawn: list[int] = []
         self._unlearnt = Unlearnt(reader, self.pages)
-        self._drawing = Drawing(reader, rng)
+        self._sampling = AuditSampling(reader, rng)
         self.audit_share = 0.0
         self._audits_due = 0.0
         self._sources: Rows = np.zeros(0, np.intp)
@@ -156,7 +154,7 @@ class RecrawlAgenda:
         self._must_value = True
         self._should_value = False
         #: Since the last valuation something was taken or has come; a host that may have a page to
-        #: offer has none in the window; all that could come into the window has.
+        #: offer has none in the ready queue; all that could come into the ready queue has.
         self._is_altered = self._is_drained = self._has_all = False
         self._many = many
         self._work: asyncio.Future[Valuation] | None = None
@@ -172,18 +170,18 @@ class RecrawlAgenda:
         self._host_codes, self._host_ids, self._origins = {}, [], {}
         # Hosts get other codes, and pages other rows.
         self.costs, self._sources = np.ones(0), np.zeros(0, np.intp)
-        self._window, self._settled, self._found = Window(), [], []
+        self._queue, self._settled, self._found = ReadyQueue(), [], []
         self._withdrawn, self._churned, self.valuation = [], [], None
         self._unlearnt = Unlearnt(self._reader, self.pages)
         self._must_value = True
 
     async def at_rest(self) -> None:
-        """Return when what is learnt may be read: nothing learns until the caller awaits."""
+        """Wait until nothing learns; the state may be read until the caller awaits."""
         while self._work is not None and not self._work.done():
             await asyncio.wait([self._work])
 
     async def rest(self) -> None:
-        """As :meth:`at_rest`, and take no further notice of what a thread has chosen."""
+        """Wait as :meth:`at_rest`, and ignore a thread's choice."""
         await self.at_rest()
         work, self._work = self._work, None
         if work is not None:
@@ -200,14 +198,14 @@ class RecrawlAgenda:
         await recall(self._reader, self._discovering, self.pages, looks)
 
     async def relearn(self, ranker: Ranker) -> None:
-        """Let another ranker learn of the same pages from the store, as they are judged now."""
+        """Teach another ranker the store's history as judged now."""
         await self.rest()
         self.ranker = ranker
         ranker.add(*self.pages.as_added())
         await self._learn_all()
 
     async def _learn_all(self) -> VisitResults:
-        """Learn from all looks and claims of the store; the looks."""
+        """Learn from all visits and claims of the store; return the visits."""
         past = await self._unlearnt.all()
         with self.timed("learn"):
             if len(past.looks) > self._many:
@@ -218,7 +216,7 @@ class RecrawlAgenda:
         return past.looks
 
     async def reweigh(self, page_ids: Sequence[int] | None = None) -> None:
-        """Let all pages, or those of these ids, weigh what the terms say of them now."""
+        """Apply the present terms to all pages, or to those of these ids."""
         found = await columns.pages(self._reader, page_ids)
         rows, known = self.pages.rows(found.page_id)
         found = found.take(known)
@@ -228,44 +226,44 @@ class RecrawlAgenda:
         self.ranker.reweigh(rows, terms.importance)
 
     async def inherit(self, page_ids: Collection[int]) -> None:
-        """These pages prove to have stood at other URLs before: take over what was learnt there."""
+        """Hand on to these pages what was learnt at their old URLs."""
         learners = (self.ranker, self._discovering)
         await moved_pages.inherit(self._reader, self.pages, learners, page_ids)
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
-        due = self._window.best(ready, favoured=self.sharing.favoured)
+        due = self._queue.best(ready, favoured=self.sharing.favoured)
         if due is None:
             self._widen(now)
             return None
         self._is_altered = True
-        self._is_drained |= due.host_id not in self._window
+        self._is_drained |= due.host_id not in self._queue
         self.sharing.took(
             discovers=due.reason is Reason.DISCOVERY, captured=due.digests is not None
         )
         self._wanted = max(_LEAST, self._wanted - 1)
         row = self.pages.row(due.page_id)
         if row is not None:
-            self.pages["paid"][row] = self._window.paid[-1]
+            self.pages["paid"][row] = self._queue.paid[-1]
         self._audits_due += self.audit_share
         return due
 
     def _widen(self, now: float) -> None:
-        """Value pages again if a host could offer one that is not in the window."""
+        """Value pages again if a host could offer one that is not in the ready queue."""
         if self._work is not None:
             return
-        if not self._has_all and self._wanted < _MOST and len(self._window) >= self._wanted:
+        if not self._has_all and self._wanted < _MOST and len(self._queue) >= self._wanted:
             self._wanted = min(_MOST, 2 * self._wanted)
             self._should_value = True
         self._should_value |= self._is_drained
         self._must_value |= self._should_value and now >= self.wakes_at()
 
     def waiting(self, host_id: int) -> bool:
-        """Whether a page of this host is in the window."""
-        return host_id in self._window
+        """Return whether a page of this host is in the ready queue."""
+        return host_id in self._queue
 
     def done(self, acknowledged: Acknowledged) -> None:
-        """Note what has committed; it is learnt with the next look."""
+        """Note a commit; it is learnt at the next valuation."""
         if isinstance(acknowledged.entry, Visit):
             self._settled.append(acknowledged.entry)
             if acknowledged.churn is not None:
@@ -278,22 +276,22 @@ class RecrawlAgenda:
 
     @property
     def hungry(self) -> bool:
-        """Whether there is news, or a valuation that cannot wait."""
+        """Return whether there is news, or a valuation that cannot wait."""
         if self._work is not None:
             return self._work.done()
         news = self._settled or self._found or self._withdrawn
         return bool(news or self._must_value)
 
     def wakes_at(self) -> float:
-        """When all pages are valued again: pages change for ever."""
+        """Return when all pages are valued again: pages never cease to change."""
         wait = min(max(_VALUE_AGAIN_S, _DAY_S / self.budget / 2), _VALUE_AGAIN_MOST_S)
-        is_low = self._is_altered and len(self._window) * 2 < self._wanted
+        is_low = self._is_altered and len(self._queue) * 2 < self._wanted
         if self._work is None and (self._should_value or is_low):
             wait = min(wait, _REST_S + _REST_S_A_PAGE * len(self.pages))
         return self._valued_at + wait
 
     async def replenish(self, now: float) -> Supply:
-        """Learn what has come, and fill the window where it runs low."""
+        """Learn from the news, and fill the ready queue when it runs low."""
         if self._work is not None:
             if not self._work.done():
                 return Supply((), ())
@@ -306,7 +304,7 @@ class RecrawlAgenda:
         return Supply(tuple(new_hosts), tuple(supplied))
 
     async def _take_in(self) -> None:
-        """Take in what has come since."""
+        """Take in the news."""
         found, self._found = self._found, []
         if found:
             self._is_altered = self._is_drained = True
@@ -314,7 +312,7 @@ class RecrawlAgenda:
             self.pages.admit_again(found)
             await self._watch(await columns.pages(self._reader, new))
         withdrawn, self._withdrawn = self._withdrawn, []
-        # Those in the window go on their way.
+        # Those in the ready queue go on their way.
         rows = [row for page_id in withdrawn if (row := self.pages.row(page_id)) is not None]
         self.pages.drop(np.array(rows, np.intp))
         settled, self._settled = self._settled, []
@@ -323,7 +321,7 @@ class RecrawlAgenda:
             if row is None:
                 continue
             self._is_altered = True
-            self._is_drained |= visit.due.host_id not in self._window
+            self._is_drained |= visit.due.host_id not in self._queue
             has_come = moved_pages.has_come(self.pages, visit)
             if has_come:
                 self._unlearnt.news().teach(self.ranker)
@@ -342,11 +340,11 @@ class RecrawlAgenda:
         await self._unlearnt.meet_sources()
 
     def _make_way(self, rows: Sequence[int]) -> None:
-        """Something appeared at these pages; of an ephemeral source it comes before what waits."""
+        """Note new links of these pages; items of ephemeral sources come first."""
         for row in rows:
             if row in self._sources:
                 self._must_value = True
-                back = self._window.clear(self._host_ids[self.pages["host"][row]])
+                back = self._queue.clear(self._host_ids[self.pages["host"][row]])
                 ids = np.array([due.page_id for due in back], np.int64)
                 self.pages["taken"][self.pages.rows(ids)[0]] = False
 
@@ -354,37 +352,37 @@ class RecrawlAgenda:
 
     @property
     def host_ids(self) -> Sequence[int]:
-        """The hosts, by the codes that pages and ranker know them by."""
+        """Return the hosts by their codes for pages and ranker."""
         return tuple(self._host_ids)
 
     @property
     def unknown_pages(self) -> float:
-        """New pages thought to exist unknown, as of the last valuation."""
+        """Return the expected number of unknown pages, as of the last valuation."""
         return 0.0 if self.valuation is None else self.valuation.unknown
 
     @property
     def new_per_day(self) -> float:
-        """New pages thought to appear each day, as of the last valuation."""
+        """Return the expected new pages a day, as of the last valuation."""
         return 0.0 if self.valuation is None else self.valuation.per_day
 
     @property
     def paid(self) -> Sequence[float]:
-        """What the pages asked for last were worth."""
-        return tuple(self._window.paid)
+        """Return the worth of the last visits."""
+        return tuple(self._queue.paid)
 
     @property
     def queued(self) -> int:
-        """Pages that may be asked for next, as soon as their hosts are ready."""
-        return len(self._window)
+        """Return the pages to be requested as soon as their hosts are ready."""
+        return len(self._queue)
 
     def upcoming(self) -> DueUrl | None:
-        """The page that comes next if its host is ready."""
-        return self._window.worthiest()
+        """Return the page that comes next if its host is ready."""
+        return self._queue.worthiest()
 
     # -- learning ----------------------------------------------------------------
 
     async def _watch(self, found: WatchedPages) -> None:
-        """Append pages, with what the store knows of them."""
+        """Append pages, with the state that the store has of them."""
         if not len(found):
             return
         unknown = set(found.host_id.tolist()) - self._host_codes.keys()
@@ -417,10 +415,10 @@ class RecrawlAgenda:
         failed = self.pages.failed_until(asked, since)
         return np.where(found.elsewhere, until, np.where(found.failed, failed, -np.inf))
 
-    # -- the window --------------------------------------------------------------
+    # -- the ready queue ---------------------------------------------------------
 
     async def _value(self, now: float) -> set[int]:
-        """Value all pages; the hosts of those that came into the window."""
+        """Value all pages; return the hosts of those that came into the ready queue."""
         self._valued_at, self._must_value, self._should_value = now, False, False
         self._is_altered = self._is_drained = False
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
@@ -434,7 +432,7 @@ class RecrawlAgenda:
         return set()
 
     def _inquiry(self, now: float) -> Inquiry:
-        counts, away = list(self._window.counts()), self.away(now)
+        counts, away = list(self._queue.counts()), self.away(now)
         free = np.full(len(self._host_codes), _OF_A_HOST)
         for host_id, count in counts:
             free[self._host_codes[host_id]] -= count
@@ -442,32 +440,46 @@ class RecrawlAgenda:
         self._room = max(0, self._wanted - taken)
         drawing = self._audits_due >= 1
         return Inquiry(
-            now / _DAY_S, self._unlearnt.news(), free, self._room, drawing,
-            self.sharing.terms.worth, self.sharing.terms.revealed, self.sharing.favoured,
-            self.budget, self.exchange,
-            np.append(self.costs, np.ones(len(self._host_codes) - len(self.costs))),
-        )  # fmt: skip
+            now=now / _DAY_S,
+            news=self._unlearnt.news(),
+            free=free,
+            room=self._room,
+            drawing=drawing,
+            new_page=self.sharing.terms.worth,
+            revealed=self.sharing.terms.revealed,
+            favoured=self.sharing.favoured,
+            budget=self.budget,
+            exchange=self.exchange,
+            cost=np.append(self.costs, np.ones(len(self._host_codes) - len(self.costs))),
+        )
 
     async def _fill(self, found: Valuation, now: float) -> set[int]:
-        """Bring the chosen pages into the window, and those in it into their order."""
+        """Load the chosen pages into the ready queue, and sort it."""
         self.valuation = found
         self._sources = found.sources
-        self._window.revalue(lambda due: self._now_worth(due, found.worth))
+        self._queue.revalue(lambda due: self._now_worth(due, found.worth))
         supplied: set[int] = set()
-        full = len(self._window) + len(found.chosen)
+        full = len(self._queue) + len(found.chosen)
         for first in range(0, len(found.chosen), _READ):
             rows = found.chosen[first : first + _READ]
-            supplied |= await bring(self._reader, self.pages, self._window, rows, found, now)
-        if len(self._window) < full:
+            supplied |= await bring(
+                reader=self._reader,
+                pages=self.pages,
+                queue=self._queue,
+                rows=rows,
+                found=found,
+                now=now,
+            )
+        if len(self._queue) < full:
             # For a page that may not be fetched any more, its host may offer another one.
             self._is_altered = self._is_drained = True
         self._has_all = len(found.chosen) < self._room
         if self._has_all:
-            self._wanted = max(_LEAST, len(self._window))
+            self._wanted = max(_LEAST, len(self._queue))
         while len(found.hazard) and self._audits_due >= 1:
             self._audits_due -= 1
-            supplied |= await self._drawing.draw(
-                self.pages, self._window, self._host_ids, found.hazard, now
+            supplied |= await self._sampling.draw(
+                self.pages, self._queue, self._host_ids, found.hazard, now
             )
         return supplied
 

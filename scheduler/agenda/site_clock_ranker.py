@@ -118,7 +118,14 @@ class SiteClockRanker:
         learner, page = self._learners[site], self._page.rows
         hazard = np.zeros(len(page))
         if learner.proven:
-            _clocked(self._pages(), learner.site, learner.clock, now, hazard, np.empty(len(page)))
+            _clocked(
+                pages=self._pages(),
+                site=learner.site,
+                clock=learner.clock,
+                now=now,
+                hazard=hazard,
+                rate=np.empty(len(page)),
+            )
         else:
             rows = learner.rows
             age = np.maximum(now - page["last"][rows], 0.0)
@@ -153,7 +160,16 @@ class SiteClockRanker:
         importance = self._importance.rows
         alike = not len(importance) or importance.min() == importance.max()
         turns = (_LONGEST if alike else _LONGEST_UNLIKE) * self._turn
-        _value(self._page.rows, hazard, jump, per, importance, now, turns, found)
+        _value(
+            page=self._page.rows,
+            hazard=hazard,
+            jump=jump,
+            per=per,
+            importance=importance,
+            now=now,
+            longest=turns,
+            worth=found,
+        )
         self._listeners.value_polls(now, found)
         return found
 
@@ -180,7 +196,7 @@ class SiteClockRanker:
 
     @property
     def _turn(self) -> float:
-        """The days in which all pages could be visited once."""
+        """Return the days in which all pages could be visited once."""
         return max(self._count, 1) / self._budget
 
     def _hazard(self, now: float) -> tuple[Floats, Floats, Floats, Floats]:
@@ -195,7 +211,14 @@ class SiteClockRanker:
         pages = self._pages()
         for learner in self._learners:
             if learner.proven:
-                _clocked(pages, learner.site, learner.clock, now, hazard, rate)
+                _clocked(
+                    pages=pages,
+                    site=learner.site,
+                    clock=learner.clock,
+                    now=now,
+                    hazard=hazard,
+                    rate=rate,
+                )
         jump, per = self._listeners.value(page, now, self._turn, hazard, rate)
         return hazard, rate, jump, per
 
@@ -293,8 +316,35 @@ def prepare() -> None:
     ranker.add(np.zeros(n, np.intp), np.zeros(n, np.intp), np.ones(n), np.zeros(n))
     for day in (0.0, 1.0):
         compared = np.full(n, day > 0)
-        ranker.learn(VisitResults(rows, np.full(n, day), compared, compared, none, compared))
-    ranker.hear(SignalBatch(0, 0, 1.5, rows[1:], np.full(n - 1, 1.2), np.full(n - 1, 1.2)))
+        ranker.learn(
+            VisitResults(
+                row=rows,
+                at=np.full(n, day),
+                compared=compared,
+                changed=compared,
+                gone=none,
+                moved=compared,
+            )
+        )
+    ranker.hear(
+        SignalBatch(
+            source=0,
+            asked=0,
+            at=1.5,
+            row=rows[1:],
+            since=np.full(n - 1, 1.2),
+            until=np.full(n - 1, 1.2),
+        )
+    )
     compared = np.ones(n, np.bool_)
-    ranker.learn(VisitResults(rows, np.full(n, 1.8), compared, compared, none, compared))
+    ranker.learn(
+        VisitResults(
+            row=rows,
+            at=np.full(n, 1.8),
+            compared=compared,
+            changed=compared,
+            gone=none,
+            moved=compared,
+        )
+    )
     worthiest(ranker.worth(2.0), np.zeros(n, np.intp), np.ones(1, np.intp), 1)

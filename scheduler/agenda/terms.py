@@ -1,4 +1,4 @@
-"""On which terms pages are kept fresh."""
+"""Terms on which pages are kept fresh."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from freshet.scheduler.sources import Rows
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What holds for m pages; every column has length m.
+    """Terms of m pages; every column has length m.
 
     Attributes:
         area: the part of its site that a page is in, a small integer.
         importance: μ.
-        never: True for those that are not asked for at all.
-        least_days: days from one look to the next at least.
-        most_days: days after which a look comes before all that are not overdue; inf: none.
+        never: True for those that are not requested at all.
+        least_days: days from one visit to the next at least.
+        most_days: days after which a visit comes before all that are not overdue; inf: none.
         half_life_days: in which what appears at an ephemeral source loses half of its worth; inf:
             it is one with the usual half-life, 0: it is none, nan: that is to be found out.
     """

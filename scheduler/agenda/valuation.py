@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from freshet.scheduler.agenda.ephemeral import Exchange, fading
+from freshet.scheduler.agenda.ephemeral import SourceTerms, fading
 from freshet.scheduler.agenda.history import News
 from freshet.scheduler.agenda.new_pages import Discovering
 from freshet.scheduler.agenda.pages import Watchlist
@@ -26,9 +26,9 @@ class Inquiry:
     Attributes:
         now: day.
         news: visits and signals since the last time.
-        free: (H,), how many pages of each host may come into the window.
+        free: (H,), how many pages of each host may come into the ready queue.
         room: how many of all.
-        drawing: whether pages will be drawn at random.
+        drawing: whether pages will be sampled at random.
         new_page: what a page costs that is missing, in stale copies; ``revealed`` one that is not
             known yet.
         favoured: whether visits for discovery come before all others, or after; None: neither.
@@ -46,7 +46,7 @@ class Inquiry:
     revealed: float
     favoured: bool | None
     budget: float
-    exchange: Exchange
+    exchange: SourceTerms
     cost: Floats
 
 
@@ -58,7 +58,7 @@ class Valuation:
         at: day.
         worth: (n,), the value of a visit to each page.
         discovers: (n,), whether most of that is for pages that are not captured yet.
-        chosen: the rows that come into the window, the worthiest first.
+        chosen: the rows that come into the ready queue, the worthiest first.
         sources: the rows of the pages that are taken for ephemeral sources, ascending.
         arrivals: the new items a day at each of these.
         urgent: the rows of the items that come at once.
@@ -90,7 +90,7 @@ _AT_ONCE: Final = 1e120
 def value_pages(
     pages: Watchlist, ranker: Ranker, discovering: Discovering, asked: Inquiry, timed: Timed
 ) -> Valuation:
-    """Learn from visits, value all pages and choose the worthiest that may be asked for.
+    """Learn from visits, value all pages and choose the worthiest that may be requested.
 
     A visit is worth what it keeps fresh and what it reveals together. A page that has never been
     captured must be once, sooner or later, so that waiting saves nothing: it is worth a turn (the
@@ -107,7 +107,14 @@ def value_pages(
         new[~ranker.due(asked.now)] = 0.0
     captured = pages["captured"].astype(np.bool_, copy=False)
     turn = int(np.count_nonzero(captured)) / asked.budget
-    faded = fading(pages, discovering, revealing, asked.exchange, asked.now, asked.cost)
+    faded = fading(
+        pages=pages,
+        discovering=discovering,
+        revealing=revealing,
+        on=asked.exchange,
+        now=asked.now,
+        cost=asked.cost,
+    )
     both = fresh + new
     both[faded.row] = np.maximum(both[faded.row], faded.worth)
     new[faded.row] = np.maximum(new[faded.row], faded.worth)

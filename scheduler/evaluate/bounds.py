@@ -1,7 +1,7 @@
-"""What looks at archived pages cost, between what the archive proves and what it allows.
+"""Costs of visits to archived pages: bounds by what an archive proves and allows.
 
-A gap that holds a change lies between a copy, looked at on day s, and day t in one of three ways:
-before s, after it, or around it. N(t), the changes since the look, is at each moment bounded by
+A gap that holds a change lies between a copy, visited on day s, and day t in one of three ways:
+before s, after it, or around it. N(t), the changes since the visit, is at each moment bounded by
 
     optimistic   the gaps that hold a change, begin at s or later, and have ended by t
     early        the gaps that hold a change, end after s, and have begun by t
@@ -10,7 +10,7 @@ before s, after it, or around it. N(t), the changes since the look, is at each m
 A change in the gap comes somewhere in (since, at]. The first two are the least and the most N(t)
 of all histories that show these captures and no changes but those that the archive proves, for
 whoever fetched at these moments. The third allows that a page was another one for the whole of an
-open gap, and came back before its end; a look in the gap may have taken that for the page. It is
+open gap, and came back before its end; a visit in the gap may have taken that for the page. It is
 the most of all histories in which this is all that is hidden: how often a page may have changed
 unseen knows no bound, and so neither does H(N). Where captures stand until the next ones begin, as
 in a complete history, the three are one.
@@ -43,13 +43,13 @@ AGE: Final = 8
 _COLUMNS: Final = 9
 
 
-class Looked(NamedTuple):
-    """k looks that were answered, those of a page together and in the order of time.
+class PageVisits(NamedTuple):
+    """k answered visits, those of a page together and in the order of time.
 
     Attributes:
         offsets: (n + 1,), where those of each page begin, and where the last ones end.
         at: (k,), days.
-        copy: (n,), the day of the look before them all; −inf: there is no copy.
+        copy: (n,), the day of the visit before them all; −inf: there is no copy.
     """
 
     offsets: Ints
@@ -59,7 +59,7 @@ class Looked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What copies cost, not weighted with importance by page, and weighted by day.
+    """Costs of copies, unweighted by page, and weighted with importance by day.
 
     Attributes:
         pages: (n, 9), sums by page: harmonic cost, optimistic, early and pessimistic; binary cost,
@@ -86,7 +86,7 @@ class _Known(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """Where costs are added up; ``steps`` are to be summed up and added to ``bins``."""
+    """Accumulators of costs; cumulative sums of ``steps`` are added to ``bins``."""
 
     pages: Floats
     bins: Floats
@@ -96,33 +96,41 @@ class _Sums(NamedTuple):
     start: float
 
 
-def bill(timeline: Timeline, looked: Looked, importance: Floats, start: float, end: float) -> Bill:
-    """What the copies cost between two days, by page and by day.
+def bill(
+    timeline: Timeline, looked: PageVisits, importance: Floats, start: float, end: float
+) -> Bill:
+    """Return the costs of the copies between two days, by page and by day.
 
-    Cost: O(captures + looks), and as many more as looks fall into one gap.
+    Cost: O(captures + visits), and as many more as visits fall into one gap.
     """
     days = int(np.ceil(end - start))
     most = int(np.diff(timeline.offsets).max(initial=0)) + 3
     sums = _Sums(
-        np.zeros((len(timeline), _COLUMNS)),
+        pages=np.zeros((len(timeline), _COLUMNS)),
         # One more, for what ends with the last day.
-        np.zeros((days + 2, _COLUMNS)),
-        np.zeros((days + 2, _COLUMNS)),
-        importance,
-        np.asarray(harmonic_number(np.arange(most)), np.float64),
-        float(start),
+        bins=np.zeros((days + 2, _COLUMNS)),
+        steps=np.zeros((days + 2, _COLUMNS)),
+        importance=importance,
+        harmonic=np.asarray(harmonic_number(np.arange(most)), np.float64),
+        start=float(start),
     )
     known = _Known(
-        timeline.offsets, timeline.since, timeline.at, timeline.until, timeline.appears,
-        timeline.changed, timeline.counts, timeline.gap_counts,
-    )  # fmt: skip
+        offsets=timeline.offsets,
+        since=timeline.since,
+        at=timeline.at,
+        until=timeline.until,
+        appears=timeline.appears,
+        changed=timeline.changed,
+        counts=timeline.counts,
+        gap_counts=timeline.gap_counts,
+    )
     _sweep(known, looked, sums, float(end))
     return Bill(sums.pages, (sums.bins + np.cumsum(sums.steps, axis=0))[:days])
 
 
 @compiled
-def _sweep(known: _Known, looked: Looked, sums: _Sums, end: float) -> None:
-    """Go through each page's looks, and from each to the next through the captures."""
+def _sweep(known: _Known, looked: PageVisits, sums: _Sums, end: float) -> None:
+    """Go through each page's visits, and from each to the next through the captures."""
     for page in range(len(known.offsets) - 1):
         place, stop = known.offsets[page], known.offsets[page + 1]
         last = looked.offsets[page + 1]
@@ -131,12 +139,12 @@ def _sweep(known: _Known, looked: Looked, sums: _Sums, end: float) -> None:
             until = min(looked.at[k + 1], end) if k + 1 < last else end
             while place < stop and known.at[place] <= look and known.until[place] <= look:
                 place += 1
-            _interval(known, sums, page, place, look, until)
+            _interval(known=known, sums=sums, page=page, first=place, look=look, end=until)
 
 
 @part
 def _interval(known: _Known, sums: _Sums, page: int, first: int, look: float, end: float) -> None:
-    """Add what a copy cost from its look to the next one."""
+    """Add the cost of a copy from its visit to the next one."""
     certain, possible, hidden = 0, 0, 0
     for k in range(first, known.offsets[page + 1]):
         since, at = known.since[k], known.at[k]
@@ -150,20 +158,27 @@ def _interval(known: _Known, sums: _Sums, page: int, first: int, look: float, en
             possible += 1
         if known.gap_counts[k]:
             feared = possible + (1 if unsure else hidden)
-            _add(sums, page, max(since, look), min(at, end), look, (certain, possible, feared))
+            _add(
+                sums=sums,
+                page=page,
+                begin=max(since, look),
+                end=min(at, end),
+                look=look,
+                missed=(certain, possible, feared),
+            )
         if missed and since >= look:
             certain += 1
         if known.counts[k]:
             until = min(known.until[k], end)
             counts = (certain, possible, possible + hidden)
-            _add(sums, page, max(at, look), until, look, counts)
+            _add(sums=sums, page=page, begin=max(at, look), end=until, look=look, missed=counts)
 
 
 @part
 def _add(
     sums: _Sums, page: int, begin: float, end: float, look: float, missed: tuple[int, int, int]
 ) -> None:
-    """Add a stretch of time in which nothing happens but that the copy ages."""
+    """Add a stretch of time in which only the age of the copy grows."""
     begin = max(begin, sums.start) - sums.start
     end = end - sums.start
     if end <= begin:
@@ -189,26 +204,23 @@ def _add(
             sums.steps[last, column] -= weight * value
 
 
-# -- clairvoyant -------------------------------------------------------------
-#
-# The least that looks at archived pages can cost, for one who knows all captures.
-#
+# -- clairvoyant: least cost of visits for one who knows all captures --------
 # *What it bounds.* The optimistic costs (:mod:`freshet.scheduler.evaluate.bounds`) of every choice
-# of at most F looks from ``start`` to ``end``, however it was made: by knowing the captures, at
-# any moments, with the copies of ``start``. A budget paces its looks and a policy learns; both
+# of at most F visits from ``start`` to ``end``, however it was made: by knowing the captures, at
+# any moments, with the copies of ``start``. A budget paces its visits and a policy learns; both
 # only add to it. It says nothing of the early and the pessimistic figures, which are larger still.
 #
-# A change may have come as soon as its gap began, so that a look right then may see it, and the
-# cost of what it sees ends there; no later look of the gap is better. So a page's least cost with
-# k looks is a choice of k of its m changes, and among all pages
+# A change may have come as soon as its gap began, so that a visit right then may see it, and the
+# cost of what it sees ends there; no later visit of the gap is better. So a page's least cost with
+# k visits is a choice of k of its m changes, and among all pages
 #
 #     max over λ ≥ 0 of  Σ μ-weighted min over k (cost(k) + λk) − λF
 #
-# is at most the least cost: the looks' price λ relaxes their number. It is reached where some λ
+# is at most the least cost: the visits' price λ relaxes their number. It is reached where some λ
 # spends F exactly, and else falls short by less than one page's choice.
 #
-# Method: V(a), the least from a look at change a on, is the least over the next change b looked at
-# of cost(a, b) + λ + V(b); a b is not tried further once a look at a + 1 beside it is worth more
+# Method: V(a), the least from a visit at change a on, is the least over the next change b visited
+# of cost(a, b) + λ + V(b); a b is not tried further once a visit at a + 1 beside it is worth more
 # than λ. λ by bisection. Any λ is a bound, so that no tolerance matters. Cost: O(changes) each λ
 # where budgets are ample, up to their square in a page.
 
@@ -216,7 +228,7 @@ _ROUNDS: Final = 50
 
 
 class Moments(NamedTuple):
-    """When changes of n pages became certain, in days of their own that count from ``start``.
+    """Days on which changes of n pages became certain, counted from ``start``.
 
     Attributes:
         offsets: (n + 1,), where those of each page begin, and where the last ones end.
@@ -235,11 +247,11 @@ def least_cost(
     timeline: Timeline, copy: Floats, importance: Floats, span: tuple[float, float], looks: int,
     *, harmonic: bool,
 ) -> float:  # fmt: skip
-    """A lower bound of the importance-weighted cost of all pages, in days.
+    """Return a lower bound of the importance-weighted cost of all pages, in days.
 
     Args:
         timeline: the archive.
-        copy: (n,), the days of the looks before ``span``; −inf: there is no copy.
+        copy: (n,), the days of the visits before ``span``; −inf: there is no copy.
         importance: (n,), μ.
         span: the days between which costs count.
         looks: F.
@@ -264,15 +276,19 @@ def least_cost(
 
 
 def moments_of(timeline: Timeline, copy: Floats, start: float, end: float) -> Moments:
-    """The changes that a copy misses for certain, and the days that count."""
+    """Return the certain changes that a copy misses, and the days that count."""
     counted = np.zeros(len(timeline))
     number = np.zeros(len(timeline), np.int64)
     day, sight = np.empty(len(timeline.at)), np.empty(len(timeline.at))
     _list(
-        (timeline.offsets, timeline.since, timeline.at, timeline.until),
-        (timeline.appears, timeline.changed, timeline.counts, timeline.gap_counts),
-        copy, (float(start), float(end)), (day, sight), number, counted,
-    )  # fmt: skip
+        columns=(timeline.offsets, timeline.since, timeline.at, timeline.until),
+        flags=(timeline.appears, timeline.changed, timeline.counts, timeline.gap_counts),
+        copy=copy,
+        span=(float(start), float(end)),
+        moments=(day, sight),
+        number=number,
+        counted=counted,
+    )
     total = int(number.sum())
     return Moments(offsets_of(number), day[:total], sight[:total], counted)
 
@@ -308,7 +324,7 @@ def _list(
 def _relaxed(
     moments: Moments, importance: Floats, price: float, harmonic: bool
 ) -> tuple[float, int]:
-    """The sum over the pages of what they cost with their looks at this price; the looks."""
+    """Return the cost of all pages with their visits at this price, and the visits."""
     total, looks = 0.0, 0
     most = 0
     for page in range(len(importance)):
@@ -321,7 +337,13 @@ def _relaxed(
             day, since = moments.day[first:stop], moments.since[first:stop]
             for a in range(stop - first, -1, -1):
                 value[a], number[a] = _choose(
-                    (day, since), moments.end[page], a, price / weight, harmonic, value, number
+                    moments=(day, since),
+                    end=moments.end[page],
+                    a=a,
+                    price=price / weight,
+                    harmonic=harmonic,
+                    value=value,
+                    number=number,
                 )
             total += weight * value[0]
             looks += number[0]
@@ -333,10 +355,10 @@ def _choose(
     moments: tuple[Floats, Floats], end: float, a: int, price: float, harmonic: bool,
     value: Floats, number: Ints,
 ) -> tuple[float, int]:  # fmt: skip
-    """The least cost from where all changes before the a-th are seen, and its looks."""
+    """Return the least cost after all changes before the a-th are seen, and its visits."""
     day, since = moments
     best, looks = np.inf, 0
-    # What it cost until here, by how much it grows in a day, what a look at a would have spared.
+    # What it cost until here, by how much it grows in a day, what a visit at a would have spared.
     cost, missed, spared = 0.0, 0.0, 0.0
     for b in range(a, len(day)):
         if price + cost + value[b + 1] < best:

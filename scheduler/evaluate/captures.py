@@ -1,4 +1,4 @@
-"""What an archive shows of pages, as columns.
+"""Captures of archived pages, as columns.
 
 A capture is what one visit found: a content, that the page was gone, or a failure. Contents of a
 page have equal numbers where they are equal, by the significance with which they were compared.
@@ -69,7 +69,7 @@ class Captures:
         host: ArrayLike | None = None,
         area: ArrayLike | None = None,
     ) -> Captures:
-        """Checked captures in any order; of several of a page at one moment the last one counts.
+        """Check captures, in any order; of several of a page at one moment the last one counts.
 
         Args:
             page: (m,), row of the page.
@@ -104,32 +104,43 @@ class Captures:
         known = _found(found, offsets, day, n)
         none = np.zeros(n, np.intp)
         return cls(
-            offsets, day, stood, number, known, mu,
-            none if host is None else arrays.codes("host", host, n),
-            none if area is None else arrays.codes("area", area, n),
-        )  # fmt: skip
+            offsets=offsets,
+            at=day,
+            until=stood,
+            content=number,
+            found=known,
+            importance=mu,
+            host=none if host is None else arrays.codes("host", host, n),
+            area=none if area is None else arrays.codes("area", area, n),
+        )
 
     @property
     def page(self) -> Rows:
-        """(m,), row of the page."""
+        """Return (m,), row of the page."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def latest(self, rows: Rows, days: Floats) -> Rows:
-        """(k,), the last capture of each page at or before each day; −1 where there is none."""
+        """Return (k,), the last capture of each page up to each day; −1 without one."""
         begin = self.offsets[rows]
         place = places(self.at, begin, self.offsets[rows + 1], days) - 1
         return np.where(place >= begin, place, -1)
 
     def thinned(self, kept: Bools) -> Captures:
-        """Those of the captures (m,), as visits: nothing is known between them.
+        """Return those of the captures (m,) as visits: nothing is known between them.
 
         Pages keep their rows and the day on which they were found.
         """
         number = np.bincount(self.page[kept], minlength=len(self))
         return Captures(
-            offsets_of(number), self.at[kept], self.at[kept], self.content[kept],
-            self.found, self.importance, self.host, self.area,
-        )  # fmt: skip
+            offsets=offsets_of(number),
+            at=self.at[kept],
+            until=self.at[kept],
+            content=self.content[kept],
+            found=self.found,
+            importance=self.importance,
+            host=self.host,
+            area=self.area,
+        )
 
 
 def _found(found: ArrayLike | None, offsets: Ints, at: Floats, n: int) -> Floats:
@@ -149,10 +160,7 @@ def _refuse(bad: Bools, name: str, column: Floats | Ints, accepted: str) -> None
         raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")
 
 
-# -- contents ----------------------------------------------------------------
-#
-# Which content each visit of a page showed, by what was observed of it.
-#
+# -- contents: which content each visit showed -------------------------------
 # A visit that found a page new or changed shows another content than the one before, one that
 # found it unchanged the same. Where it changed back to what it was before, by the digest of that,
 # it is that content again. One that led elsewhere found it gone.
@@ -163,7 +171,7 @@ _ANOTHER: Final = [KINDS.index(Kind.NEW), KINDS.index(Kind.CHANGED)]
 
 
 def contents_of(page: Rows, kind: NDArray[np.int8], digest: NDArray[np.uint64]) -> Ints:
-    """(m,), the numbers of :attr:`~freshet.scheduler.evaluate.captures.Captures.content`.
+    """Return (m,), content numbers as in :attr:`Captures.content`.
 
     Args:
         page: (m,), row of the page, ascending.
@@ -182,7 +190,7 @@ def contents_of(page: Rows, kind: NDArray[np.int8], digest: NDArray[np.uint64]) 
 
 
 def _codes(page: Rows, digest: NDArray[np.uint64]) -> Ints:
-    """(k,), equal for equal contents of a page, but never for two that follow one another."""
+    """Return (k,), equal for equal contents of a page, but never for two in a row."""
     if not len(page):
         return np.empty(0, np.int64)
     keys = np.rec.fromarrays([page, digest])
@@ -193,10 +201,7 @@ def _codes(page: Rows, digest: NDArray[np.uint64]) -> Ints:
     return np.asarray(fresh, np.int64)
 
 
-# -- timeline ----------------------------------------------------------------
-#
-# What is known of pages from capture to capture, without the visits that failed.
-#
+# -- timeline from capture to capture, without failed visits -----------------
 # Each capture is preceded by a *gap*, from the day until which the capture before it stood. A gap
 # *holds a change* where the contents before and after it differ: it came somewhere in the gap,
 # once as far as anybody knows. Gaps between equal contents are *open*: whether the page was
@@ -231,7 +236,7 @@ class Timeline:
 
     @property
     def first_content(self) -> Floats:
-        """(n,), the day of each page's first content; inf where it has none."""
+        """Return (n,), the day of each page's first content; inf without one."""
         day = np.full(len(self), np.inf)
         page = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         day[page[self.appears]] = self.at[self.appears]
@@ -239,7 +244,7 @@ class Timeline:
 
     @classmethod
     def of(cls, captures: Captures) -> Timeline:
-        """The timeline of an archive."""
+        """Return the timeline of an archive."""
         told = captures.content != FAILED
         page, at = captures.page[told], captures.at[told]
         until, content = captures.until[told], captures.content[told]
@@ -262,7 +267,7 @@ class Timeline:
 
 
 def content_before(page: Ints, content: Ints) -> Ints:
-    """(k,), the last content of the page before each capture; −1: there was none."""
+    """Return (k,), the last content of the page before each capture; −1 without one."""
     place = np.where(content >= 0, np.arange(len(page)), -1)
     last = np.append(-1, np.maximum.accumulate(place)[:-1]) if len(page) else place
     found = last >= 0

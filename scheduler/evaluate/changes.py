@@ -1,4 +1,4 @@
-"""When sources change: the times, and the laws that they are drawn from. Pure, seeded.
+"""Times at which sources change, and the laws that they are drawn from. Seeded.
 
 Every process keeps each source's mean rate Δ at every moment, so that policies meet the sources
 that they were told of; only how the changes lie in time differs. Let N be the number of changes
@@ -25,13 +25,11 @@ from freshet.scheduler import arrays, policy
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.sources import Rows, SourceTable
 
-# -- ragged ------------------------------------------------------------------
-#
-# Columns of different lengths, one behind the other, and the search in them.
+# -- columns of different lengths, one behind the other ----------------------
 
 
 def places(at: Floats, begin: Ints, end: Ints, value: Floats) -> Ints:
-    """(m,), the first place in the ascending stretch ``at[begin:end]`` that is behind ``value``.
+    """Return (m,), the first place in the ascending stretch ``at[begin:end]`` behind ``value``.
 
     That is ``end`` where none is. A binary search in all m stretches at once: as many rounds as
     the longest of them has binary digits.
@@ -52,7 +50,7 @@ def places(at: Floats, begin: Ints, end: Ints, value: Floats) -> Ints:
 
 
 def members(first: Ints, number: Ints) -> Ints:
-    """The places of m stretches, ``number`` (m,) from each ``first`` (m,) on, one by one.
+    """Return the places of m stretches, ``number`` (m,) from each ``first`` (m,) on.
 
     >>> members(np.array([7, 0]), np.array([2, 3])).tolist()
     [7, 8, 0, 1, 2]
@@ -62,7 +60,7 @@ def members(first: Ints, number: Ints) -> Ints:
 
 
 def offsets_of(number: Ints | Rows) -> Ints:
-    """(m + 1,), where each of m stretches begins, and where the last one ends.
+    """Return (m + 1,), the beginning of each of m stretches, and the end of the last.
 
     >>> offsets_of(np.array([2, 0, 3])).tolist()
     [0, 2, 2, 5]
@@ -92,12 +90,12 @@ class ChangeTimes:
         return len(self.offsets) - 1
 
     def count(self, source: Rows, after: Floats, until: Floats) -> Ints:
-        """(m,), the changes of each source in (after, until]."""
+        """Count (m,) the changes of each source in (after, until]."""
         first, last = self.stretches(source, after, until)
         return last - first
 
     def stretches(self, source: Rows, after: Floats, until: Floats) -> tuple[Ints, Ints]:
-        """Where they are: the changes of source[i] in (after[i], until[i]] are at[first:last]."""
+        """Return first, last: changes of source[i] in (after[i], until[i]] are at[first:last]."""
         end = self.offsets[source + 1]
         first = places(self.at, self.offsets[source], end, after)
         return first, places(self.at, first, end, until)
@@ -107,7 +105,7 @@ class ChangeProcess(Protocol):
     """A law of changes."""
 
     def draw(self, table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
-        """All changes of the sources in (0, days].
+        """Draw all changes of the sources in (0, days].
 
         Raises:
             ValueError: if ``days`` is not a finite number above 0.
@@ -266,7 +264,7 @@ class ProcessError(ValueError):
 
 
 def load(specification: str) -> ChangeProcess:
-    """A process by ``NAME`` or ``NAME:OPTION=VALUE,…``.
+    """Return a process by ``NAME`` or ``NAME:OPTION=VALUE,…``.
 
     Raises:
         ProcessError: naming what is not accepted.
@@ -284,7 +282,7 @@ def load(specification: str) -> ChangeProcess:
 
 
 def _points(rate: Floats, days: float, rng: np.random.Generator) -> _Points:
-    """The points of independent Poisson processes in (0, days], row after row."""
+    """Draw independent Poisson processes in (0, days], row after row."""
     source = np.repeat(np.arange(len(rate)), rng.poisson(rate * days))
     # random() may give 0 and never gives 1.
     return source, days * (1 - rng.random(len(source)))
@@ -295,7 +293,7 @@ def _joined(drawn: list[_Points]) -> _Points:
 
 
 def _ordered(n: int, days: float, points: _Points) -> ChangeTimes:
-    """The changes of all sources, put in order."""
+    """Sort the changes of all sources."""
     source, at = points
     # One sort of numbers: before the point stands the source, behind it the time. It takes a
     # tenth of the time of a sort by two keys.

@@ -1,4 +1,4 @@
-"""A policy before an archive: it asks for pages day by day, and gets what the archive has.
+"""Policies before an archive: visits day by day, answered by what the archive has.
 
 An ask of day t gets the page's latest capture at or before t. Where that is none, it is a *miss*:
 no 404, it teaches nothing and costs a fetch. A failed visit likewise. Before ``start`` nothing is
@@ -39,8 +39,8 @@ _LEAST_WAIT: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """On which terms a policy asks; days are those of the archive.
+class ReplayTerms:
+    """ReplayTerms of a replay; days are those of the archive.
 
     ``budget`` is fetches a day, ``step`` the days for which they are chosen together (None: as
     the module says), ``given`` whether pages bring their first copies along.
@@ -55,7 +55,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """k asks in the order of time.
+    """k visits in the order of time.
 
     Attributes:
         page: (k,), row of the page.
@@ -67,7 +67,7 @@ class Asks:
         again: (k,), whether it was what the page's last ask had got.
         expected: (k,), the probability of change that the ranker foretold.
         rate: (n,), changes a day of each page as believed in the end; NaN: it was not found.
-        copy: (n,), the day of the look before ``start``; −inf: none.
+        copy: (n,), the day of the visit before ``start``; −inf: none.
     """
 
     page: Rows
@@ -85,8 +85,8 @@ class Asks:
         return len(self.page)
 
 
-def run(captures: Captures, ranker: Ranker, terms: Terms, progress: Progress) -> Asks:
-    """Return all asks of a policy from ``start`` to ``end``."""
+def run(captures: Captures, ranker: Ranker, terms: ReplayTerms, progress: Progress) -> Asks:
+    """Return all visits of a policy from ``start`` to ``end``."""
     archive = ArchiveReplay(captures, terms)
     archive.catch_up(ranker)
     serve(ranker, archive, terms.budget, progress)
@@ -108,14 +108,14 @@ _ASK = np.dtype(
 
 
 class ArchiveReplay:
-    """An archive as an environment of the serving loop, and what a policy has got of it so far.
+    """An archive as an environment of the serving loop, with the results so far.
 
     By page: ``_content`` is the number of its copy (GONE: none), ``_capture`` the place of what it
     got last, ``_looked`` the day of its last answer, ``_gone`` how often in a row it was gone,
     ``_tries`` how often it missed or failed.
     """
 
-    def __init__(self, captures: Captures, terms: Terms) -> None:
+    def __init__(self, captures: Captures, terms: ReplayTerms) -> None:
         n = len(captures)
         self._captures, self._terms = captures, terms
         self._known = 0
@@ -131,7 +131,7 @@ class ArchiveReplay:
         self._turn = max(n, 1) / terms.budget
 
     def catch_up(self, ranker: Ranker) -> None:
-        """Let a policy see what the archive shows until the start."""
+        """Teach a policy the archive before the start."""
         self.advance(ranker, self._terms.start)
         captures = self._captures
         early = captures.at <= self._terms.start
@@ -140,7 +140,9 @@ class ArchiveReplay:
         before = content_before(page, content)
         compared = (content >= 0) & (before >= 0)
         changed = compared & (content != before)
-        looks = VisitResults(page, at, compared, changed, content == GONE, changed)
+        looks = VisitResults(
+            row=page, at=at, compared=compared, changed=changed, gone=content == GONE, moved=changed
+        )
         ranker.learn(looks.take(np.argsort(at, kind="stable")))
         if isinstance(ranker, IntervalRanker):
             ranker.restart()
@@ -151,7 +153,7 @@ class ArchiveReplay:
         self._gone[page] = _in_a_row(page, content == GONE)
 
     def batches(self, budget: float) -> Iterator[Batch]:
-        """Yield the asks that are due, one every 1/``budget`` days."""
+        """Yield the visits that are due, one every 1/``budget`` days."""
         start, end, step = self._terms.start, self._terms.end, self._terms.step
         step = step or max(min(self._turn / _STEPS_A_TURN, 1.0), 1.0 / budget)
         number, now, asked = 0, start, 0
@@ -163,7 +165,7 @@ class ArchiveReplay:
             now, asked = until, due
 
     def visit(self, ranker: Ranker, rows: Rows, at: Floats) -> VisitResults:
-        """Get what the archive has of these pages."""
+        """Return the captures that the archive has of these pages."""
         asked = np.zeros(len(rows), _ASK)
         asked["page"], asked["at"], asked["expected"] = rows, at, self._expected(ranker, rows, at)
         asked["capture"] = places = self._captures.latest(rows, at)
@@ -173,26 +175,23 @@ class ArchiveReplay:
         return looks
 
     def asks(self, ranker: Ranker) -> Asks:
-        """Return all that was asked; bring the pages along that were found last."""
+        """Return all visits, and the pages that were found last."""
         self.advance(ranker, self._terms.end)
         ask = np.concatenate(self._parts)
         rate = np.full(len(self._captures), np.nan)
         rate[: self._known] = ranker.beliefs(self._terms.end).rate
-        return Asks(
-            ask["page"].copy(), ask["at"].copy(), ask["capture"].copy(), ask["answered"].copy(),
-            ask["compared"].copy(), ask["changed"].copy(), ask["again"].copy(),
-            ask["expected"].copy(), rate, self._copy,
-        )  # fmt: skip
+        columns = {name: ask[name].copy() for name in _ASK.names or ()}
+        return Asks(**columns, rate=rate, copy=self._copy)
 
     def _expected(self, ranker: Ranker, rows: Rows, at: Floats) -> Floats:
-        """Return the probabilities of change that are foretold."""
+        """Return the forecast probabilities of change."""
         believed = ranker.beliefs(self._now)
         ahead = np.maximum(at - self._now, 0.0)
         expected: Floats = -np.expm1(-believed.hazard[rows] - believed.rate[rows] * ahead)
         return expected
 
     def advance(self, ranker: Ranker, now: float) -> None:
-        """Let the policy know the pages that were found by now."""
+        """Add the pages that were found by now."""
         self._now = now
         captures, first = self._captures, self._known
         self._known = int(np.searchsorted(captures.found, now, "right"))
@@ -208,7 +207,7 @@ class ArchiveReplay:
             self._copy[rows] = self._looked[rows]
 
     def weighed(self, worth: Floats, now: float) -> Floats:
-        """Return (known,), by what is asked for; 0: not now."""
+        """Return (known,), the values for the choice; 0: not now."""
         known = slice(0, self._known)
         if worth.shape != (self._known,):
             raise ValueError(f"answers with {worth.shape} values for {self._known} pages")
@@ -222,7 +221,7 @@ class ArchiveReplay:
     def _take(
         self, rows: Rows, at: Floats, places: Rows
     ) -> tuple[Bools, Bools, Bools, VisitResults]:
-        """Take answers in, a page once: (answered, compared, changed), and what they teach."""
+        """Take results in, a page once: (answered, compared, changed); return the visits."""
         got = np.where(places >= 0, self._captures.content[places], FAILED)
         answered, content = got != FAILED, got >= 0
         compared = content & (self._content[rows] >= 0)

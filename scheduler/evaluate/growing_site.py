@@ -1,4 +1,4 @@
-"""Sites that grow, to find their new pages: who links to them, and for how long. Pure, seeded.
+"""Random growing sites, to test the discovery of new pages. Seeded.
 
 What the thesis names of real sites is drawn here: index pages that list the latest entries,
 archives that keep them, mirrors that link to the same, side bars on every page of a section,
@@ -26,7 +26,7 @@ _NEW_SHARE, _IN_PARTS = 0.016, 0.15
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How a site is made and how it grows; shares from 0 to 1.
+    """Parameters of a growing site; shares from 0 to 1.
 
     Attributes:
         pages: pages at the first step, at least three for each section.
@@ -88,7 +88,7 @@ class _Section:
 
 
 def growing_site(name: str, growth: Growth, rng: np.random.Generator) -> LinkHistory:
-    """The history of one site. The same generator gives the same site."""
+    """Draw the history of one site. The same generator gives the same site."""
     site = _Site(growth, rng)
     for step in range(1, growth.steps):
         site.grow(step)
@@ -144,11 +144,11 @@ class _Site:
             section.pages.append(self._page(0))
 
     def links(self) -> list[Ints]:
-        """Sources, targets, begins and ends."""
+        """Return sources, targets, begins and ends."""
         return list(np.array(self._links, np.int64).reshape(-1, 4).T)
 
     def grow(self, step: int) -> None:
-        """What comes with one more step."""
+        """Add a step."""
         growth, rng, old = self._growth, self._rng, len(self.born)
         for section in self._sections:
             if rng.random() < growth.restless:
@@ -190,7 +190,7 @@ class _Site:
         section.latest = None
 
     def _tree(self, root: int, mean: float, step: int) -> list[int]:
-        """A page, and further ones, each behind one of those before it."""
+        """Add a page and further ones, each behind one of those before it."""
         pages = [root]
         for _ in range(int(self._rng.geometric(1.0 / (1.0 + mean))) - 1):
             before = pages[int(self._rng.integers(len(pages)))]
@@ -199,7 +199,7 @@ class _Site:
         return pages
 
     def _begin_archives(self, step: int) -> None:
-        """A new page for each archive, to which the section's index pages link."""
+        """Add a new page to each archive, with links from the section's index pages."""
         for section in self._sections:
             if section.is_awake:
                 section.archive = self._page(step)

@@ -1,4 +1,4 @@
-"""What crawls cost, given when they happened.
+"""Costs of crawls, given their times.
 
 A source's crawls cut time into gaps. In a gap N, the number of its changes since the crawl that
 began the gap, starts from 0 and only grows. Over the measured days, (start, end], a source costs
@@ -59,7 +59,7 @@ class Crawls:
         return len(self.source)
 
     def within(self, start: float, end: float) -> int:
-        """How many happened in (start, end]."""
+        """Count those in (start, end]."""
         return int(((self.at > start) & (self.at <= end)).sum())
 
 

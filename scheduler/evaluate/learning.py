@@ -1,4 +1,4 @@
-"""What a crawler learns of change rates: from its crawls and signals, nothing else."""
+"""Change rates as a crawler learns them: from its crawls and signals only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from freshet.scheduler.evaluate.judging import Crawls
 from freshet.scheduler.sources import Rows, SourceTable
 
 
-class Learner:
+class RateLearner:
     """A crawler's beliefs: the sources with estimated rates.
 
     Attributes:
@@ -56,7 +56,7 @@ class Learner:
         self._estimator.observe(Evidence(self.complete, last, span, changes, np.ones(m, np.bool_)))
 
     def news(self, rows: Rows) -> tuple[Rows, Floats]:
-        """The estimates of these rows; of all rows where they may all have moved."""
+        """Return the estimates of these rows, or of all rows if all may have moved."""
         rate = self._estimator.change_rate(rows)
         if self._estimator.revision == self._revision:
             return rows, rate

@@ -1,4 +1,4 @@
-"""What policies reap of items that fade: all in one world of random items. Seeded.
+"""Utility that policies gain from items that fade, in one world of random items. Seeded.
 
 Each period items come to each source, Poisson, each worth ξ (freshet.scheduler.ephemeral.sources);
 then each policy crawls whom it puts first, and reaps what is left of what waits there. No policy
@@ -45,10 +45,7 @@ from freshet.scheduler.ephemeral.policies import (
 )
 from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
 
-# -- contenders --------------------------------------------------------------
-#
-# Policies for ephemeral sources by name, each with the pace to which it tends.
-#
+# -- policies for ephemeral sources, with their paces ------------------------
 # A *pace* is how often a policy crawls each source in the long run, in crawls per period, (n,). A
 # simulation that lets it begin so begins near the state in which it would end.
 #
@@ -70,7 +67,7 @@ def _whittle(sources: EphemeralSources, budget: float) -> Contender:
 
 
 def _greedy(sources: EphemeralSources, budget: float) -> Contender:
-    """A source is crawled when what waits, (u*/C)(1 − e^{−μTk}), reaches a level for all."""
+    """Visit a source when its waiting items, (u*/C)(1 − e^{−μTk}), reach a common level."""
     most = sources.ceiling / sources.cost
 
     def at(level: float) -> Floats:
@@ -116,10 +113,10 @@ CONTENDERS: Final[Mapping[str, Callable[[EphemeralSources, float], Contender]]] 
 
 
 def load(name: str) -> Callable[[EphemeralSources, float], Contender]:
-    """What makes a contender.
+    """Return the maker of a contender.
 
     Raises:
-        ValueError: if there is none of this name.
+        ValueError: the name is unknown.
     """
     return CONTENDERS[arrays.one_of("policy", name, tuple(CONTENDERS))]
 
@@ -128,13 +125,13 @@ def load(name: str) -> Callable[[EphemeralSources, float], Contender]:
 Progress: TypeAlias = Callable[[float], None]
 
 _WARM_UP_DAYS: Final = 4.0
-#: After so many half-lives an item is no longer counted among those that wait at the start.
+#: After that many half-lives an item is no longer counted among those that wait at the start.
 _GONE: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """What a policy reaped in the measured days.
+    """Utility of a policy in the measured days.
 
     Attributes:
         utility: a day.
@@ -161,7 +158,7 @@ class Reaped:
 
 @dataclass(frozen=True, slots=True)
 class Harvest:
-    """What each policy reaped; ``bound`` is the relaxed one, utility a day.
+    """Utility of each policy; ``bound`` is the relaxed one, utility a day.
 
     ``coming`` is what items are worth as they come, in the mean, a day: more than any crawler
     could reap.
@@ -173,7 +170,7 @@ class Harvest:
 
 
 def budget_a_period(sources: EphemeralSources, bandwidth: float) -> float:
-    """M for so many crawls per source and day, of the mean cost; the unit of time is the day.
+    """M for that many crawls per source and day, of the mean cost; the unit of time is the day.
 
     Raises:
         ValueError: if the bandwidth is not above 0, or is more than one crawl a source and period.
@@ -197,7 +194,7 @@ def reap(
     law: UtilityLaw,
     progress: Progress | None = None,
 ) -> Harvest:
-    """What contenders reap in the same world in so many periods after the warm-up.
+    """Return the utilities of policies in one world, in the periods after the warm-up.
 
     Args:
         sources: rates are per day.
@@ -334,7 +331,7 @@ class _Crawler:
             counts[rows] = 0
 
     def reaped(self, bound: float) -> Reaped:
-        """What was reaped since the measuring began; ``bound`` is that of a period."""
+        """Return the utility since the measuring began; ``bound`` is that of a period."""
         days = self._measured * self._sources.period
         middle = median_age(self._items_by_span)
         return Reaped(
@@ -351,7 +348,7 @@ class _Crawler:
 
 
 def median_age(items: NDArray[np.int64]) -> float | None:
-    """The median of a mixture: of ages spread evenly from 0 to k, ``items[k]`` items; None of none.
+    """Return the median of ages spread evenly from 0 to k, ``items[k]`` items; None without items.
 
     Half a dozen items within one period and as many within three: as many are younger as older
     than a where a/1 + a/3 = 1.
@@ -367,9 +364,7 @@ def median_age(items: NDArray[np.int64]) -> float | None:
     return float(np.interp(items.sum() / 2, younger, edges))
 
 
-# -- news sources ------------------------------------------------------------
-#
-# A population of sources whose items fade, as feeds of news and blogs do. Pure, seeded.
+# -- a population of news sources. Seeded. -----------------------------------
 
 #: One decision an hour; rates are per day.
 PERIODS_A_DAY: Final = 24

@@ -59,7 +59,7 @@ from freshet.scheduler.costs import changes_per_crawl
 from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.evaluate.changes import ChangeProcess
 from freshet.scheduler.evaluate.judging import Crawls
-from freshet.scheduler.evaluate.learning import Learner, gaps_of
+from freshet.scheduler.evaluate.learning import RateLearner, gaps_of
 from freshet.scheduler.evaluate.serving import Batch, Progress, Valuer, serve, silent, worthiest
 from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.greedy_index import valuation
@@ -176,7 +176,12 @@ class RandomWorld:
         self._source.append(rows)
         self._at.append(at)
         return VisitResults(
-            rows, at, np.ones_like(changed), changed, np.zeros_like(changed), changed
+            row=rows,
+            at=at,
+            compared=np.ones_like(changed),
+            changed=changed,
+            gone=np.zeros_like(changed),
+            moved=changed,
         )
 
     def crawls(self) -> Crawls:
@@ -209,7 +214,7 @@ class IndexedSources:
         policy: IndexPolicy,
         table: SourceTable,
         budget: float,
-        learner: Learner | None = None,
+        learner: RateLearner | None = None,
     ) -> None:
         table = table if learner is None else learner.table
         self._table = table.take(np.arange(len(table)))
@@ -290,11 +295,7 @@ class WaitingSources:
     """
 
     def __init__(
-        self,
-        policy: IntervalPolicy,
-        paces: list[Pace],
-        last_crawl: Floats,
-        modified_at: Floats,
+        self, policy: IntervalPolicy, paces: list[Pace], last_crawl: Floats, modified_at: Floats
     ) -> None:
         self._policy = policy
         self.paces, self.last_crawl, self.modified_at = paces, last_crawl, modified_at
@@ -340,7 +341,7 @@ def run_index(
     world: World,
     start: SourceTable,
     budget: float,
-    learner: Learner | None = None,
+    learner: RateLearner | None = None,
     progress: Progress = silent,
 ) -> Crawls:
     """Return all crawls by an index policy, from day 0 to the world's last."""
@@ -383,7 +384,7 @@ def run_rates(
     budget: float,
     rng: np.random.Generator,
     *,
-    learner: Learner | None = None,
+    learner: RateLearner | None = None,
     progress: Progress = silent,
 ) -> Crawls:
     """Return all crawls by a rate policy, from day 0 to the world's last.
@@ -433,7 +434,9 @@ class Execution:
         self.last_crawl[source] = at
         return Crawls(source, at)
 
-    def learnt_from(self, learner: Learner, plan: CrawlPlan, begin: float, end: float) -> Crawls:
+    def learnt_from(
+        self, learner: RateLearner, plan: CrawlPlan, begin: float, end: float
+    ) -> Crawls:
         """Return the same crawls, after a learner has seen what they and the signals showed."""
         last_crawl, changes = self.last_crawl.copy(), self._world.changes
         crawls = self.crawls(plan, begin, end)

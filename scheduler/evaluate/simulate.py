@@ -1,4 +1,4 @@
-"""What policies cost: each is simulated in the same world, with the same budget. Seeded.
+"""Costs of policies, each simulated in the same world with the same budget. Seeded.
 
     population × change process × policy (× estimator) → realised cost
 
@@ -30,7 +30,7 @@ from freshet.scheduler.evaluate import changes as changes_evaluate
 from freshet.scheduler.evaluate import judging, runners
 from freshet.scheduler.evaluate.changes import ChangeProcess, Poisson
 from freshet.scheduler.evaluate.judging import Crawls
-from freshet.scheduler.evaluate.learning import Learner
+from freshet.scheduler.evaluate.learning import RateLearner
 from freshet.scheduler.evaluate.runners import OverBudget, WaitingSources
 from freshet.scheduler.evaluate.serving import Progress
 from freshet.scheduler.evaluate.world import World
@@ -55,8 +55,8 @@ _HISTORY_CHANGES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a policy cost, the mean over the sources, and its crawls over the measured days.
+class SimulatedCost:
+    """A policy's cost, the mean over the sources, and its crawls over the measured days.
 
     ``budget`` is R times the measured days; random crawl times meet it in the mean.
     """
@@ -69,17 +69,17 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """What LambdaCrawl's plan for known rates costs in the long run, the mean over the sources."""
+    """Long-run cost of LambdaCrawl's plan for known rates, the mean over the sources."""
 
     harmonic_cost: float
     binary_cost: float
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """What all policies cost, by the name under which they were asked for."""
+class SimulationResult:
+    """Costs of all policies, by the name under which they were requested."""
 
-    policies: dict[str, Outcome]
+    policies: dict[str, SimulatedCost]
     lambda_crawl_optimum: Optimum
 
 
@@ -94,7 +94,7 @@ def simulate(  # noqa: PLR0913 - the parameters of an experiment
     estimator: str = "empirical_bayes",
     process: str = "poisson",
     progress: PolicyProgress | None = None,
-) -> Comparison:
+) -> SimulationResult:
     """Simulate policies, each ``NAME`` or ``NAME:OPTION=VALUE,…``, in one and the same world.
 
     Args:
@@ -123,11 +123,11 @@ def simulate(  # noqa: PLR0913 - the parameters of an experiment
         estimator=estimator if learn else None,
     )
     outcomes = {name: experiment.outcome(name, policy, progress) for name, policy in loaded.items()}
-    return Comparison(outcomes, lambda_crawl_optimum(table, bandwidth))
+    return SimulationResult(outcomes, lambda_crawl_optimum(table, bandwidth))
 
 
 def lambda_crawl_optimum(table: SourceTable, bandwidth: float) -> Optimum:
-    """The closed form at the true rates."""
+    """Return the closed form at the true rates."""
     costs = plan_costs(table, LambdaCrawl().rates(table, bandwidth))
     return Optimum(float(costs.harmonic.mean()), float(costs.binary.mean()))
 
@@ -170,13 +170,15 @@ class Experiment:
 
     @property
     def measured(self) -> tuple[float, float]:
-        """From which day to which costs and crawls count."""
+        """Return the first and the last day of the measured time."""
         end = self._world.days
         days = self._days if self._knows else min(self._days, MEASURED_WHEN_LEARNING)
         return end - days, end
 
-    def outcome(self, name: str, policy: Policy, progress: PolicyProgress | None = None) -> Outcome:
-        """What a policy costs in this world; ``name`` is what errors and progress call it.
+    def outcome(
+        self, name: str, policy: Policy, progress: PolicyProgress | None = None
+    ) -> SimulatedCost:
+        """Return the cost of a policy in this world; errors and progress have its ``name``.
 
         Raises:
             OverBudget: if it would crawl more than the budget.
@@ -205,7 +207,7 @@ class Experiment:
         return World.draw(table, self._process, history, lead_in + self._days, rng)
 
     def _run(self, policy: Policy, progress: Progress) -> tuple[SourceTable, Crawls]:
-        """The sources as they are on day 0, and all crawls from then on."""
+        """Return the sources as of day 0, and all crawls from then on."""
         rng = np.random.default_rng([self._seed, 1])
         world = self._world if self._knows else self._world.blind()
         if isinstance(policy, IntervalPolicy):
@@ -219,7 +221,14 @@ class Experiment:
                 policy, world, begin, self._budget, rng, learner=learner, progress=progress
             )
         else:
-            crawls = runners.run_index(policy, world, start, self._budget, learner, progress)
+            crawls = runners.run_index(
+                policy=policy,
+                world=world,
+                start=start,
+                budget=self._budget,
+                learner=learner,
+                progress=progress,
+            )
         return start, crawls
 
     def _start(
@@ -238,18 +247,18 @@ class Experiment:
         start = runners.round_robin(world, self._budget, rng)
         return WaitingSources.begin(policy, start.table.last_crawl)
 
-    def _learner(self, table: SourceTable) -> Learner | None:
+    def _learner(self, table: SourceTable) -> RateLearner | None:
         if self._estimator is None:
             return None
-        return Learner(table, estimate.load(self._estimator, table.host))
+        return RateLearner(table, estimate.load(self._estimator, table.host))
 
-    def _judged(self, start: SourceTable, crawls: Crawls) -> Outcome:
+    def _judged(self, start: SourceTable, crawls: Crawls) -> SimulatedCost:
         begin, end = self.measured
         table = replace(
             self._world.table, last_crawl=start.last_crawl, pending_signals=start.pending_signals
         )
         costs = self._costs(table, crawls, begin, end)
-        return Outcome(
+        return SimulatedCost(
             float(costs.harmonic.mean()),
             float(costs.binary.mean()),
             crawls.within(begin, end),
@@ -265,7 +274,7 @@ class Experiment:
 
 
 def _history_days(table: SourceTable, round_days: float) -> float:
-    """How far back changes must be known for what has happened to copies made before day 0."""
+    """Return the days before day 0 for which changes of older copies must be known."""
     changes_per_day = max(float(table.change_rate.sum()), 1.0)
     affordable = max(_LEAST_HISTORY_DAYS, _HISTORY_CHANGES / changes_per_day)
     return min(_HISTORY_ROUNDS * round_days, affordable, _MOST_HISTORY_DAYS)

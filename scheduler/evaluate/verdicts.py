@@ -1,4 +1,4 @@
-"""What is said of a policy with a budget before an archive, for tables, reports and machines.
+"""Verdicts on policies before an archive, for tables, reports and machines.
 
 Costs are means over the time that counts (:mod:`scheduler.evaluate.captures`), weighted with
 importance: ``binary`` is the share of importance whose copy is stale.
@@ -24,12 +24,12 @@ from freshet.scheduler.evaluate.bounds import (
     COUNTED,
     HARMONIC,
     Bill,
-    Looked,
+    PageVisits,
     bill,
 )
 from freshet.scheduler.evaluate.captures import FAILED, Captures, Timeline
 from freshet.scheduler.evaluate.changes import offsets_of
-from freshet.scheduler.evaluate.counterfactual import Asks, Terms, run
+from freshet.scheduler.evaluate.counterfactual import Asks, ReplayTerms, run
 from freshet.scheduler.policy import PolicyError
 from freshet.scheduler.sources import Rows
 
@@ -53,7 +53,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Asks that compared, by the probability of change foretold, in bins of equal width.
+    """Visits that compared, by the forecast probability of change, in bins of equal width.
 
     Of ``asks`` (20,) in each bin ``changed`` (20,) found a change; ``expected`` (20,) is the sum
     of what was foretold. All are 0 where a policy foretells nothing.
@@ -73,8 +73,8 @@ class Daily:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
-    """Pages that appeared in the archive after the start, and of them those that were ``found``.
+class DiscoveryDelay:
+    """Pages that appeared in the archive after the start, and those of them that were ``found``.
 
     ``delay_days`` is the mean time from a page's first capture to its first answer, of those that
     were found; NaN where none was.
@@ -86,8 +86,8 @@ class Discovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What came of a policy with a budget.
+class PolicyVerdict:
+    """PolicyVerdict on a policy with a budget.
 
     Attributes:
         policy, budget: its name, and fetches a day.
@@ -97,7 +97,7 @@ class Verdict:
         discovery: what became of new pages.
         fetches, paid: asks made, and what the budget would have paid for.
         misses: asks for which the archive had nothing, or a visit that failed.
-        flagged: (f,), rows of pages that were asked for more often than the archive sampled:
+        flagged: (f,), rows of pages that were requested more often than the archive sampled:
             more than half of their asks, two at least, got what they had.
         again: the share of all asks that did.
         daily: the costs over time.
@@ -115,7 +115,7 @@ class Verdict:
     least_harmonic: float
     least_binary: float
     age_days: float
-    discovery: Discovery
+    discovery: DiscoveryDelay
     fetches: int
     paid: float
     misses: int
@@ -131,7 +131,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What all policies are judged by: an archive, its timeline, and the rates that it shows.
+    """The standard for all policies: an archive, its timeline, and the rates that it shows.
 
     ``rate`` is (n,), changes a day.
     """
@@ -142,47 +142,49 @@ class Bench:
 
 
 def judged(
-    name: str, bench: Bench, asks: Asks, terms: Terms, least: tuple[float, float]
-) -> Verdict:
-    """The verdict on these asks; ``least`` are the clairvoyant's sums, harmonic and binary."""
+    name: str, bench: Bench, asks: Asks, terms: ReplayTerms, least: tuple[float, float]
+) -> PolicyVerdict:
+    """Return the verdict on visits; ``least`` are the clairvoyant's sums, harmonic and binary."""
     captures = bench.captures
     costs = bill(bench.timeline, looked(asks), captures.importance, terms.start, terms.end)
     total = costs.pages.T @ captures.importance
     counted = max(float(total[COUNTED]), np.finfo(float).tiny)
     blind = _blind(captures, asks)
-    return Verdict(
-        name,
-        terms.budget,
-        Bounded(*(total[HARMONIC] / counted).tolist()),
-        Bounded(*(total[BINARY] / counted).tolist()),
-        least[0] / counted,
-        least[1] / counted,
-        float(total[AGE] / total[COPIED]) if total[COPIED] else np.nan,
-        _discovery(bench.timeline, asks, terms),
-        len(asks),
-        terms.budget * (terms.end - terms.start),
-        int((~asks.answered).sum()),
-        _flagged(asks, blind, len(captures)),
-        float(blind.mean()) if len(asks) else 0.0,
-        _daily(costs),
-        _calibration(asks),
-        asks.rate,
-        np.bincount(asks.page, minlength=len(captures)),
-        np.bincount(captures.host[asks.page], minlength=int(captures.host.max(initial=-1)) + 1),
-        _by_class(bench.rate[asks.page]),
+    return PolicyVerdict(
+        policy=name,
+        budget=terms.budget,
+        harmonic=Bounded(*(total[HARMONIC] / counted).tolist()),
+        binary=Bounded(*(total[BINARY] / counted).tolist()),
+        least_harmonic=least[0] / counted,
+        least_binary=least[1] / counted,
+        age_days=float(total[AGE] / total[COPIED]) if total[COPIED] else np.nan,
+        discovery=_discovery(bench.timeline, asks, terms),
+        fetches=len(asks),
+        paid=terms.budget * (terms.end - terms.start),
+        misses=int((~asks.answered).sum()),
+        flagged=_flagged(asks, blind, len(captures)),
+        again=float(blind.mean()) if len(asks) else 0.0,
+        daily=_daily(costs),
+        calibration=_calibration(asks),
+        believed=asks.rate,
+        by_page=np.bincount(asks.page, minlength=len(captures)),
+        by_host=np.bincount(
+            captures.host[asks.page], minlength=int(captures.host.max(initial=-1)) + 1
+        ),
+        by_class=_by_class(bench.rate[asks.page]),
     )
 
 
-def looked(asks: Asks) -> Looked:
-    """The asks that were answered, by page."""
+def looked(asks: Asks) -> PageVisits:
+    """Return the answered visits by page."""
     page, at = asks.page[asks.answered], asks.at[asks.answered]
     order = np.lexsort((at, page))
     number = np.bincount(page, minlength=len(asks.copy))
-    return Looked(offsets_of(number), at[order], asks.copy)
+    return PageVisits(offsets_of(number), at[order], asks.copy)
 
 
 def class_of(rate: Floats) -> Ints:
-    """(n,), the place of each change rate's class; the last one is :data:`RAREST`."""
+    """Return (n,), the index of each change rate's class; the last one is :data:`RAREST`."""
     bars = np.array(list(RATE_CLASSES.values()))
     return np.asarray((rate[:, None] < bars).sum(axis=1), np.int64)
 
@@ -194,7 +196,7 @@ def _by_class(rate: Floats) -> dict[str, int]:
 
 
 def _blind(captures: Captures, asks: Asks) -> Bools:
-    """(k,), whether an ask got what it had, on a day of which the archive knows nothing."""
+    """Return (k,), whether a visit got what it had, on a day without knowledge in the archive."""
     blind = asks.again.copy()
     blind[blind] = asks.at[blind] > captures.until[asks.capture[blind]]
     return blind
@@ -206,14 +208,14 @@ def _flagged(asks: Asks, blind: Bools, pages: int) -> Rows:
     return np.flatnonzero((number >= 2) & (again > _FLAGGED * number))
 
 
-def _discovery(timeline: Timeline, asks: Asks, terms: Terms) -> Discovery:
+def _discovery(timeline: Timeline, asks: Asks, terms: ReplayTerms) -> DiscoveryDelay:
     appeared = timeline.first_content
     new = np.isneginf(asks.copy) & (appeared >= terms.start) & (appeared < terms.end)
     first = np.full(len(asks.copy), np.inf)
     np.minimum.at(first, asks.page[asks.answered], asks.at[asks.answered])
     found = new & np.isfinite(first)
     delays = (first - appeared)[found]
-    return Discovery(
+    return DiscoveryDelay(
         int(new.sum()), len(delays), float(np.maximum(delays, 0).mean()) if len(delays) else np.nan
     )
 
@@ -235,21 +237,19 @@ def _calibration(asks: Asks) -> Calibration:
     )
 
 
-# -- comparing ---------------------------------------------------------------
-#
-# Policies and budgets before one archive, each from the same start.
+# -- comparison of policies and budgets from the same start ------------------
 
 #: Told the policy and budget at work, and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]
 #: A policy by its name, and on which terms it asks.
-Trial: TypeAlias = tuple[str, Terms]
+Trial: TypeAlias = tuple[str, ReplayTerms]
 #: Gives the verdicts on these trials, in their order.
-Judging: TypeAlias = Callable[[Bench, Sequence[Trial], Progress | None], Iterable[Verdict]]
+Judging: TypeAlias = Callable[[Bench, Sequence[Trial], Progress | None], Iterable[PolicyVerdict]]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of all policies with all budgets.
+    """Verdicts on all policies with all budgets.
 
     Attributes:
         start, end: the days between which they were judged.
@@ -269,18 +269,18 @@ class Comparison:
     capture_gap_days: float
     rate: Floats
     by_class: dict[str, int]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PolicyVerdict, ...]
 
 
 class Judge:
-    """Puts policies before one archive, and says what came of each."""
+    """Runs policies before one archive and judges them."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._least: dict[Terms, tuple[float, float]] = {}
+        self._least: dict[ReplayTerms, tuple[float, float]] = {}
 
-    def verdict(self, name: str, terms: Terms, progress: Progress | None) -> Verdict:
-        """What comes of a policy on these terms.
+    def verdict(self, name: str, terms: ReplayTerms, progress: Progress | None) -> PolicyVerdict:
+        """Return the verdict on a policy on these terms.
 
         Raises:
             PolicyError: it is not known, or it fails.
@@ -292,8 +292,10 @@ class Judge:
         return judged(name, self._bench, asks, terms, self._least[terms])
 
 
-def in_turn(bench: Bench, trials: Sequence[Trial], progress: Progress | None) -> Iterable[Verdict]:
-    """One trial after the other."""
+def in_turn(
+    bench: Bench, trials: Sequence[Trial], progress: Progress | None
+) -> Iterable[PolicyVerdict]:
+    """Run one trial after the other."""
     judge = Judge(bench)
     return [judge.verdict(name, terms, progress) for name, terms in trials]
 
@@ -301,11 +303,11 @@ def in_turn(bench: Bench, trials: Sequence[Trial], progress: Progress | None) ->
 def compare(
     captures: Captures,
     policies: Sequence[str],
-    terms: Sequence[Terms],
+    terms: Sequence[ReplayTerms],
     progress: Progress | None = None,
     judging: Judging = in_turn,
 ) -> Comparison:
-    """Let each policy ask on each of these terms, which have the same start and end.
+    """Run each policy on each of these terms, which have the same start and end.
 
     Raises:
         ValueError: nothing can be judged: no page has content between two captures after the
@@ -318,17 +320,20 @@ def compare(
     gaps = np.diff(captures.at)[np.diff(captures.page) == 0]
     classes = np.bincount(class_of(bench.rate), minlength=len(RATE_CLASSES) + 1)
     return Comparison(
-        terms[0].start, terms[0].end, len(captures), len(captures.at),
-        int((captures.content == FAILED).sum()),
-        float(np.median(gaps)) if len(gaps) else np.nan,
-        bench.rate,
-        dict(zip([*RATE_CLASSES, RAREST], classes.tolist(), strict=True)),
-        tuple(verdicts),
-    )  # fmt: skip
+        start=terms[0].start,
+        end=terms[0].end,
+        pages=len(captures),
+        captures=len(captures.at),
+        failed=int((captures.content == FAILED).sum()),
+        capture_gap_days=float(np.median(gaps)) if len(gaps) else np.nan,
+        rate=bench.rate,
+        by_class=dict(zip([*RATE_CLASSES, RAREST], classes.tolist(), strict=True)),
+        verdicts=tuple(verdicts),
+    )
 
 
 def rates(captures: Captures) -> Floats:
-    """(n,), the change rates that all captures show, by empirical Bayes."""
+    """Return (n,), the change rates that all captures show, by empirical Bayes."""
     learner = EmpiricalBayes(len(captures))
     page, told = captures.page, captures.content >= 0
     page, at, content = page[told], captures.at[told], captures.content[told]
@@ -343,7 +348,7 @@ def rates(captures: Captures) -> Floats:
     return learner.change_rate()
 
 
-def _asked(name: str, captures: Captures, terms: Terms, progress: Progress | None) -> Asks:
+def _asked(name: str, captures: Captures, terms: ReplayTerms, progress: Progress | None) -> Asks:
     ranker = ranker_of(name, terms.budget, archived=True)
     label = f"{name}, {terms.budget:g} a day"
 
@@ -358,7 +363,7 @@ def _asked(name: str, captures: Captures, terms: Terms, progress: Progress | Non
         raise PolicyError(f"policy {name}: {str(error) or type(error).__name__}") from error
 
 
-def _least(bench: Bench, copy: Floats, terms: Terms) -> tuple[float, float]:
+def _least(bench: Bench, copy: Floats, terms: ReplayTerms) -> tuple[float, float]:
     looks = int(terms.budget * (terms.end - terms.start) * (1 + 1e-12))
     span = terms.start, terms.end
     harmonic, binary = (

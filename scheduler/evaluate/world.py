@@ -43,19 +43,19 @@ class World:
         days: float,
         rng: np.random.Generator,
     ) -> World:
-        """A world whose sources change as the process says."""
+        """Draw a world whose sources change by the process."""
         drawn = process.draw(table, history + days, rng)
         return cls(table, ChangeTimes(drawn.offsets, drawn.at - history), history, days)
 
     def signals(self, begin: float, end: float) -> tuple[Rows, Floats]:
-        """Source and day of every notified change in (begin, end], in the order of time."""
+        """Return source and day of every signalled change in (begin, end], in the order of time."""
         rows = np.flatnonzero(self.table.complete_observations)
         source, at = self.changes_of(rows, begin, end)
         order = np.argsort(at, kind="stable")
         return source[order], at[order]
 
     def changes_of(self, rows: Rows, begin: float, end: float) -> tuple[Rows, Floats]:
-        """The changes of these sources in (begin, end], source after source."""
+        """Return the changes of these sources in (begin, end], source after source."""
         before = self._changes_until(rows, begin)
         number = self._changes_until(rows, end) - before
         source = np.repeat(rows, number)
@@ -65,7 +65,7 @@ class World:
         return source, self.changes.at[place]
 
     def past_change(self, rows: Rows, back: Floats) -> Floats:
-        """(m,), the day of each source's latest change before day 0 but ``back`` (0: the latest).
+        """Return (m,), the day of each source's latest change before day 0 but ``back``.
 
         Where the history is too short for it, the day on which it starts.
         """
@@ -77,7 +77,7 @@ class World:
         return day
 
     def blind(self) -> World:
-        """The same world for a crawler that knows no change rate: they are NaN."""
+        """Return the world for a crawler that knows no change rate: they are NaN."""
         unknown = np.full(len(self), np.nan)
         signals = np.where(self.table.complete_observations, unknown, self.table.signal_rate)
         return replace(self, table=replace(self.table, change_rate=unknown, signal_rate=signals))
@@ -87,9 +87,7 @@ class World:
         return self.changes.count(rows, np.full(m, -np.inf), np.full(m, day)).astype(np.intp)
 
 
-# -- populations -------------------------------------------------------------
-#
-# Populations of sources to simulate. Pure, seeded.
+# -- populations of sources. Seeded. -----------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,7 @@ _SLOWEST, _FASTEST = 0.018, 6.0
 
 
 def surrogate(n: int, rng: np.random.Generator) -> SourceTable:
-    """Sources that stand for the 18.5 million URLs of the LambdaCrawl paper, n of them.
+    """Draw n sources that stand for the 18.5 million URLs of the LambdaCrawl paper.
 
     A surrogate: the paper's data are not at hand. What its figures and its poster print was
     fitted, among it a mean change rate of 1.124 a day and a mean importance of 1134; the shapes

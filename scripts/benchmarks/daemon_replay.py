@@ -16,7 +16,7 @@ from freshet.scheduler.estimate import observations as recrawl
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
 from freshet.storage.queries import columns as columns_queries
-from freshet.storage.queries.columns import Looks, WatchedPages
+from freshet.storage.queries.columns import VisitColumns, WatchedPages
 
 _DAY_S = 86_400.0
 #: Values below count as 0.
@@ -81,7 +81,7 @@ def _apart(one: Floats, other: Floats) -> float:
 class _Columns:
     """The rows of a store for a ranker, and the looks at them."""
 
-    def __init__(self, pages: WatchedPages, looks: Looks) -> None:
+    def __init__(self, pages: WatchedPages, looks: VisitColumns) -> None:
         hosts = {host: code for code, host in enumerate(dict.fromkeys(pages.host_id.tolist()))}
         self.site = np.array([hosts[host] for host in pages.host_id.tolist()], np.intp)
         self.area = Areas().codes(pages.url)
@@ -97,7 +97,7 @@ class _Columns:
         to.add(self.site[rows], self.area[rows], np.ones(len(rows)), self.found[rows])
 
 
-def learnt_at_once(pages: WatchedPages, looks: Looks, policy: str, budget: float) -> Ranker:
+def learnt_at_once(pages: WatchedPages, looks: VisitColumns, policy: str, budget: float) -> Ranker:
     """What is known of pages of which all looks are learnt at once."""
     columns, found = _Columns(pages, looks), ranker_of(policy, budget)
     columns.add(found, np.arange(len(pages)))
@@ -106,7 +106,7 @@ def learnt_at_once(pages: WatchedPages, looks: Looks, policy: str, budget: float
 
 
 def _interrupted(
-    pages: WatchedPages, looks: Looks, policy: str, budget: float, split: float
+    pages: WatchedPages, looks: VisitColumns, policy: str, budget: float, split: float
 ) -> Ranker:
     it, found = _Columns(pages, looks), ranker_of(policy, budget)
     end = int(len(it.looks) * split)

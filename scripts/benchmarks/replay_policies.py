@@ -14,7 +14,7 @@ import numpy as np
 
 from freshet.crawler.cli.options import read_settings
 from freshet.crawler.lab.counterfactual import Question, ask, read_past
-from freshet.scheduler.evaluate.counterfactual import Terms
+from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.verdicts import compare
 from freshet.storage.database import open_store
 from scripts.benchmarks.command import say, workspace
@@ -43,7 +43,7 @@ def figures(pages: int) -> dict[str, object]:
     (start, end), each = (answer.comparison.start, answer.comparison.end), {}
     for name in POLICIES:
         before = _spent()
-        compare(captures, [name], [Terms(pages / _EVERY, start, end)])
+        compare(captures, [name], [ReplayTerms(pages / _EVERY, start, end)])
         each[name] = _since(before)
     return {
         "pages": pages,

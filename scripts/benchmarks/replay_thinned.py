@@ -17,7 +17,7 @@ from scipy.stats import kendalltau
 
 from freshet.crawler.importance import Areas
 from freshet.scheduler.evaluate.captures import GONE, Captures
-from freshet.scheduler.evaluate.counterfactual import Terms
+from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.verdicts import Bounded, compare
 from scripts.benchmarks.command import say, workspace
 from scripts.benchmarks.daemon_sites import Page, load, looks_a_day, recorded
@@ -44,7 +44,7 @@ def figures(directory: Path, seeds: int) -> dict[str, object]:
 def of_site(pages: Sequence[Page], seeds: int) -> dict[str, object]:
     """The figures of one recorded site."""
     end = max(page.death for page in pages)
-    terms = Terms(looks_a_day(pages, _EVERY), 0.0, end, given=True)
+    terms = ReplayTerms(looks_a_day(pages, _EVERY), 0.0, end, given=True)
     true = {name: cost.early for name, cost in _costs(complete(pages), terms).items()}
     daily = visited(pages, 1.0)
     thinned = {}
@@ -129,6 +129,6 @@ def _captures(pages, row, at, content, until) -> Captures:  # type: ignore[no-un
     )
 
 
-def _costs(captures: Captures, terms: Terms) -> dict[str, Bounded]:
+def _costs(captures: Captures, terms: ReplayTerms) -> dict[str, Bounded]:
     verdicts = compare(captures, POLICIES, [terms]).verdicts
     return {verdict.policy: verdict.harmonic for verdict in verdicts}

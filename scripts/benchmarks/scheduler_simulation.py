@@ -8,7 +8,7 @@ from statistics import mean, stdev
 import numpy as np
 
 from freshet.scheduler.costs import plan_costs
-from freshet.scheduler.evaluate.simulate import MEASURED_WHEN_LEARNING, Comparison, simulate
+from freshet.scheduler.evaluate.simulate import MEASURED_WHEN_LEARNING, SimulationResult, simulate
 from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
 from freshet.scheduler.policies.optimal_intervals import relaxed_bound
@@ -180,12 +180,12 @@ def _timed(n: int, days: float, name: str, *, learn: bool) -> float:
     return round(time.perf_counter() - began, 1)
 
 
-def _over(found: Comparison, name: str) -> float:
+def _over(found: SimulationResult, name: str) -> float:
     cost = found.policies[name].harmonic_cost
     return round(cost / found.lambda_crawl_optimum.harmonic_cost, 4)
 
 
-def _both(found: Comparison, name: str) -> dict[str, float | None]:
+def _both(found: SimulationResult, name: str) -> dict[str, float | None]:
     outcome, optimum = found.policies[name], found.lambda_crawl_optimum
     harmonic = outcome.harmonic_cost / optimum.harmonic_cost
     return {

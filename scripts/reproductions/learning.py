@@ -11,7 +11,7 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.estimate.poisson import PoissonMle
 from freshet.scheduler.evaluate.changes import Poisson
-from freshet.scheduler.evaluate.learning import Learner
+from freshet.scheduler.evaluate.learning import RateLearner
 from freshet.scheduler.evaluate.runners import Execution, Start, split
 from freshet.scheduler.evaluate.world import World, surrogate
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawlFloor
@@ -98,7 +98,7 @@ def plans(
     """
     world = World.draw(table, Poisson(), 0.0, float(EPOCHS), rng)
     execution = Execution(world, Start(table, rng.random(len(table))), rng)
-    learner = Learner(table, PoissonMle(len(table)))
+    learner = RateLearner(table, PoissonMle(len(table)))
     believed = replace(table, change_rate=np.ones(len(table)))
     for begin, end in split(0.0, float(EPOCHS), 1.0):
         plan = policy.rates(believed, budget)

@@ -1,4 +1,4 @@
-"""The pages that a daemon keeps fresh, as columns and as URLs to be fetched. Read-only."""
+"""Pages and observations of a whole store as columns, for daemon, plan and replay. Read-only."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, replace
 from itertools import compress
 from typing import Any
 
-import aiosqlite
 import numpy as np
+from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import code_of, columns_of, load_columns, pieces, row_to, table_of
@@ -17,12 +17,12 @@ from freshet.storage.records import DueUrl
 from freshet.storage.tables.frontier import due_columns
 from freshet.storage.words import KINDS, AliasKind, Kind, Reason, Role, Rung
 
-#: Of the URLs that lead here for good: a page that has moved takes its place along.
+#: Of the URLs that lead here for good.
 _MOVED = (
     "(SELECT {} FROM page AS old WHERE old.alias_of = page.id "
     f"AND old.alias_kind = '{AliasKind.PERMANENT}')"
 )
-#: Whether the first content of a page was that of another URL before.
+#: Whether another URL had the first content of a page before.
 _CAME = (
     f"(SELECT kind <> '{Kind.NEW}' FROM finding WHERE page_id = {{}} AND kind IN "
     f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}') ORDER BY id LIMIT 1)"
@@ -41,14 +41,14 @@ class WatchedPages:
     Attributes:
         page_id, host_id: as stored.
         url: canonical.
-        since: Unix seconds since when the copy is kept without a look: of the last answer, or
-            of when the page was found. Of a page that has moved here and was not asked for yet,
-            as at its old URL.
-        captured: whether there is a copy of what this URL shows.
-        gone, failed, elsewhere: the page was gone, could not be fetched, or led elsewhere, was
-            refused or of no use, when it was last asked for.
+        since: Unix seconds since when the copy was not checked: of the last response, or of the
+            page's discovery. A page that has moved here and was not visited yet has that of its old
+            URL.
+        captured: whether there is a copy of this URL's content.
+        gone, failed, elsewhere: at the last visit the page was gone, could not be fetched, or was
+            redirected, refused or skipped.
         alias, permanent: it is another name of a page; for good.
-        asked: Unix seconds of when it was last asked for, or of when it was found.
+        asked: Unix seconds of the last visit, or of the discovery.
         found_at: Unix seconds, the first of all URLs that lead here for good.
         sitemap: whether it is one.
     """
@@ -71,7 +71,7 @@ class WatchedPages:
         return len(self.page_id)
 
     def take(self, rows: NDArray[np.bool_]) -> WatchedPages:
-        """Those of these rows."""
+        """Return these rows."""
         columns = ((each.name, getattr(self, each.name)) for each in fields(self))
         taken: dict[str, Any] = {
             name: list(compress(column, rows)) if name == "url" else column[rows]
@@ -101,26 +101,24 @@ _PAGES = (
 )
 
 
-async def pages(
-    connection: aiosqlite.Connection, page_ids: Sequence[int] | None = None
-) -> WatchedPages:
-    """All pages that are not held back, or those of these ids."""
+async def pages(db: Reader, page_ids: Sequence[int] | None = None) -> WatchedPages:
+    """Return all pages that are not held back, or those of these ids."""
     chosen = "" if page_ids is None else " AND id IN (SELECT value FROM json_each(?))"
     values = () if page_ids is None else (json.dumps(list(page_ids)),)
-    return await load_columns(connection, WatchedPages, f"{_PAGES}{chosen} ORDER BY id", values)
+    return await load_columns(db, WatchedPages, f"{_PAGES}{chosen} ORDER BY id", values)
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """m visits that found a page's state, in the order in which they were made.
+class VisitColumns:
+    """m visits that found content or its end, in their order; every column has length m.
 
     Attributes:
-        page_id: (m,).
-        at: (m,), Unix seconds.
-        compared: (m,), whether there was something to compare with.
-        changed: (m,), whether it had changed; False where nothing was compared.
-        gone: (m,), whether it was gone.
-        moved: (m,), whether its bytes were others than before, changed or not.
+        page_id: as stored.
+        at: Unix seconds.
+        compared: whether there was a version to compare with.
+        changed: whether the page had changed; False if nothing was compared.
+        gone: whether the page was gone.
+        moved: whether its bytes had changed, with the text or not.
     """
 
     page_id: NDArray[np.int64]
@@ -134,10 +132,10 @@ class Looks:
         return len(self.page_id)
 
 
-_LOOKS = (
+_SEEN = (
     "SELECT "
     + columns_of(
-        Looks,
+        VisitColumns,
         compared=f"kind IN ('{Kind.CHANGED}', '{Kind.UNCHANGED}')",
         changed=f"kind = '{Kind.CHANGED}'",
         gone=f"kind = '{Kind.GONE}'",
@@ -149,30 +147,30 @@ _LOOKS = (
 )
 
 
-async def looks(connection: aiosqlite.Connection, page_id: int | None = None) -> Looks:
+async def looks(db: Reader, page_id: int | None = None) -> VisitColumns:
     """Return all visits that found content or its end, as judged today; or those of one page.
 
-    Those of a page that has moved are visits of the page where it stands now.
+    Visits of a page that has moved count for the page at its new place.
     """
-    moved = await moves(connection, page_id)
+    moved = await moves(db, page_id)
     chosen, values = "", tuple[str, ...]()
     if page_id is not None:
         chosen = " AND page_id IN (SELECT value FROM json_each(?))"
         values = (json.dumps([page_id, *moved]),)
-    found = await load_columns(connection, Looks, f"{_LOOKS}{chosen} ORDER BY id", values)
+    found = await load_columns(db, VisitColumns, f"{_SEEN}{chosen} ORDER BY id", values)
     return replace(found, page_id=where_now(found.page_id, moved))
 
 
-async def moves(connection: aiosqlite.Connection, page_id: int | None = None) -> dict[int, int]:
-    """The pages that have moved, to this page or to any: by their old ids the new one.
+async def moves(db: Reader, page_id: int | None = None) -> dict[int, int]:
+    """Return the new page of each page that has moved, to this page or to any.
 
-    A URL redirects to another for good, and that showed the same page when it was first asked.
-    Of several that lead there it was the one with the latest copy, and so on back from that.
+    A page has moved if its URL redirects to another for good, which showed the same page at its
+    first visit. Of several such URLs it is the one with the latest copy, and so on back from that.
     """
     sql = _MOVES.format("" if page_id is None else " AND alias_of = ?")
     found: dict[int, int] = {}
     comes: dict[int, bool] = {}
-    rows = await connection.execute_fetchall(sql, () if page_id is None else (page_id,))
+    rows = await db.execute_fetchall(sql, () if page_id is None else (page_id,))
     for new, old, new_came, old_came in rows:
         if comes.setdefault(new, bool(new_came)):
             found[old] = new
@@ -181,7 +179,7 @@ async def moves(connection: aiosqlite.Connection, page_id: int | None = None) ->
 
 
 def where_now(page_id: NDArray[np.int64], moved: Mapping[int, int]) -> NDArray[np.int64]:
-    """(m,), the pages as which these stand now, by what has ``moved`` (:func:`moves`)."""
+    """Return (m,), the pages at the new places of these, by ``moved`` (:func:`moves`)."""
     if not moved:
         return page_id
     old = np.array(sorted(moved), np.int64)
@@ -190,25 +188,20 @@ def where_now(page_id: NDArray[np.int64], moved: Mapping[int, int]) -> NDArray[n
     return np.where(old[place] == page_id, new[place], page_id)
 
 
-async def ids(connection: aiosqlite.Connection, urls: Sequence[str]) -> list[int]:
-    """The ids of those of these URLs (canonical) that are known, in any order."""
-    rows = await connection.execute_fetchall(
-        "SELECT p.id FROM json_each(?) AS wanted JOIN page AS p ON p.url = wanted.value",
-        (json.dumps(list(urls)),),
-    )
-    return [row[0] for row in rows]
+async def ids(db: Reader, urls: Sequence[str]) -> list[int]:
+    """Return the ids of the known ones of these URLs (canonical), in any order."""
+    sql = "SELECT p.id FROM json_each(?) AS wanted JOIN page AS p ON p.url = wanted.value"
+    return [row[0] for row in await db.execute_fetchall(sql, (json.dumps(list(urls)),))]
 
 
-async def due_urls(
-    connection: aiosqlite.Connection, page_ids: Sequence[int], now: float
-) -> list[DueUrl]:
-    """Those of these pages that may still be fetched, in any order."""
+async def due_urls(db: Reader, page_ids: Sequence[int], now: float) -> list[DueUrl]:
+    """Return those of these pages that may still be fetched, in any order."""
     columns = due_columns(
         due_at="?1",
         reason=f"iif(p.checked_at IS NULL, '{Reason.DISCOVERY}', '{Reason.REFRESH}')",
         attempt="0",
     )
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"SELECT {columns} FROM json_each(?2) AS wanted JOIN page AS p ON p.id = wanted.value "
         "WHERE p.held_back IS NULL",
         (now, json.dumps(list(page_ids))),
@@ -216,18 +209,13 @@ async def due_urls(
     return list(map(row_to(DueUrl), rows))
 
 
-async def visits(connection: aiosqlite.Connection) -> int:
-    """How many observations there are."""
-    rows = await connection.execute_fetchall("SELECT count(*) FROM observation")
-    return int(next(iter(rows))[0])
+async def visits(db: Reader) -> int:
+    """Count the observations."""
+    return int(next(iter(await db.execute_fetchall("SELECT count(*) FROM observation")))[0])
 
 
-# -- histories ---------------------------------------------------------------
-#
-# The pages that are kept up to date, and all that was observed of them, as columns. Read-only.
-#
-# A plan looks at every page at once. Hence columns instead of a value for each row: a million
-# pages with ten observations each are read in a quarter of a minute, in less than 1 GB.
+# -- histories: all observations of the pages that are kept up to date, for a plan
+# As columns a million pages with ten observations each are read in 15 s and less than 1 GB.
 
 #: A page of its own that has had content: no sitemap or feed, no alias, not held back.
 _KEPT = (
@@ -239,8 +227,8 @@ _OBSERVED = f"SELECT page_id, at, {code_of(KINDS, 'kind')} FROM finding"
 
 _PAGE_HISTORY = np.dtype(
     [
-        ("id", np.int64), ("host", np.int64), ("at", np.float64), ("found_at", np.float64),
-        ("url", np.object_),
+        ("page_id", np.int64), ("host_id", np.int64), ("checked_at", np.float64),
+        ("found_at", np.float64), ("url", np.object_),
     ]
 )  # fmt: skip
 
@@ -253,10 +241,10 @@ class KeptPages:
         page_id: (n,), ascending.
         url: n canonical URLs.
         host: (n,), row of the page's host in ``hosts``.
-        checked_at: (n,), Unix seconds of the last time that its content was confirmed.
-        found_at: (n,), when it was found.
+        checked_at: (n,), Unix seconds of the last confirmation of its content.
+        found_at: (n,), Unix seconds of its discovery.
         hosts: every host of the store.
-        gone: how many further pages were gone when last asked, and are left out.
+        gone: number of pages left out that were gone at the last visit.
     """
 
     page_id: NDArray[np.int64]
@@ -273,9 +261,9 @@ class KeptPages:
 
 @dataclass(frozen=True, slots=True)
 class KeptHost:
-    """A host as politeness knows it; ``lane`` and ``delay_s`` are None before an exchange.
+    """A host's politeness state; ``lane`` and ``delay_s`` are None before the first request.
 
-    Hosts of one lane share its delay, the one that was in force after its last exchange.
+    Hosts of one queue share its delay, the one in force after its last request.
     """
 
     origin: str
@@ -285,12 +273,12 @@ class KeptHost:
 
 @dataclass(frozen=True, slots=True)
 class PastObservations:
-    """The m observations of some pages, each page's together and as they were made.
+    """The m observations of some pages, each page's together and in their order.
 
     Attributes:
         page: (m,), row of the page, ascending.
-        at: (m,), Unix seconds; they fall within a page where the clock was set back.
-        kind: (m,), place in :data:`freshet.storage.records.KINDS`.
+        at: (m,), Unix seconds; they decrease within a page where the clock was set back.
+        kind: (m,), index in :data:`freshet.storage.records.KINDS`.
     """
 
     page: NDArray[np.intp]
@@ -301,30 +289,35 @@ class PastObservations:
         return len(self.page)
 
 
-async def page_histories(connection: aiosqlite.Connection) -> KeptPages:
-    """The pages that are kept up to date."""
-    hosts, host_id = await _hosts(connection)
+async def page_histories(db: Reader) -> KeptPages:
+    """Return the pages that are kept up to date."""
+    hosts, host_id = await _hosts(db)
     sql = (
         "SELECT id, host_id, checked_at, found_at, url FROM page "
         f"WHERE {_KEPT} AND last_kind IS NOT 'gone' ORDER BY id"
     )
-    page = await table_of(connection, sql, _PAGE_HISTORY)
+    page = await table_of(db, sql, _PAGE_HISTORY)
+    gone = f"SELECT count(*) FROM page WHERE {_KEPT} AND last_kind = 'gone'"
+    ((gone_count,),) = await db.execute_fetchall(gone)
     return KeptPages(
-        page["id"].copy(), page["url"].tolist(), np.searchsorted(host_id, page["host"]),
-        page["at"].copy(), page["found_at"].copy(), hosts, await _gone(connection),
-    )  # fmt: skip
+        page_id=page["page_id"].copy(),
+        url=page["url"].tolist(),
+        host=np.searchsorted(host_id, page["host_id"]),
+        checked_at=page["checked_at"].copy(),
+        found_at=page["found_at"].copy(),
+        hosts=hosts,
+        gone=gone_count,
+    )
 
 
-async def observations(
-    connection: aiosqlite.Connection, page_id: NDArray[np.int64]
-) -> PastObservations:
-    """All observations of the pages with these ids, which are ascending.
+async def observations(db: Reader, page_id: NDArray[np.int64]) -> PastObservations:
+    """Return all observations of the pages with these ids, which are ascending.
 
-    Those of a page that has moved are observations of the page where it stands now.
+    Observations of a page that has moved count for the page at its new place.
     """
-    moved = await moves(connection)
-    # In the order of the table: sorting afterwards is cheaper than a look-up for each row.
-    observed = await load_columns(connection, PastObservations, _OBSERVED)
+    moved = await moves(db)
+    # In the order of the table: sorting afterwards is cheaper than an index search for each row.
+    observed = await load_columns(db, PastObservations, _OBSERVED)
     page, known = _rows_of(where_now(observed.page, moved), page_id)
     # Stable: a page's observations stay in the order in which they were made.
     order = np.flatnonzero(known)[np.argsort(page[known], kind="stable")]
@@ -334,16 +327,16 @@ async def observations(
 def _rows_of(
     ids: NDArray[np.int64], page_id: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Where in ``page_id`` each id stands, and whether it stands there at all."""
+    """Return the row of each id in ``page_id``, and whether it has one."""
     if not len(page_id):
         return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.bool_)
     rows = np.minimum(np.searchsorted(page_id, ids), len(page_id) - 1)
     return rows, page_id[rows] == ids
 
 
-async def _hosts(connection: aiosqlite.Connection) -> tuple[list[KeptHost], NDArray[np.int64]]:
-    """All hosts with the state of their lanes, and their ids."""
-    rows = await connection.execute_fetchall(
+async def _hosts(db: Reader) -> tuple[list[KeptHost], NDArray[np.int64]]:
+    """Return all hosts with the state of their queues, and their ids."""
+    rows = await db.execute_fetchall(
         "SELECT h.id, h.origin, h.lane, (SELECT s.delay_s FROM host AS s WHERE s.lane = h.lane "
         "  ORDER BY s.last_exchange_at DESC, s.id DESC LIMIT 1) FROM host AS h ORDER BY h.id"
     )
@@ -351,16 +344,7 @@ async def _hosts(connection: aiosqlite.Connection) -> tuple[list[KeptHost], NDAr
     return hosts, np.array([row[0] for row in rows], np.int64)
 
 
-async def _gone(connection: aiosqlite.Connection) -> int:
-    rows = await connection.execute_fetchall(
-        f"SELECT count(*) FROM page WHERE {_KEPT} AND last_kind = 'gone'"
-    )
-    return int(next(iter(rows))[0])
-
-
-# -- past --------------------------------------------------------------------
-#
-# All that visits found of pages, as columns: what a replay asks policies about. Read-only.
+# -- past: all results of visits, for a replay of policies -------------------
 
 _PAGES_PAST = (
     "SELECT id, host_id, found_at, url FROM page "
@@ -389,7 +373,7 @@ class PastPages:
     Attributes:
         page_id, host_id: (n,), as stored.
         url: n canonical URLs.
-        found_at: (n,), Unix seconds when it became known: by a link, a sitemap, or a seed.
+        found_at: (n,), Unix seconds of the first link, sitemap or seed with the page.
     """
 
     page_id: NDArray[np.int64]
@@ -403,14 +387,13 @@ class PastPages:
 
 @dataclass(frozen=True, slots=True)
 class PastVisits:
-    """The m visits of these pages, as they are judged today, in the order of their ids.
+    """The m visits of these pages, as judged today, in the order of their ids.
 
     Attributes:
-        page: (m,), row of the page as which it stands now.
+        page: (m,), row of the page at its present place.
         at: (m,), Unix seconds.
-        kind: (m,), place in :data:`freshet.storage.records.KINDS`.
-        digest: (m,), of the content that the visit showed first; 0: it showed none, or the
-            content is not known any more.
+        kind: (m,), index in :data:`freshet.storage.records.KINDS`.
+        digest: (m,), of the content that the visit showed first; 0: none, or unknown.
     """
 
     page: NDArray[np.intp]
@@ -422,11 +405,11 @@ class PastVisits:
         return len(self.page)
 
 
-async def read(connection: aiosqlite.Connection) -> tuple[PastPages, PastVisits]:
-    """The pages that ever had content, and their visits."""
-    moved = await moves(connection)
-    pages = await table_of(connection, _PAGES_PAST, _PAST_PAGE)
-    visit = await _visits(connection)
+async def read(db: Reader) -> tuple[PastPages, PastVisits]:
+    """Return the pages that ever had content, and their visits."""
+    moved = await moves(db)
+    pages = await table_of(db, _PAGES_PAST, _PAST_PAGE)
+    visit = await _visits(db)
     owner = where_now(visit["page"], moved)
     had = np.unique(owner[np.isin(visit["kind"], _CONTENT)])
     kept = np.isin(pages["id"], had)
@@ -443,9 +426,9 @@ async def read(connection: aiosqlite.Connection) -> tuple[PastPages, PastVisits]
     )
 
 
-async def _visits(connection: aiosqlite.Connection) -> NDArray[np.void]:
+async def _visits(db: Reader) -> NDArray[np.void]:
     parts = [np.empty(0, _VISIT)]
-    async for rows in pieces(connection, _VISITS):
+    async for rows in pieces(db, _VISITS):
         told = ((page, at, kind, _number(digest)) for page, at, kind, digest in rows)
         parts.append(np.fromiter(told, _VISIT, len(rows)))
     return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""What can be taken out of a store as a table: names, columns and rows."""
+"""Tables that can be exported from a store: names, columns and rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Final
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.tables.estimates import COLUMNS
 
@@ -31,14 +31,12 @@ EXPORTS: Final[dict[str, Export]] = {
             "held_back": "TEXT",
         },
         "SELECT p.url, h.origin, p.title, p.language, p.depth, p.found_at, p.checked_at, "
-        "  p.last_kind, p.status, "
-        "  (SELECT count(*) FROM observation WHERE page_id = p.id), "
+        "  p.last_kind, p.status, (SELECT count(*) FROM observation WHERE page_id = p.id), "
         "  (SELECT count(*) FROM finding WHERE page_id = p.id AND kind = 'changed'), "
         "  (SELECT count(*) FROM version WHERE page_id = p.id), "
         "  p.canonical_url, a.url, r.url, p.held_back "
         "FROM page AS p JOIN host AS h ON h.id = p.host_id "
-        "LEFT JOIN page AS a ON a.id = p.alias_of "
-        "LEFT JOIN lsh_page AS l ON l.page_id = p.id "
+        "LEFT JOIN page AS a ON a.id = p.alias_of LEFT JOIN lsh_page AS l ON l.page_id = p.id "
         "LEFT JOIN lsh_group AS g ON g.leader_id = l.leader_id "
         "LEFT JOIN page AS r ON r.id = nullif(g.representative_id, p.id) "
         "WHERE p.role = 'page' ORDER BY p.id",
@@ -72,10 +70,8 @@ EXPORTS: Final[dict[str, Export]] = {
 }  # fmt: skip
 
 
-async def batches(
-    connection: aiosqlite.Connection, export: Export
-) -> AsyncGenerator[list[tuple[object, ...]], None]:
-    """The rows of a table, some thousand at a time."""
-    async with connection.execute(export.sql) as cursor:
+async def batches(db: Reader, export: Export) -> AsyncGenerator[list[tuple[object, ...]], None]:
+    """Yield the rows of a table, some thousand at a time."""
+    async with db.execute(export.sql) as cursor:
         while rows := list(await cursor.fetchmany(_BATCH)):
             yield [tuple(row) for row in rows]

@@ -1,19 +1,19 @@
-"""What the whole store holds: counts, and the hosts that need attention. Read-only."""
+"""Counts and lists of the whole store, for status and reports. Read-only."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.words import REBASED, RobotsStanding
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """How much of everything there is; sizes in bytes.
+    """Counts of all that a store holds; sizes in bytes.
 
     ``pages`` were captured at least once and are no aliases; ``links`` are current ones.
     ``body_bytes`` are the kept bodies as decoded, ``stored_bytes`` the same compressed.
@@ -34,7 +34,7 @@ class Holdings:
 
 @dataclass(frozen=True, slots=True)
 class FrontierCounts:
-    """The URLs of the frontier: due now, waiting for their time (retries), left for later."""
+    """The URLs of the frontier: due now, waiting for a retry, deferred to the next run."""
 
     due: int
     waiting: int
@@ -51,7 +51,7 @@ class BusyHost:
 
 @dataclass(frozen=True, slots=True)
 class ParkedHost:
-    """A host that is left alone for a while; ``urls`` of it are in the frontier."""
+    """A host that is not visited for a while; ``urls`` of it are in the frontier."""
 
     origin: str
     until: float
@@ -61,10 +61,10 @@ class ParkedHost:
 
 @dataclass(frozen=True, slots=True)
 class UnreachableRobots:
-    """A host whose robots.txt could not be fetched at the last try.
+    """A host whose robots.txt could not be fetched at the last attempt.
 
-    ``standing`` is ``unreachable`` (nothing may be fetched) or ``parsed`` or
-    ``allow_all`` where an older copy is in use; ``since`` is when that began.
+    ``standing`` is ``unreachable`` (nothing may be fetched), or ``parsed`` or ``allow_all`` while
+    an older copy is in use, which began at ``since``.
     """
 
     origin: str
@@ -73,15 +73,13 @@ class UnreachableRobots:
     reason: str | None
 
 
-async def holdings(connection: aiosqlite.Connection) -> Holdings:
+async def holdings(db: Reader) -> Holdings:
     """Count what the store holds."""
-    rows = await connection.execute_fetchall(
-        "SELECT p.urls, p.pages, p.aliases, "
-        "       (SELECT count(*) FROM host), "
+    rows = await db.execute_fetchall(
+        "SELECT p.urls, p.pages, p.aliases, (SELECT count(*) FROM host), "
         "       (SELECT count(*) FROM link WHERE gone_at IS NULL), "
         "       (SELECT count(*) FROM offsite_link WHERE gone_at IS NULL), "
-        "       (SELECT count(*) FROM observation), "
-        "       (SELECT count(*) FROM version), "
+        "       (SELECT count(*) FROM observation), (SELECT count(*) FROM version), "
         "       b.bodies, b.decoded, b.packed "
         "FROM (SELECT count(*) AS urls, count(alias_of) AS aliases, count(*) FILTER ("
         "        WHERE role = 'page' AND alias_of IS NULL AND checked_at IS NOT NULL) AS pages "
@@ -92,42 +90,39 @@ async def holdings(connection: aiosqlite.Connection) -> Holdings:
     return Holdings(*next(iter(rows)))
 
 
-async def frontier_counts(connection: aiosqlite.Connection, now: float) -> FrontierCounts:
+async def frontier_counts(db: Reader, now: float) -> FrontierCounts:
     """Count the URLs of the frontier."""
-    rows = await connection.execute_fetchall(
+    sql = (
         "SELECT count(*) FILTER (WHERE deferred IS NULL AND due_at <= ?1) AS due, "
         "       count(*) FILTER (WHERE deferred IS NULL AND due_at > ?1) AS waiting, "
-        "       count(deferred) AS deferred FROM frontier",
-        (now,),
+        "       count(deferred) AS deferred FROM frontier"
     )
-    return FrontierCounts(**next(iter(rows)))
+    return FrontierCounts(**next(iter(await db.execute_fetchall(sql, (now,)))))
 
 
-async def busiest(connection: aiosqlite.Connection, now: float, limit: int) -> list[BusyHost]:
-    """The hosts with the most URLs due now."""
-    rows = await connection.execute_fetchall(
+async def busiest(db: Reader, now: float, limit: int) -> list[BusyHost]:
+    """Return the hosts with the most URLs due now."""
+    sql = (
         "SELECT h.origin, d.n AS due FROM (SELECT host_id, count(*) AS n FROM frontier "
         "  WHERE deferred IS NULL AND due_at <= ? GROUP BY host_id) AS d "
-        "JOIN host AS h ON h.id = d.host_id ORDER BY d.n DESC, h.origin LIMIT ?",
-        (now, limit),
+        "JOIN host AS h ON h.id = d.host_id ORDER BY d.n DESC, h.origin LIMIT ?"
     )
-    return [BusyHost(**row) for row in rows]
+    return [BusyHost(**row) for row in await db.execute_fetchall(sql, (now, limit))]
 
 
-async def parked(connection: aiosqlite.Connection, now: float) -> list[ParkedHost]:
-    """The hosts that are parked now, those that are free first at the top."""
-    rows = await connection.execute_fetchall(
+async def parked(db: Reader, now: float) -> list[ParkedHost]:
+    """Return the hosts that are parked now, the first to be free first."""
+    sql = (
         "SELECT origin, parked_until AS until, parked_reason AS reason, "
         "       (SELECT count(*) FROM frontier WHERE host_id = host.id) AS urls "
-        "FROM host WHERE parked_until > ? ORDER BY parked_until, origin",
-        (now,),
+        "FROM host WHERE parked_until > ? ORDER BY parked_until, origin"
     )
-    return [ParkedHost(**row) for row in rows]
+    return [ParkedHost(**row) for row in await db.execute_fetchall(sql, (now,))]
 
 
-async def unreachable_robots(connection: aiosqlite.Connection) -> list[UnreachableRobots]:
-    """The hosts whose robots.txt cannot be reached, whether or not a copy stands in."""
-    rows = await connection.execute_fetchall(
+async def unreachable_robots(db: Reader) -> list[UnreachableRobots]:
+    """Return the hosts whose robots.txt is unreachable, with or without an older copy."""
+    rows = await db.execute_fetchall(
         "SELECT h.origin, r.standing, coalesce(r.stale_since, r.fetched_at), r.reason "
         "FROM robots AS r JOIN host AS h ON h.id = r.host_id "
         "WHERE r.standing = ? OR r.stale_since IS NOT NULL ORDER BY h.origin",
@@ -136,31 +131,26 @@ async def unreachable_robots(connection: aiosqlite.Connection) -> list[Unreachab
     return [UnreachableRobots(row[0], RobotsStanding(row[1]), row[2], row[3]) for row in rows]
 
 
-async def last_sign_of_life(connection: aiosqlite.Connection, run_id: int) -> float | None:
-    """When the newest observation of the store was made, if it is of this run."""
-    rows = await connection.execute_fetchall(
-        "SELECT at FROM observation WHERE id = (SELECT max(id) FROM observation) AND run_id = ?",
-        (run_id,),
-    )
-    return next((float(row[0]) for row in rows), None)
+async def last_sign_of_life(db: Reader, run_id: int) -> float | None:
+    """Return the time of the newest observation of the store, if it is of this run."""
+    sql = "SELECT at FROM observation WHERE id = (SELECT max(id) FROM observation) AND run_id = ?"
+    return next((float(row[0]) for row in await db.execute_fetchall(sql, (run_id,))), None)
 
 
 def file_bytes(path: Path) -> int:
-    """The size of the store on disk, its write-ahead log included."""
+    """Return the size of the store on disk with its write-ahead log."""
     log = path.with_name(path.name + "-wal")
     return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
 # -- reports -----------------------------------------------------------------
-#
-# What people ask of the store: read-only questions, each one query.
 
 _GOOD = "('new', 'changed', 'unchanged')"
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedPage:
-    """A page whose main text changed; ``resemblance`` with the text before."""
+    """A page whose main text changed; ``resemblance`` is to the text before."""
 
     url: str
     at: float
@@ -180,7 +170,7 @@ class DeferredHost:
 
 @dataclass(frozen=True, slots=True)
 class SilentSeed:
-    """A line of the site list that gave no page in a run, and why."""
+    """A line of the site list that gave no page in a run, and the reason."""
 
     text: str
     url: str
@@ -200,50 +190,46 @@ class BoundedPattern:
 
 @dataclass(frozen=True, slots=True)
 class MovedSeed:
-    """A seed whose scope stands elsewhere than its line says."""
+    """A seed whose scope has moved from the URL of its line."""
 
     text: str
     root_url: str
 
 
-async def changed(connection: aiosqlite.Connection, run_id: int) -> list[ChangedPage]:
-    """The pages that changed significantly in a run, newest first."""
-    rows = await connection.execute_fetchall(
+async def changed(db: Reader, run_id: int) -> list[ChangedPage]:
+    """Return the pages whose main text changed in a run, newest first."""
+    sql = (
         "SELECT p.url, o.at, o.resemblance, o.blocks_added, o.blocks_removed "
         "FROM finding AS o JOIN page AS p ON p.id = o.page_id "
-        "WHERE o.run_id = ? AND o.kind = 'changed' AND p.role = 'page' ORDER BY o.at DESC, o.id",
-        (run_id,),
+        "WHERE o.run_id = ? AND o.kind = 'changed' AND p.role = 'page' ORDER BY o.at DESC, o.id"
     )
-    return [ChangedPage(**row) for row in rows]
+    return [ChangedPage(**row) for row in await db.execute_fetchall(sql, (run_id,))]
 
 
-async def appeared(connection: aiosqlite.Connection, run_id: int) -> list[str]:
-    """The pages that were fetched for the first time in a run."""
-    return await _urls(
-        connection,
-        "SELECT p.url FROM finding AS o JOIN page AS p ON p.id = o.page_id "
-        "WHERE o.run_id = ? AND o.kind = 'new' AND p.role = 'page' "
-        f"AND o.reason IS NOT '{REBASED}' ORDER BY o.id",
-        (run_id,),
+async def appeared(db: Reader, run_id: int) -> list[str]:
+    """Return the pages that were fetched for the first time in a run."""
+    sql = (
+        "SELECT p.url FROM finding AS o JOIN page AS p ON p.id = o.page_id WHERE o.run_id = ? "
+        f"AND o.kind = 'new' AND p.role = 'page' AND o.reason IS NOT '{REBASED}' ORDER BY o.id"
     )
+    return [row[0] for row in await db.execute_fetchall(sql, (run_id,))]
 
 
-async def vanished(connection: aiosqlite.Connection, run_id: int) -> list[str]:
-    """The pages that a run found gone and that were there when last asked."""
-    return await _urls(
-        connection,
+async def vanished(db: Reader, run_id: int) -> list[str]:
+    """Return the pages that a run found gone and that the visit before had found."""
+    sql = (
         "SELECT p.url FROM observation AS o JOIN page AS p ON p.id = o.page_id "
         "WHERE o.run_id = ? AND o.kind = 'gone' AND p.role = 'page' AND ("
         f"  SELECT b.kind IN {_GOOD} FROM finding AS b "
         "  WHERE b.page_id = o.page_id AND b.id < o.id AND b.kind NOT IN ('failed', 'refused') "
-        "  ORDER BY b.id DESC LIMIT 1) ORDER BY o.id",
-        (run_id,),
+        "  ORDER BY b.id DESC LIMIT 1) ORDER BY o.id"
     )
+    return [row[0] for row in await db.execute_fetchall(sql, (run_id,))]
 
 
-async def deferred(connection: aiosqlite.Connection) -> list[DeferredHost]:
-    """The hosts with URLs that wait for the next run."""
-    rows = await connection.execute_fetchall(
+async def deferred(db: Reader) -> list[DeferredHost]:
+    """Return the hosts with URLs that wait for the next run."""
+    rows = await db.execute_fetchall(
         "SELECT h.origin, count(*) AS urls, max(f.deferred) AS reason FROM frontier AS f "
         "JOIN host AS h ON h.id = f.host_id WHERE f.deferred IS NOT NULL "
         "GROUP BY h.id ORDER BY h.origin"
@@ -251,67 +237,48 @@ async def deferred(connection: aiosqlite.Connection) -> list[DeferredHost]:
     return [DeferredHost(**row) for row in rows]
 
 
-async def silent_seeds(connection: aiosqlite.Connection, run_id: int) -> list[SilentSeed]:
-    """The seeds whose host gave no page in a run, with the last word on each."""
-    rows = await connection.execute_fetchall(
+async def silent_seeds(db: Reader, run_id: int) -> list[SilentSeed]:
+    """Return the seeds whose host gave no page in a run, with the last result of each."""
+    rows = await db.execute_fetchall(
         "SELECT s.text, coalesce(s.root_url, s.url), f.deferred, o.kind, o.reason, o.detail, "
-        "       o.status, p.held_back "
-        "FROM seed AS s LEFT JOIN page AS p ON p.id = s.page_id "
-        "LEFT JOIN frontier AS f ON f.page_id = p.id "
-        "LEFT JOIN finding AS o ON o.id = ("
+        "       o.status, p.held_back FROM seed AS s LEFT JOIN page AS p ON p.id = s.page_id "
+        "LEFT JOIN frontier AS f ON f.page_id = p.id LEFT JOIN finding AS o ON o.id = ("
         "  SELECT max(id) FROM observation WHERE page_id = p.id AND run_id = ?1) "
-        "WHERE NOT EXISTS (SELECT 1 FROM page AS q WHERE q.host_id = p.host_id "
-        "  AND q.role = 'page' "
+        "WHERE NOT EXISTS (SELECT 1 FROM page AS q WHERE q.host_id = p.host_id AND q.role = 'page' "
         "  AND q.checked_at >= (SELECT started_at FROM crawl_run WHERE id = ?1)) ORDER BY s.id",
         (run_id,),
     )
     return [SilentSeed(row[0], row[1], _why_silent(row)) for row in rows]
 
 
-async def moved_seeds(connection: aiosqlite.Connection) -> list[MovedSeed]:
-    """The seeds that redirected: their scope has moved."""
-    rows = await connection.execute_fetchall(
+async def moved_seeds(db: Reader) -> list[MovedSeed]:
+    """Return the seeds that redirected: their scope has moved."""
+    rows = await db.execute_fetchall(
         "SELECT text, root_url FROM seed WHERE root_url IS NOT NULL AND root_url <> url "
         "AND root_url <> coalesce(fallback_url, '') ORDER BY id"
     )
     return [MovedSeed(**row) for row in rows]
 
 
-async def bounded(connection: aiosqlite.Connection) -> list[BoundedPattern]:
-    """The URL patterns of which some were not crawled."""
-    rows = await connection.execute_fetchall(
+async def bounded(db: Reader) -> list[BoundedPattern]:
+    """Return the URL patterns with URLs that were not crawled."""
+    rows = await db.execute_fetchall(
         "SELECT h.origin, t.kind, t.shape, t.admitted, t.refused FROM trap AS t "
         "JOIN host AS h ON h.id = t.host_id WHERE t.refused > 0 ORDER BY t.refused DESC"
     )
     return [BoundedPattern(**row) for row in rows]
 
 
-async def held_back(connection: aiosqlite.Connection) -> dict[str, int]:
-    """How many known URLs are not crawled, by reason."""
-    return await _counts(
-        connection, "SELECT held_back, count(*) FROM page WHERE held_back IS NOT NULL GROUP BY 1"
-    )
+async def held_back(db: Reader) -> dict[str, int]:
+    """Count the known URLs that are not crawled, by reason."""
+    sql = "SELECT held_back, count(*) FROM page WHERE held_back IS NOT NULL GROUP BY 1"
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql)}
 
 
-async def kinds(connection: aiosqlite.Connection, run_id: int) -> dict[str, int]:
-    """How many observations a run made, by kind."""
-    return await _counts(
-        connection,
-        "SELECT kind, count(*) FROM finding WHERE run_id = ? GROUP BY kind ORDER BY kind",
-        (run_id,),
-    )
-
-
-async def _counts(
-    connection: aiosqlite.Connection, sql: str, parameters: Sequence[object] = ()
-) -> dict[str, int]:
-    return {row[0]: row[1] for row in await connection.execute_fetchall(sql, parameters)}
-
-
-async def _urls(
-    connection: aiosqlite.Connection, sql: str, parameters: Sequence[object]
-) -> list[str]:
-    return [row[0] for row in await connection.execute_fetchall(sql, parameters)]
+async def kinds(db: Reader, run_id: int) -> dict[str, int]:
+    """Count the observations of a run, by kind."""
+    sql = "SELECT kind, count(*) FROM finding WHERE run_id = ? GROUP BY kind ORDER BY kind"
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql, (run_id,))}
 
 
 def _why_silent(row: aiosqlite.Row) -> str:
@@ -328,17 +295,15 @@ def _why_silent(row: aiosqlite.Row) -> str:
     return ": ".join(words)
 
 
-# -- changes -----------------------------------------------------------------
-#
-# The significant changes of all pages, in the order of time. Read-only questions.
+# -- changes of all pages, in the order of time ------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class PageChange:
     """A page that changed, appeared or vanished.
 
-    ``resemblance`` is that with the text before; ``version_id`` is the version after the
-    change, ``before_id`` the one before it: None where there is none.
+    ``resemblance`` is to the text before; ``version_id`` is the version after the change,
+    ``before_id`` the one before it, or None.
     """
 
     at: float
@@ -352,16 +317,13 @@ class PageChange:
     before_id: int | None
 
 
-async def since(
-    connection: aiosqlite.Connection, at: float, limit: int, *, all_kinds: bool = False
-) -> list[PageChange]:
-    """The newest ``limit`` changes after a moment (Unix seconds), newest first.
+async def since(db: Reader, at: float, limit: int, *, all_kinds: bool = False) -> list[PageChange]:
+    """Return the newest ``limit`` changes after a moment (Unix seconds), newest first.
 
-    Without ``all_kinds`` only changes of main text; with it pages that appeared and pages
-    that went, too.
+    ``all_kinds`` adds pages that appeared and pages that are gone to changes of main text.
     """
     kinds = "('changed', 'new', 'gone')" if all_kinds else "('changed')"
-    rows = await connection.execute_fetchall(
+    sql = (
         "SELECT o.at, p.url, o.kind, p.title, o.resemblance, o.blocks_added, o.blocks_removed, "
         "       o.version_id, (SELECT max(v.id) FROM version AS v "
         "         WHERE v.page_id = o.page_id AND v.id < o.version_id) AS before_id "
@@ -370,19 +332,16 @@ async def since(
         # A page that was gone before is not gone again.
         "AND (o.kind <> 'gone' OR (SELECT b.kind FROM finding AS b "
         "  WHERE b.page_id = o.page_id AND b.id < o.id ORDER BY b.id DESC LIMIT 1) "
-        "  IN ('new', 'changed', 'unchanged')) "
-        f"AND o.reason IS NOT '{REBASED}' "
-        "ORDER BY o.at DESC, o.id DESC LIMIT ?",
-        (at, limit),
+        f"  IN ('new', 'changed', 'unchanged')) AND o.reason IS NOT '{REBASED}' "
+        "ORDER BY o.at DESC, o.id DESC LIMIT ?"
     )
-    return [PageChange(**row) for row in rows]
+    return [PageChange(**row) for row in await db.execute_fetchall(sql, (at, limit))]
 
 
-async def count_since(connection: aiosqlite.Connection, at: float) -> int:
-    """How many changes of main text there are after a moment."""
-    rows = await connection.execute_fetchall(
+async def count_since(db: Reader, at: float) -> int:
+    """Count the changes of main text after a moment."""
+    sql = (
         "SELECT count(*) FROM finding AS o JOIN page AS p ON p.id = o.page_id "
-        "WHERE o.kind = 'changed' AND o.at > ? AND p.role = 'page'",
-        (at,),
+        "WHERE o.kind = 'changed' AND o.at > ? AND p.role = 'page'"
     )
-    return int(next(iter(rows))[0])
+    return int(next(iter(await db.execute_fetchall(sql, (at,))))[0])

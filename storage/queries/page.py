@@ -1,4 +1,4 @@
-"""What the store knows of one URL. Read-only."""
+"""All that the store knows of one URL, its observations and versions. Read-only."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import aiosqlite
 import zstandard
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import StoreError, columns_of, reading, row_to
 from freshet.storage.records import Digests, Observation, Validators
@@ -40,11 +40,10 @@ class OtherName:
 
 @dataclass(frozen=True, slots=True)
 class KnownUrl:
-    """A URL that the store knows: its identity, and how far it has come.
+    """A URL that the store knows.
 
-    ``visited_at`` is the last visit of any kind. ``alias`` is None where the URL is a
-    page in its own right. ``wish_s`` is for how many seconds the server wished its last answer
-    to be used, None where it said nothing.
+    ``visited_at`` is the last visit of any kind. ``alias`` is None for a page in its own right.
+    ``wish_s`` is for how many seconds the server wished its last response to be used, or None.
     """
 
     page_id: int
@@ -64,11 +63,10 @@ class KnownUrl:
 
 @dataclass(frozen=True, slots=True)
 class GoodCapture:
-    """A page's content as last seen.
+    """A page's last content.
 
-    ``checked_at`` is when the server last confirmed it, ``since`` when it was first seen
-    like this, byte for byte. ``size_bytes`` are decoded; ``body_kept`` says whether the
-    store still has them.
+    ``checked_at`` is when the server last confirmed it, ``since`` when these bytes were first seen.
+    ``size_bytes`` are decoded; ``body_kept`` is True if the store still has them.
     """
 
     checked_at: float
@@ -88,7 +86,7 @@ class GoodCapture:
 
 @dataclass(frozen=True, slots=True)
 class PastObservation(Observation):
-    """An observation as the store keeps it, and the run in which it was made."""
+    """A stored observation, and its run."""
 
     run: int = 0
 
@@ -116,22 +114,22 @@ class InLink:
 
 
 @asynccontextmanager
-async def snapshot(path: Path) -> AsyncIterator[aiosqlite.Connection]:
-    """A store as it is at one moment: several questions get answers that fit together.
+async def snapshot(path: Path) -> AsyncIterator[Reader]:
+    """Open a store as it is at one moment: the results of several queries are consistent.
 
     Raises:
-        StoreError: there is no such file, or it is not a store of this schema.
+        StoreError: the file does not exist, or it is not a store of this schema.
     """
-    async with reading(path) as connection:
-        await connection.execute("BEGIN")
-        yield connection
+    async with reading(path) as db:
+        await db.execute("BEGIN")
+        yield db
 
 
-async def find(connection: aiosqlite.Connection, urls: Sequence[str]) -> KnownUrl | None:
-    """The first of these canonical URLs that the store knows, or None."""
+async def find(db: Reader, urls: Sequence[str]) -> KnownUrl | None:
+    """Return the first of these canonical URLs that the store knows, or None."""
     alias = "a.id, a.url, p.alias_kind, p.alias_at"
     columns = columns_of(KnownUrl, "p", page_id="p.id", visited_at="p.last_at", alias=alias)
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"SELECT {columns} "
         "FROM json_each(?) AS wanted CROSS JOIN page AS p ON p.url = wanted.value "
         "LEFT JOIN page AS a ON a.id = p.alias_of ORDER BY wanted.key LIMIT 1",
@@ -140,19 +138,18 @@ async def find(connection: aiosqlite.Connection, urls: Sequence[str]) -> KnownUr
     return next(map(row_to(KnownUrl), rows), None)
 
 
-async def digests(connection: aiosqlite.Connection, page_id: int) -> Digests | None:
-    """What the last good capture of a page was reduced to, or None: there is none."""
-    rows = await connection.execute_fetchall(
+async def digests(db: Reader, page_id: int) -> Digests | None:
+    """Return the digests of the last good capture of a page, or None."""
+    sql = (
         "SELECT p.body_digest, p.text_digest, v.text_version "
         "FROM page AS p LEFT JOIN version AS v ON v.id = p.version_id "
-        "WHERE p.id = ? AND p.body_digest IS NOT NULL",
-        (page_id,),
+        "WHERE p.id = ? AND p.body_digest IS NOT NULL"
     )
-    return next((Digests(*row) for row in rows), None)
+    return next((Digests(*row) for row in await db.execute_fetchall(sql, (page_id,))), None)
 
 
-async def good_capture(connection: aiosqlite.Connection, page_id: int) -> GoodCapture | None:
-    """The content that a page had when it was last captured, or None."""
+async def good_capture(db: Reader, page_id: int) -> GoodCapture | None:
+    """Return the content of the last good capture of a page, or None."""
     columns = columns_of(
         GoodCapture,
         "p",
@@ -165,71 +162,61 @@ async def good_capture(connection: aiosqlite.Connection, page_id: int) -> GoodCa
         versions="(SELECT count(*) FROM version WHERE page_id = p.id)",
         body_kept="b.digest IS NOT NULL",
     )
-    rows = await connection.execute_fetchall(
+    sql = (
         f"SELECT {columns} FROM page AS p JOIN version AS v ON v.id = p.version_id "
         "LEFT JOIN body AS b ON b.digest = v.body_digest "
-        "WHERE p.id = ? AND p.checked_at IS NOT NULL",
-        (page_id,),
+        "WHERE p.id = ? AND p.checked_at IS NOT NULL"
     )
-    return next(map(row_to(GoodCapture), rows), None)
+    return next(map(row_to(GoodCapture), await db.execute_fetchall(sql, (page_id,))), None)
 
 
-async def observations(
-    connection: aiosqlite.Connection, page_id: int, limit: int
-) -> list[PastObservation]:
-    """A page's last observations, newest first."""
-    rows = await connection.execute_fetchall(
+async def observations(db: Reader, page_id: int, limit: int) -> list[PastObservation]:
+    """Return a page's last observations, newest first."""
+    sql = (
         f"SELECT {columns_of(PastObservation, run='run_id')} "
-        "FROM finding WHERE page_id = ? ORDER BY at DESC, id DESC LIMIT ?",
-        (page_id, limit),
+        "FROM finding WHERE page_id = ? ORDER BY at DESC, id DESC LIMIT ?"
     )
-    return list(map(row_to(PastObservation), rows))
+    return list(map(row_to(PastObservation), await db.execute_fetchall(sql, (page_id, limit))))
 
 
-async def observation_count(connection: aiosqlite.Connection, page_id: int) -> int:
-    """How many observations of a page there are."""
-    rows = await connection.execute_fetchall(
-        "SELECT count(*) FROM observation WHERE page_id = ?", (page_id,)
-    )
-    return int(next(iter(rows))[0])
+async def observation_count(db: Reader, page_id: int) -> int:
+    """Count the observations of a page."""
+    sql = "SELECT count(*) FROM observation WHERE page_id = ?"
+    return int(next(iter(await db.execute_fetchall(sql, (page_id,))))[0])
 
 
-async def frontier_place(connection: aiosqlite.Connection, page_id: int) -> FrontierPlace | None:
-    """Where a URL stands in the frontier, or None: it is not due in this run."""
-    rows = await connection.execute_fetchall(
-        f"SELECT {columns_of(FrontierPlace)} FROM frontier WHERE page_id = ?", (page_id,)
-    )
-    return next(map(row_to(FrontierPlace), rows), None)
+async def frontier_place(db: Reader, page_id: int) -> FrontierPlace | None:
+    """Return the place of a URL in the frontier, or None if it is not due in this run."""
+    sql = f"SELECT {columns_of(FrontierPlace)} FROM frontier WHERE page_id = ?"
+    return next(map(row_to(FrontierPlace), await db.execute_fetchall(sql, (page_id,))), None)
 
 
-async def first_link(connection: aiosqlite.Connection, page_id: int) -> InLink | None:
-    """The first link to a URL that a page, sitemap or feed had, or None."""
-    rows = await connection.execute_fetchall(
+async def first_link(db: Reader, page_id: int) -> InLink | None:
+    """Return the first link to a URL from a page, sitemap or feed, or None."""
+    sql = (
         f"SELECT {columns_of(InLink, 'l', url='s.url', role='s.role')} "
         "FROM link AS l JOIN page AS s ON s.id = l.src_id "
-        "WHERE l.dst_id = ?1 AND l.src_id <> ?1 ORDER BY l.first_seen_at, l.src_id LIMIT 1",
-        (page_id,),
+        "WHERE l.dst_id = ?1 AND l.src_id <> ?1 ORDER BY l.first_seen_at, l.src_id LIMIT 1"
     )
-    return next(map(row_to(InLink), rows), None)
+    return next(map(row_to(InLink), await db.execute_fetchall(sql, (page_id,))), None)
 
 
-async def first_link_out_of_scope(connection: aiosqlite.Connection, url: str) -> InLink | None:
-    """The first link that leads out of scope to this canonical URL, or None.
+async def first_link_out_of_scope(db: Reader, url: str) -> InLink | None:
+    """Return the first link out of scope to this canonical URL, or None.
 
-    Reads the whole table: such links are kept for their pages, not for their targets.
+    Reads the whole table, which has no index of targets.
     """
-    rows = await connection.execute_fetchall(
+    sql = (
         f"SELECT {columns_of(InLink, 'l', url='s.url', role='s.role')} "
         "FROM offsite_link AS l JOIN page AS s ON s.id = l.src_id "
-        "WHERE l.url = ? ORDER BY l.first_seen_at, l.src_id LIMIT 1",
-        (url,),
+        "WHERE l.url = ? ORDER BY l.first_seen_at, l.src_id LIMIT 1"
     )
-    return next(map(row_to(InLink), rows), None)
+    return next(map(row_to(InLink), await db.execute_fetchall(sql, (url,))), None)
 
 
-async def seed_text(connection: aiosqlite.Connection, known: KnownUrl) -> str | None:
-    """The line of the site list that named this URL, or whose scope stands at it."""
-    rows = await connection.execute_fetchall(
+async def seed_text(db: Reader, known: KnownUrl) -> str | None:
+    """Return the line of the site list that named this URL, or whose scope stands at it."""
+    rows = await db.execute_fetchall(
         "SELECT text FROM seed WHERE page_id = ? OR url IN (?2, ?3) OR fallback_url IN (?2, ?3) "
         "ORDER BY id LIMIT 1",
         (known.page_id, known.url, known.fetch_url),
@@ -237,26 +224,21 @@ async def seed_text(connection: aiosqlite.Connection, known: KnownUrl) -> str | 
     return next((str(row[0]) for row in rows), None)
 
 
-async def other_names(
-    connection: aiosqlite.Connection, page_id: int, limit: int
-) -> list[OtherName]:
-    """The URLs that are other names of a page, in the order in which they led to it."""
-    rows = await connection.execute_fetchall(
-        f"SELECT {columns_of(OtherName)} FROM alias WHERE page_id = ? ORDER BY at, url LIMIT ?",
-        (page_id, limit),
-    )
-    return list(map(row_to(OtherName), rows))
+async def other_names(db: Reader, page_id: int, limit: int) -> list[OtherName]:
+    """Return the other names of a page, the oldest first."""
+    sql = f"SELECT {columns_of(OtherName)} FROM alias WHERE page_id = ? ORDER BY at, url LIMIT ?"
+    return list(map(row_to(OtherName), await db.execute_fetchall(sql, (page_id, limit))))
 
 
-async def neighbours(connection: aiosqlite.Connection, origin: str, url: str) -> list[str]:
-    """Known URLs of an origin that stand next to ``url`` in alphabetical order.
+async def neighbours(db: Reader, origin: str, url: str) -> list[str]:
+    """Return known URLs of an origin next to ``url`` in alphabetical order.
 
     They share the longest beginnings with it, and an index finds them at any size.
     """
     return [
         row[0]
         for compared, order in (("<", "DESC"), (">", "ASC"))
-        for row in await connection.execute_fetchall(
+        for row in await db.execute_fetchall(
             # "0" is the character after "/".
             f"SELECT url FROM page WHERE url >= ?1 || '/' AND url < ?1 || '0' "
             f"AND url {compared} ?2 ORDER BY url {order} LIMIT ?3",
@@ -265,9 +247,7 @@ async def neighbours(connection: aiosqlite.Connection, origin: str, url: str) ->
     ]
 
 
-# -- versions ----------------------------------------------------------------
-#
-# The versions of a page that the store keeps, and what was in them. Read-only questions.
+# -- versions of a page ------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,9 +257,9 @@ class StoredVersion:
     Attributes:
         number: 1 for the page's first version, and so on.
         version_id: its row.
-        at: when it was captured (Unix seconds).
-        content_type: as the server said.
-        body_kept: whether its bytes are still in the store.
+        at: Unix seconds of the capture.
+        content_type: from the server.
+        body_kept: whether the store still has its bytes.
         same_text: whether its main text equals that of the version before.
     """
 
@@ -301,14 +281,13 @@ _COLUMNS = columns_of(
 )
 
 
-async def versions(connection: aiosqlite.Connection, page_id: int) -> list[StoredVersion]:
-    """A page's versions, oldest first."""
-    rows = await connection.execute_fetchall(
+async def versions(db: Reader, page_id: int) -> list[StoredVersion]:
+    """Return a page's versions, oldest first."""
+    sql = (
         f"SELECT {_COLUMNS} FROM version AS v LEFT JOIN body AS b ON b.digest = v.body_digest "
-        "WHERE v.page_id = ? ORDER BY v.id",
-        (page_id,),
+        "WHERE v.page_id = ? ORDER BY v.id"
     )
-    return list(map(row_to(StoredVersion), rows))
+    return list(map(row_to(StoredVersion), await db.execute_fetchall(sql, (page_id,))))
 
 
 class ReadText(NamedTuple):
@@ -323,9 +302,9 @@ class ReadText(NamedTuple):
     text_version: str | None
 
 
-async def newest_texts(connection: aiosqlite.Connection, after: int, limit: int) -> list[ReadText]:
+async def newest_texts(db: Reader, after: int, limit: int) -> list[ReadText]:
     """Return the newest contents of up to ``limit`` pages with a text, ``after`` a page id."""
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         "SELECT p.id, p.fetch_url, p.role, v.id, v.content_type, v.text_digest, v.text_version "
         "FROM page AS p JOIN version AS v ON v.id = p.version_id "
         "WHERE p.id > ? AND v.text_digest IS NOT NULL ORDER BY p.id LIMIT ?",
@@ -334,19 +313,14 @@ async def newest_texts(connection: aiosqlite.Connection, after: int, limit: int)
     return [ReadText(*row)._replace(role=Role(row[2])) for row in rows]
 
 
-async def last_page_id(connection: aiosqlite.Connection) -> int:
+async def last_page_id(db: Reader) -> int:
     """Return the greatest id of a page, 0 without pages."""
-    rows = await connection.execute_fetchall("SELECT coalesce(max(id), 0) FROM page")
-    return int(next(iter(rows))[0])
+    return int(next(iter(await db.execute_fetchall("SELECT coalesce(max(id), 0) FROM page")))[0])
 
 
-async def body(connection: aiosqlite.Connection, version_id: int) -> bytes | None:
-    """The bytes of a version as they came, decoded; None where they are not kept.
-
-    Raises:
-        StoreError: if they cannot be unpacked: the store is damaged.
-    """
-    rows = await connection.execute_fetchall(
+async def body(db: Reader, version_id: int) -> bytes | None:
+    """Return the decoded bytes of a version, None if not kept. Raises StoreError if damaged."""
+    rows = await db.execute_fetchall(
         "SELECT b.zstd, b.size_bytes FROM version AS v JOIN body AS b ON b.digest = v.body_digest "
         "WHERE v.id = ?",
         (version_id,),
@@ -360,13 +334,11 @@ async def body(connection: aiosqlite.Connection, version_id: int) -> bytes | Non
         raise StoreError(f"the body of version {version_id} is damaged: {error}") from error
 
 
-async def by_id(connection: aiosqlite.Connection, *version_ids: int) -> list[StoredVersion]:
-    """Versions by their rows, in the order asked for; those taken back meanwhile are left out."""
+async def by_id(db: Reader, *version_ids: int) -> list[StoredVersion]:
+    """Return versions by their rows, in this order; retracted ones are left out."""
     found = []
     for version_id in version_ids:
-        rows = await connection.execute_fetchall(
-            "SELECT page_id FROM version WHERE id = ?", (version_id,)
-        )
+        rows = await db.execute_fetchall("SELECT page_id FROM version WHERE id = ?", (version_id,))
         for (page_id,) in rows:
-            found += [v for v in await versions(connection, page_id) if v.version_id == version_id]
+            found += [v for v in await versions(db, page_id) if v.version_id == version_id]
     return found

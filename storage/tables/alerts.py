@@ -1,53 +1,50 @@
-"""Tables ``alert`` and ``alert_review``: what is to be told of observations, and to whom.
+"""Tables ``alert``, ``alert_review`` and ``alert_message``: alerts of observations, and the outbox.
 
-*Invariant.* An alert is written in the transaction of what it tells of, be that an observation or
-an amendment of one. Consequence: who was killed at any moment has lost none and has none twice.
-What has not gone into a message yet can still be taken back; what has is followed by an alert of
-the kind ``withdrawn``.
+*Invariant.* An alert is written in the transaction of its observation or amendment. Consequence: a
+kill loses none and repeats none. An alert that is in no message yet can be deleted; one that is in
+a message is followed by an alert of the kind ``withdrawn``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from hashlib import blake2b
+from sqlite3 import Connection
 from typing import Final
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to
 from freshet.storage.records import Observation, Visit
 from freshet.storage.words import REBASED, Kind, Role
 
-#: The kind of an alert that takes back the one before it.
+#: Kind of an alert that takes back the one before it.
 WITHDRAWN: Final = "withdrawn"
-#: What can be told.
-TOLD_KINDS: Final = frozenset({Kind.NEW, Kind.CHANGED, Kind.GONE})
-#: What is seen otherwise so long after it was seen is no news, and may have been told in alerts
-#: that are kept no longer.
+#: Kinds of observations that alerts can tell of.
+_KINDS: Final = frozenset({Kind.NEW, Kind.CHANGED, Kind.GONE})
+#: Age at which an amended observation is no news; alerts of it may have been deleted.
 _LATE_S: Final = 30 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class AlertRule:
-    """Tell ``name`` of observations of these kinds of the pages whose URL matches wholly."""
+class AlertFilter:
+    """Selects observations of these kinds of pages whose whole URL matches, for rule ``name``."""
 
     name: str
     kinds: frozenset[Kind]
     pattern: re.Pattern[str]
 
     def wants(self, kind: str, url: str) -> bool:
-        """Whether it is to be told of an observation."""
+        """Return whether the rule asks for an alert of an observation."""
         return kind in self.kinds and self.pattern.fullmatch(url) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class _Alert:
-    """An alert that there is; ``sent`` ones are in a message."""
+    """A stored alert; it is in a message if ``sent``."""
 
     alert_id: int
     kind: str
@@ -56,7 +53,7 @@ class _Alert:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """An observation as it is seen today."""
+    """An observation as it is judged today."""
 
     observation_id: int
     at: float
@@ -65,103 +62,98 @@ class _Seen:
     role: str
 
 
-def record(
-    connection: sqlite3.Connection, rules: Sequence[AlertRule], visits: Iterable[Visit]
-) -> None:
-    """Write the alerts of these visits, after their observations were written."""
+def record(db: Connection, rules: Sequence[AlertFilter], visits: Iterable[Visit]) -> None:
+    """Write the alerts of these visits, after their observations."""
     for visit in visits:
         seen = visit.observation
-        if seen.kind not in TOLD_KINDS or visit.role is not Role.PAGE:
+        if seen.kind not in _KINDS or visit.role is not Role.PAGE:
             continue
         wanting = [rule for rule in rules if rule.wants(seen.kind, visit.due.url)]
-        if wanting and _is_news(connection, seen):
-            found = _seen(connection, _id_of(connection, seen))
+        if wanting and _is_news(db, seen):
+            found = _seen(db, _id_of(db, seen))
             for rule in wanting:
-                _insert(connection, rule.name, found, seen.kind, seen.at)
+                _insert(db, rule.name, found, seen.kind, seen.at)
 
 
-def review(connection: sqlite3.Connection, rules: Sequence[AlertRule], now: float) -> None:
-    """Let the alerts of observations that were amended since agree with the amendments."""
-    rows = connection.execute("DELETE FROM alert_review RETURNING observation_id").fetchall()
+def review(db: Connection, rules: Sequence[AlertFilter], now: float) -> None:
+    """Correct the alerts of observations that were amended."""
+    rows = db.execute("DELETE FROM alert_review RETURNING observation_id").fetchall()
     by_name = {rule.name: rule for rule in rules}
     for (observation_id,) in rows:
-        seen = _seen(connection, observation_id)
-        told = _told(connection, observation_id)
-        for name in dict.fromkeys((*told, *by_name)):
-            wanted = _wanted(by_name.get(name), seen, told.get(name, []))
-            _agree(connection, name, seen, told.get(name, []), wanted, now)
+        seen = _seen(db, observation_id)
+        alerts = _alerts_of(db, observation_id)
+        for name in dict.fromkeys((*alerts, *by_name)):
+            wanted = _wanted(by_name.get(name), seen, alerts.get(name, []))
+            _agree(db, name, seen, alerts.get(name, []), wanted=wanted, now=now)
 
 
-def _wanted(rule: AlertRule | None, seen: _Seen, told: Sequence[_Alert]) -> str | None:
-    """What a rule is to be told of an observation by now; None: nothing."""
+def _wanted(rule: AlertFilter | None, seen: _Seen, alerts: Sequence[_Alert]) -> str | None:
+    """Return the kind of alert that a rule asks for now, or None."""
     if rule is None:
-        # It is in the settings no longer, and hears nothing but that something was wrong.
-        return seen.kind if any(alert.kind == seen.kind for alert in told) else None
+        # A rule that is not in the settings any more gets only withdrawals.
+        return seen.kind if any(alert.kind == seen.kind for alert in alerts) else None
     if seen.role != Role.PAGE or not rule.wants(seen.kind, seen.url):
         return None
     return seen.kind
 
 
 def _agree(
-    connection: sqlite3.Connection,
+    db: Connection,
     rule: str,
     seen: _Seen,
-    told: Sequence[_Alert],
+    alerts: Sequence[_Alert],
+    *,
     wanted: str | None,
     now: float,
 ) -> None:
-    """Take back what is wrong, unsent alerts without a word, and tell what is right."""
-    if _stands(told) == wanted or (not told and now - seen.at > _LATE_S):
+    """Delete wrong unsent alerts, withdraw wrong sent ones, and write the right one."""
+    if _stands(alerts) == wanted or (not alerts and now - seen.at > _LATE_S):
         return
-    unsent = [alert.alert_id for alert in told if not alert.sent]
-    connection.execute(
-        "DELETE FROM alert WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(unsent),)
-    )
-    sent = _stands([alert for alert in told if alert.sent])
+    unsent = [alert.alert_id for alert in alerts if not alert.sent]
+    sql = "DELETE FROM alert WHERE id IN (SELECT value FROM json_each(?))"
+    db.execute(sql, (json.dumps(unsent),))
+    sent = _stands([alert for alert in alerts if alert.sent])
     if sent == wanted:
         return
     if sent is not None:
-        _insert(connection, rule, seen, WITHDRAWN, now)
+        _insert(db, rule, seen, WITHDRAWN, now)
     if wanted is not None:
-        _insert(connection, rule, seen, wanted, now)
+        _insert(db, rule, seen, wanted, now)
 
 
-def _stands(told: Sequence[_Alert]) -> str | None:
-    """What the last of these alerts says."""
-    last = told[-1].kind if told else None
+def _stands(alerts: Sequence[_Alert]) -> str | None:
+    """Return the kind of the last of these alerts, None if it withdraws."""
+    last = alerts[-1].kind if alerts else None
     return None if last == WITHDRAWN else last
 
 
-def _is_news(connection: sqlite3.Connection, seen: Observation) -> bool:
+def _is_news(db: Connection, seen: Observation) -> bool:
     """Return False for a page that was gone before, and for a new baseline."""
     if seen.kind is not Kind.GONE:
         return seen.reason != REBASED
-    rows = connection.execute(
-        "SELECT kind FROM finding WHERE page_id = ? AND at < ? ORDER BY at DESC, id DESC LIMIT 1",
-        (seen.page_id, seen.at),
-    ).fetchall()
+    sql = "SELECT kind FROM finding WHERE page_id = ? AND at < ? ORDER BY at DESC, id DESC LIMIT 1"
+    rows = db.execute(sql, (seen.page_id, seen.at)).fetchall()
     return any(row[0] in {Kind.NEW, Kind.CHANGED, Kind.UNCHANGED} for row in rows)
 
 
-def _id_of(connection: sqlite3.Connection, seen: Observation) -> int:
-    rows = connection.execute(
-        "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?", (seen.page_id, seen.at)
-    ).fetchall()
-    return int(next(iter(rows))[0])
+def _id_of(db: Connection, seen: Observation) -> int:
+    sql = "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?"
+    row = db.execute(sql, (seen.page_id, seen.at)).fetchone()
+    return int(row[0])
 
 
-def _seen(connection: sqlite3.Connection, observation_id: int) -> _Seen:
-    rows = connection.execute(
+def _seen(db: Connection, observation_id: int) -> _Seen:
+    row = db.execute(
         "SELECT f.id, f.at, f.kind, p.url, p.role FROM finding AS f "
         "JOIN page AS p ON p.id = f.page_id WHERE f.id = ?",
         (observation_id,),
-    ).fetchall()
-    return _Seen(*next(iter(rows)))
+    ).fetchone()
+    return _Seen(*row)
 
 
-def _told(connection: sqlite3.Connection, observation_id: int) -> dict[str, list[_Alert]]:
-    """The alerts of an observation by rule, oldest first."""
-    rows = connection.execute(
+def _alerts_of(db: Connection, observation_id: int) -> dict[str, list[_Alert]]:
+    """Return the alerts of an observation by rule, oldest first."""
+    rows = db.execute(
         "SELECT rule, id, kind, message_id IS NOT NULL FROM alert WHERE observation_id = ? "
         "ORDER BY id",
         (observation_id,),
@@ -172,23 +164,17 @@ def _told(connection: sqlite3.Connection, observation_id: int) -> dict[str, list
     return found
 
 
-def _insert(connection: sqlite3.Connection, rule: str, seen: _Seen, kind: str, at: float) -> None:
-    """Write an alert; its name counts those of the same observation that are there before it."""
-    rows = connection.execute(
-        "SELECT count(*) FROM alert WHERE rule = ? AND observation_id = ?",
-        (rule, seen.observation_id),
-    ).fetchall()
-    connection.execute(
-        "INSERT INTO alert (key, rule, observation_id, kind, at) VALUES (?, ?, ?, ?, ?)",
-        (
-            key_of("alert", rule, seen.url, seen.at, kind, next(iter(rows))[0]),
-            rule, seen.observation_id, kind, at,
-        ),
-    )  # fmt: skip
+def _insert(db: Connection, rule: str, seen: _Seen, kind: str, at: float) -> None:
+    """Write an alert; its key counts the earlier ones of the same observation."""
+    found = rule, seen.observation_id
+    sql = "SELECT count(*) FROM alert WHERE rule = ? AND observation_id = ?"
+    parts = rule, seen.url, seen.at, kind, *db.execute(sql, found).fetchone()
+    sql = "INSERT INTO alert (key, rule, observation_id, kind, at) VALUES (?, ?, ?, ?, ?)"
+    db.execute(sql, (key_of("alert", *parts), *found, kind, at))
 
 
 def key_of(word: str, *parts: object) -> str:
-    """A name that the same parts always have: what is told again is known by it.
+    """Return a name that is always the same for the same parts.
 
     >>> key_of("alert", "prices", 7)
     'alert_7122f042a771068746eb7ced3752b80a'
@@ -197,13 +183,10 @@ def key_of(word: str, *parts: object) -> str:
     return f"{word}_{digest}"
 
 
-# -- alert messages ----------------------------------------------------------
-#
-# Table ``alert_message``: the outbox. A message is made from alerts, tried, and settled.
-#
-# *Invariant.* A message is committed, with its name and its bytes, before it is sent for the first
-# time, and settled after it was answered. Consequence: after a kill in between the same bytes go
-# out under the same name, and a receiver can tell.
+# -- messages: the outbox ----------------------------------------------------
+# *Invariant.* A message is committed with its key and its bytes before it is first sent, and
+# settled after the response. Consequence: after a kill the same bytes are sent under the same key,
+# and a receiver can recognise them.
 
 _COUNTS = (
     "SELECT r.rule, (SELECT count(*) FROM alert AS a "
@@ -218,17 +201,9 @@ _COUNTS = (
 )
 
 
-class State(StrEnum):
-    """How a message stands; what has failed is tried no more until it is asked for."""
-
-    PENDING = "pending"
-    SENT = "sent"
-    FAILED = "failed"
-
-
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message to be sent: ``since`` the oldest thing in it happened, tried so often by now."""
+    """A message to be sent, tried ``tries`` times; ``since`` is the time of its oldest alert."""
 
     message_id: int
     key: str
@@ -240,11 +215,11 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An alert with what there is to say of it.
+class PendingAlert:
+    """An alert with the facts to send.
 
-    ``last_at`` is when the page was looked at before, ``before_id`` its version then;
-    ``withdraws`` is the name of the alert that this one takes back.
+    ``last_at`` is the time of the visit before, ``before_id`` its version; ``withdraws`` is the key
+    of the alert that this one takes back.
     """
 
     alert_id: int
@@ -271,7 +246,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class RuleCounts:
-    """How many alerts of a rule wait, and messages are pending, sent and failed; ``said`` last."""
+    """Counts of the waiting alerts and of the messages of a rule; ``said`` is the last error."""
 
     rule: str
     waiting: int
@@ -284,7 +259,7 @@ class RuleCounts:
 
 
 _TOLD = columns_of(
-    Told,
+    PendingAlert,
     "f",
     alert_id="a.id",
     key="a.key",
@@ -304,105 +279,92 @@ _TOLD = columns_of(
 )
 
 
-def head(connection: sqlite3.Connection, rules: Sequence[str]) -> Message | None:
-    """The oldest message of these rules that has not been settled."""
-    rows = connection.execute(
+def head(db: Connection, rules: Sequence[str]) -> Message | None:
+    """Return the oldest message of these rules that has not been settled."""
+    sql = (
         f"SELECT {columns_of(Message, message_id='id')} FROM alert_message "
-        "WHERE rule IN (SELECT value FROM json_each(?)) AND state = 'pending' ORDER BY id LIMIT 1",
-        (json.dumps(list(rules)),),
-    ).fetchall()
-    return next(map(row_to(Message), rows), None)
+        "WHERE rule IN (SELECT value FROM json_each(?)) AND state = 'pending' ORDER BY id LIMIT 1"
+    )
+    return next(map(row_to(Message), db.execute(sql, (json.dumps(list(rules)),)).fetchall()), None)
 
 
-def oldest_waiting(connection: sqlite3.Connection, rule: str) -> float | None:
-    """When the first alert of a rule that is in no message became known."""
-    rows = connection.execute(
-        "SELECT min(at) FROM alert WHERE rule = ? AND message_id IS NULL", (rule,)
-    ).fetchall()
-    return next((row[0] for row in rows), None)
+def oldest_waiting(db: Connection, rule: str) -> float | None:
+    """Return when the first alert of a rule that is in no message was written, or None."""
+    sql = "SELECT min(at) FROM alert WHERE rule = ? AND message_id IS NULL"
+    return next((row[0] for row in db.execute(sql, (rule,)).fetchall()), None)
 
 
-def waiting(connection: sqlite3.Connection, rule: str, before: float, limit: int) -> list[Told]:
-    """The oldest alerts of a rule that are in no message and became known before a time."""
-    rows = connection.execute(
-        f"SELECT {_TOLD} "
-        "FROM alert AS a JOIN finding AS f ON f.id = a.observation_id "
+def waiting(db: Connection, rule: str, before: float, limit: int) -> list[PendingAlert]:
+    """Return the oldest alerts of a rule, written before a time, that are in no message."""
+    sql = (
+        f"SELECT {_TOLD} FROM alert AS a JOIN finding AS f ON f.id = a.observation_id "
         "JOIN page AS p ON p.id = f.page_id JOIN host AS h ON h.id = p.host_id "
-        "WHERE a.rule = ? AND a.message_id IS NULL AND a.at < ? ORDER BY a.id LIMIT ?",
-        (rule, before, limit),
-    ).fetchall()
-    return list(map(row_to(Told), rows))
+        "WHERE a.rule = ? AND a.message_id IS NULL AND a.at < ? ORDER BY a.id LIMIT ?"
+    )
+    return list(map(row_to(PendingAlert), db.execute(sql, (rule, before, limit)).fetchall()))
 
 
-def compose(connection: sqlite3.Connection, message: Message, alerts: Sequence[Told]) -> bool:
-    """Write a message of these alerts, or nothing (False) if some are not there any more.
-
-    Its ``message_id`` does not matter.
-    """
+def compose(db: Connection, message: Message, alerts: Sequence[PendingAlert]) -> bool:
+    """Store a message of these alerts; return False and store nothing if one was deleted."""
     ids = json.dumps([alert.alert_id for alert in alerts])
-    rows = connection.execute(
+    (count,) = db.execute(
         "SELECT count(*) FROM alert WHERE message_id IS NULL "
         "AND id IN (SELECT value FROM json_each(?))",
         (ids,),
-    ).fetchall()
-    if next(iter(rows))[0] != len(alerts):
+    ).fetchone()
+    if count != len(alerts):
         return False
-    made = connection.execute(
+    (made,) = db.execute(
         "INSERT INTO alert_message (key, rule, made_at, body, state, since, next_at) "
         "VALUES (?, ?, ?, ?, 'pending', ?, ?) RETURNING id",
         (message.key, message.rule, message.next_at, message.body, message.since, message.next_at),
-    ).fetchall()
-    connection.execute(
-        "UPDATE alert SET message_id = ? WHERE id IN (SELECT value FROM json_each(?))",
-        (next(iter(made))[0], ids),
-    )
+    ).fetchone()
+    sql = "UPDATE alert SET message_id = ? WHERE id IN (SELECT value FROM json_each(?))"
+    db.execute(sql, (made, ids))
     return True
 
 
-def sent(connection: sqlite3.Connection, message_id: int, now: float) -> None:
-    """A message was taken; its bytes are needed no more."""
-    connection.execute(
+def sent(db: Connection, message_id: int, now: float) -> None:
+    """Record that a message was accepted, and delete its body."""
+    db.execute(
         "UPDATE alert_message SET state = 'sent', body = NULL, settled_at = ?, said = NULL, "
         "tries = tries + 1 WHERE id = ?",
         (now, message_id),
     )
 
 
-def tried(connection: sqlite3.Connection, message_id: int, next_at: float, said: str) -> None:
-    """A message was not taken, and is tried again."""
-    connection.execute(
-        "UPDATE alert_message SET tries = tries + 1, next_at = ?, said = ? WHERE id = ?",
-        (next_at, said, message_id),
-    )
+def tried(db: Connection, message_id: int, next_at: float, said: str) -> None:
+    """Record that a message was refused; it is tried again."""
+    sql = "UPDATE alert_message SET tries = tries + 1, next_at = ?, said = ? WHERE id = ?"
+    db.execute(sql, (next_at, said, message_id))
 
 
-def failed(connection: sqlite3.Connection, message_id: int, now: float, said: str) -> None:
-    """A message was given up."""
-    connection.execute(
+def failed(db: Connection, message_id: int, now: float, said: str) -> None:
+    """Record that a message was given up."""
+    db.execute(
         "UPDATE alert_message SET state = 'failed', tries = tries + 1, settled_at = ?, said = ? "
         "WHERE id = ?",
         (now, said, message_id),
     )
 
 
-def requeue(connection: sqlite3.Connection, rule: str | None, now: float) -> int:
-    """Let what was given up, of one rule or of all, be tried again, and what waits at once."""
-    rows = connection.execute(
+def requeue(db: Connection, rule: str | None, now: float) -> int:
+    """Retry pending and failed messages, of one rule or of all, at once; count them."""
+    sql = (
         "UPDATE alert_message SET state = 'pending', tries = 0, since = ?1, next_at = ?1, "
-        "settled_at = NULL WHERE state <> 'sent' AND rule = coalesce(?2, rule) RETURNING id",
-        (now, rule),
-    ).fetchall()
-    return len(rows)
+        "settled_at = NULL WHERE state <> 'sent' AND rule = coalesce(?2, rule) RETURNING id"
+    )
+    return len(db.execute(sql, (now, rule)).fetchall())
 
 
-def drop(connection: sqlite3.Connection, rule: str) -> RuleCounts | None:
-    """Forget a rule, with what it was told and what it was not; how it stood, None: unknown."""
-    stood = [RuleCounts(*row) for row in connection.execute(_COUNTS) if row[0] == rule]
-    connection.execute("DELETE FROM alert WHERE rule = ?", (rule,))
-    connection.execute("DELETE FROM alert_message WHERE rule = ?", (rule,))
+def drop(db: Connection, rule: str) -> RuleCounts | None:
+    """Delete all alerts and messages of a rule; return their counts, None without any."""
+    stood = [RuleCounts(*row) for row in db.execute(_COUNTS) if row[0] == rule]
+    db.execute("DELETE FROM alert WHERE rule = ?", (rule,))
+    db.execute("DELETE FROM alert_message WHERE rule = ?", (rule,))
     return stood[0] if stood else None
 
 
-async def counts(connection: aiosqlite.Connection) -> list[RuleCounts]:
-    """How the alerts of every rule stand that has any."""
-    return [RuleCounts(*row) for row in await connection.execute_fetchall(_COUNTS)]
+async def counts(db: Reader) -> list[RuleCounts]:
+    """Return the counts of every rule with alerts."""
+    return [RuleCounts(*row) for row in await db.execute_fetchall(_COUNTS)]

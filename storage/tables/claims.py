@@ -1,19 +1,18 @@
-"""Tables ``claim_source`` and ``claim``: what others say of when pages changed. Append-only.
+"""Tables ``claim_source`` and ``claim``: when pages changed, as others claim. Append-only.
 
-A source speaks of thousands of pages at a time and mostly says what it said before: a claim is
-kept where it moved. Hence one statement for all that a source says at once, whose search goes by
-an index, and columns for whoever learns from it.
+A source speaks of thousands of pages at a time and mostly repeats itself: a claim is kept where it
+changed. Hence one statement for all claims of a source, and columns for those who learn from them.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from sqlite3 import Connection
 
-import aiosqlite
 import numpy as np
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_columns, code_of, columns_of, load_columns, row_of, row_to
 from freshet.storage.entries import (
@@ -49,14 +48,14 @@ _APPEND = """
     WHERE k.id IS NULL OR k.since <> c.value ->> 4 OR k.until <> c.value ->> 5
     ORDER BY c.value ->> 6, s.id, p.id
 """
-#: A clock that is out of step by less may be in step: Date tells whole seconds, late.
+#: A smaller skew may be none: Date has whole seconds, and arrives late.
 _IN_STEP_S = 120
-#: Times by our clock, none after they were heard. Of what was pushed to us they are our own.
+#: Correction to our clock; pushed claims have our own times.
 _SKEW = (
     "iif(s.kind IN ('sitemap', 'feed', 'last_modified') "
     f"AND abs(g.skew_s) >= {_IN_STEP_S}, g.skew_s, 0)"
 )
-#: A page that has moved for good is known by where it stands now.
+#: A page that has moved for good is known by its new place.
 _AFTER = (
     "SELECT "
     + columns_of(
@@ -74,12 +73,12 @@ _ANSWERED = f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}')"
 
 @dataclass(frozen=True, slots=True)
 class ClaimSource:
-    """A source of claims, and what it has said so far.
+    """A source of claims, and its history.
 
-    ``host`` is the origin that it speaks for. ``polls`` counts the visits that it answered, None
-    where it is not asked for itself (a header, a hub, pings); ``entries`` the pages of which it
-    spoke, ``moved`` the claims that followed others on the same page, and ``rejected`` those
-    that could not be believed.
+    ``host`` is the origin that it speaks for. ``polls`` counts the visits that it answered, None if
+    it is not requested itself (a header, a hub, pings); ``entries`` are the pages that it
+    mentioned, ``moved`` the claims that followed others on the same page, ``rejected`` those not
+    believable.
     """
 
     source_id: int
@@ -96,7 +95,7 @@ class ClaimSource:
 
 @dataclass(frozen=True, slots=True)
 class HeardClaim:
-    """What a source (``url``) said of a page, by its own clock: see table ``claim``."""
+    """A claim of a source (``url``) about a page, by its own clock: see table ``claim``."""
 
     kind: ClaimKind
     url: str
@@ -107,7 +106,7 @@ class HeardClaim:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What one source claims at a time; ``url`` is None where it is the host itself."""
+    """Claims of one source at one time; ``url`` is None for the host itself."""
 
     kind: ClaimKind
     host_id: int
@@ -118,76 +117,63 @@ class _Said:
     at: float
 
 
-def append(connection: sqlite3.Connection, entries: Sequence[Entry]) -> Claims:
-    """Keep what these entries claim, where it is not what the source said last; what was kept.
+def append(db: Connection, entries: Sequence[Entry]) -> Claims:
+    """Keep the claims of these entries that differ from their source's last; return them.
 
-    After their pages exist: claims on unknown pages are dropped.
+    Claims on unknown pages are dropped.
     """
     said = [each for entry in entries if (each := _said(entry)) is not None]
     if not said:
         return no_claims()
     known = [(each.kind, each.host_id, each.page_id, each.url, each.rejected) for each in said]
-    connection.execute(_KNOW, (json.dumps(known),))
-    ((before,),) = connection.execute("SELECT coalesce(max(id), 0) FROM claim").fetchall()
-    kept = 0
-    for rows in _slices(said):
-        cursor = connection.execute(_APPEND, (rows,))
-        kept += cursor.rowcount
-    if not kept:
+    db.execute(_KNOW, (json.dumps(known),))
+    (before,) = db.execute("SELECT coalesce(max(id), 0) FROM claim").fetchone()
+    if not sum([db.execute(_APPEND, (rows,)).rowcount for rows in _slices(said)]):
         return no_claims()
-    new = np.fromiter(connection.execute(_AFTER, (before,)), row_of(Claims))
+    new = np.fromiter(db.execute(_AFTER, (before,)), row_of(Claims))
     return as_columns(Claims, new)
 
 
-async def load(connection: aiosqlite.Connection) -> Claims:
-    """All claims, in the order in which they were received."""
-    return await load_columns(connection, Claims, _AFTER, (0,))
+async def load(db: Reader) -> Claims:
+    """Return all claims in the order of their receipt."""
+    return await load_columns(db, Claims, _AFTER, (0,))
 
 
-async def asked(connection: aiosqlite.Connection) -> dict[int, int]:
-    """Of each source that is asked for what it says: the page under which that is done."""
-    cursor = await connection.execute(
-        "SELECT id, page_id FROM claim_source WHERE page_id IS NOT NULL"
-    )
+async def asked(db: Reader) -> dict[int, int]:
+    """Return the page under which each source that is requested itself is visited."""
+    cursor = await db.execute("SELECT id, page_id FROM claim_source WHERE page_id IS NOT NULL")
     return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
-async def last_words(
-    connection: aiosqlite.Connection, page_id: int, limit: int
-) -> list[HeardClaim]:
-    """What each source said last of a page, the latest first."""
-    rows = await connection.execute_fetchall(
+async def last_words(db: Reader, page_id: int, limit: int) -> list[HeardClaim]:
+    """Return each source's last claim on a page, the latest first."""
+    sql = (
         f"SELECT {columns_of(HeardClaim, 'c', kind='s.kind', url='s.url')} FROM claim_source AS s "
         "JOIN claim AS c "
         "ON c.id = (SELECT max(id) FROM claim WHERE source_id = s.id AND page_id = ?1) "
-        "ORDER BY c.id DESC LIMIT ?2",
-        (page_id, limit),
+        "ORDER BY c.id DESC LIMIT ?2"
     )
-    return list(map(row_to(HeardClaim), rows))
+    return list(map(row_to(HeardClaim), await db.execute_fetchall(sql, (page_id, limit))))
 
 
-async def sources(
-    connection: aiosqlite.Connection, host_id: int | None = None
-) -> list[ClaimSource]:
-    """All sources, or those that speak for a host, by kind and URL."""
-    rows = await connection.execute_fetchall(
+async def sources(db: Reader, host_id: int | None = None) -> list[ClaimSource]:
+    """Return all sources, or those that speak for a host, by kind and URL."""
+    sql = (
         "SELECT s.id, s.kind, h.origin, s.url, "
         "iif(s.kind IN ('sitemap', 'feed'), (SELECT count(*) FROM finding AS f "
         f"  WHERE f.page_id = s.page_id AND f.kind IN {_ANSWERED}), NULL), "
         "iif(s.kind IN ('sitemap', 'feed'), (SELECT max(f.at) FROM finding AS f "
         f"  WHERE f.page_id = s.page_id AND f.kind IN {_ANSWERED}), NULL), "
         "count(DISTINCT c.page_id), count(c.id) - count(DISTINCT c.page_id), s.rejected, "
-        "max(c.received_at) "
-        "FROM claim_source AS s JOIN host AS h ON h.id = s.host_id "
+        "max(c.received_at) FROM claim_source AS s JOIN host AS h ON h.id = s.host_id "
         "LEFT JOIN claim AS c ON c.source_id = s.id WHERE ?1 IS NULL OR s.host_id = ?1 "
-        "GROUP BY s.id ORDER BY h.origin, s.kind, s.url",
-        (host_id,),
+        "GROUP BY s.id ORDER BY h.origin, s.kind, s.url"
     )
-    return list(map(row_to(ClaimSource), rows))
+    return list(map(row_to(ClaimSource), await db.execute_fetchall(sql, (host_id,))))
 
 
 def _said(entry: Entry) -> _Said | None:
-    """What an entry claims, and whose word it is; None where it is nobody's."""
+    """Return the claims of an entry with their source, or None."""
     match entry:
         case Visit(claim_kind=ClaimKind.LAST_MODIFIED as kind, due=due):
             # The header speaks for its host, a sitemap or feed for itself.
@@ -195,17 +181,27 @@ def _said(entry: Entry) -> _Said | None:
         case Visit(claim_kind=ClaimKind() as kind, due=due):
             own, url = due.page_id, due.url
         case Announcement(kind=kind, host_id=host_id, url=url, claims=claims, at=at):
-            return _Said(kind, host_id, None, url, 0, claims, at)
+            return _Said(
+                kind=kind, host_id=host_id, page_id=None, url=url, rejected=0, claims=claims, at=at
+            )
         case _:
             return None
     at = entry.observation.at
-    return _Said(kind, due.host_id, own, url, entry.claims_rejected, entry.claims, at)
+    return _Said(
+        kind=kind,
+        host_id=due.host_id,
+        page_id=own,
+        url=url,
+        rejected=entry.claims_rejected,
+        claims=entry.claims,
+        at=at,
+    )
 
 
 def _slices(said: Iterable[_Said]) -> Iterator[str]:
-    """The claims as JSON, a slice at a time, so that no more than that is in memory.
+    """Yield the claims as JSON, a slice at a time to bound memory.
 
-    Of several of one answer on a page the first counts, else the last.
+    Of several claims on a page the first of a response counts, else the last.
     """
     chosen: dict[tuple[ClaimKind, int, str | None, str], tuple[float, float, float]] = {}
     for each in said:
@@ -220,30 +216,27 @@ def _slices(said: Iterable[_Said]) -> Iterator[str]:
         yield json.dumps([(*key, *times) for key, times in chosen.items()])
 
 
-# -- subscriptions -----------------------------------------------------------
-#
-# Table ``subscription``: what is agreed with the hubs of pages.
+# -- subscriptions: agreements with the hubs of pages ------------------------
 
 
-def record(connection: sqlite3.Connection, noted: Sequence[SubscriptionNoted]) -> None:
-    """Write how these subscriptions stand; the last word on each counts."""
+def record(db: Connection, noted: Sequence[SubscriptionNoted]) -> None:
+    """Write the state of these subscriptions; the last one counts."""
     for each in noted:
-        s = each.subscription
+        row = asdict(each.subscription)
+        del row["host_id"], row["url"]
         if each.ended:
-            connection.execute("DELETE FROM subscription WHERE page_id = ?", (s.page_id,))
-            continue
-        connection.execute(
-            "INSERT OR REPLACE INTO subscription (page_id, hub, topic, token, secret, state, "
-            "next_at, pending_until, lease_until, failures, detail) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (s.page_id, s.hub, s.topic, s.token, s.secret, s.state, s.next_at, s.pending_until,
-             s.lease_until, s.failures, s.detail),
-        )  # fmt: skip
+            db.execute("DELETE FROM subscription WHERE page_id = ?", (row["page_id"],))
+        else:
+            db.execute(
+                f"INSERT OR REPLACE INTO subscription ({', '.join(row)}) "
+                f"VALUES ({', '.join('?' * len(row))})",
+                (*row.values(),),
+            )
 
 
-async def load_subscriptions(connection: aiosqlite.Connection) -> list[Subscription]:
-    """All subscriptions."""
-    rows = await connection.execute_fetchall(
+async def load_subscriptions(db: Reader) -> list[Subscription]:
+    """Return all subscriptions."""
+    rows = await db.execute_fetchall(
         f"SELECT {columns_of(Subscription, 's', host_id='p.host_id', url='p.url')} "
         "FROM subscription AS s JOIN page AS p ON p.id = s.page_id ORDER BY s.page_id"
     )

@@ -1,19 +1,18 @@
-"""Table ``estimate``: what the daemon believed of each page when it last noted it."""
+"""Table ``estimate``: the daemon's last belief about each page."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
+from sqlite3 import Connection
 from typing import Final
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
 from freshet.storage.records import Estimate
 
-#: The columns of the table, in their order.
 COLUMNS: Final = tuple(Estimate.__dataclass_fields__)
-#: A price that was paid is not known any more after a restart: the one of before stays.
+#: A restart forgets the price paid: the stored one stays.
 _UPDATES: Final = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:-1])
 _WRITE: Final = (
     f"INSERT INTO estimate ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
@@ -21,14 +20,12 @@ _WRITE: Final = (
 )
 
 
-def write(connection: sqlite3.Connection, estimates: Iterable[Estimate]) -> None:
+def write(db: Connection, estimates: Iterable[Estimate]) -> None:
     """Replace the estimates of these pages."""
-    connection.executemany(_WRITE, map(values_of, estimates))
+    db.executemany(_WRITE, map(values_of, estimates))
 
 
-async def of_page(connection: aiosqlite.Connection, page_id: int) -> Estimate | None:
-    """Return the estimate of a page, or None: no daemon has valued it yet."""
-    rows = await connection.execute_fetchall(
-        f"SELECT {columns_of(Estimate)} FROM estimate WHERE page_id = ?", (page_id,)
-    )
-    return next(map(row_to(Estimate), rows), None)
+async def of_page(db: Reader, page_id: int) -> Estimate | None:
+    """Return the estimate of a page, or None before its first valuation."""
+    sql = f"SELECT {columns_of(Estimate)} FROM estimate WHERE page_id = ?"
+    return next(map(row_to(Estimate), await db.execute_fetchall(sql, (page_id,))), None)

@@ -1,17 +1,16 @@
 """Table ``frontier``: the URLs that are due in the current run.
 
-Invariant: a URL that is due stands here from the transaction that found it to the one
-that settles it. Consequence: a killed run goes on where it was, and what was in flight is
-fetched again.
+Invariant: a due URL stands here from the transaction that found it to the one that settles it.
+Consequence: a killed run is resumed, and what was in flight is fetched again.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from sqlite3 import Connection
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to
 from freshet.storage.records import DueUrl, Visit
@@ -21,16 +20,14 @@ from freshet.storage.words import Reason
 _DEFERRED = 0
 
 
-def begin_run(connection: sqlite3.Connection, now: float, recheck_before: float) -> None:
+def begin_run(db: Connection, now: float, recheck_before: float) -> None:
     """Make every known page due, the deferred ones first.
 
-    A permanent redirect seen since ``recheck_before`` is taken as still standing.
+    A permanent redirect seen since ``recheck_before`` is assumed to hold.
     """
-    connection.execute(
-        "UPDATE frontier SET priority = ?, due_at = ?, attempt = 0, deferred = NULL",
-        (_DEFERRED, now),
-    )
-    connection.execute(
+    sql = "UPDATE frontier SET priority = ?, due_at = ?, attempt = 0, deferred = NULL"
+    db.execute(sql, (_DEFERRED, now))
+    db.execute(
         "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
         "SELECT id, host_id, depth + 1, ?, iif(checked_at IS NULL, ?, ?) FROM page "
         "WHERE held_back IS NULL "
@@ -39,20 +36,18 @@ def begin_run(connection: sqlite3.Connection, now: float, recheck_before: float)
     )
 
 
-def resume_run(connection: sqlite3.Connection, now: float) -> None:
+def resume_run(db: Connection, now: float) -> None:
     """Make the URLs that an earlier invocation deferred due again, first of all."""
-    connection.execute(
+    db.execute(
         "UPDATE frontier SET priority = ?, due_at = min(due_at, ?), attempt = 0, deferred = NULL "
         "WHERE deferred IS NOT NULL",
         (_DEFERRED, now),
     )
 
 
-def add(
-    connection: sqlite3.Connection, page_ids: Collection[int], now: float, reason: Reason
-) -> None:
+def add(db: Connection, page_ids: Collection[int], now: float, reason: Reason) -> None:
     """Make these pages due; those that are due already stay as they are."""
-    connection.execute(
+    db.execute(
         "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
         "SELECT id, host_id, depth + 1, ?, ? FROM page "
         "WHERE id IN (SELECT value FROM json_each(?))",
@@ -60,21 +55,19 @@ def add(
     )
 
 
-def settle(connection: sqlite3.Connection, visits: Sequence[Visit]) -> None:
-    """Take visited URLs out; those to be retried wait for their time."""
-    connection.executemany(
-        "DELETE FROM frontier WHERE page_id = ?",
-        [(v.due.page_id,) for v in visits if v.retry_at is None],
-    )
-    connection.executemany(
+def settle(db: Connection, visits: Sequence[Visit]) -> None:
+    """Remove visited URLs; those to be retried wait for their time."""
+    sql = "DELETE FROM frontier WHERE page_id = ?"
+    db.executemany(sql, [(v.due.page_id,) for v in visits if v.retry_at is None])
+    db.executemany(
         "UPDATE frontier SET due_at = ?, attempt = attempt + ? WHERE page_id = ?",
         [(v.retry_at, int(v.charged), v.due.page_id) for v in visits if v.retry_at is not None],
     )
 
 
-def defer(connection: sqlite3.Connection, reasons: Mapping[int, str]) -> int:
-    """Mark what is left of a run as deferred, with the reason of its host; how many."""
-    cursor = connection.execute(
+def defer(db: Connection, reasons: Mapping[int, str]) -> int:
+    """Mark the rest of a run as deferred, with the reason of each host; return their number."""
+    cursor = db.execute(
         "UPDATE frontier SET deferred = coalesce("
         "(SELECT r.value FROM json_each(?) AS r WHERE r.key = CAST(host_id AS TEXT)), ?)",
         (json.dumps({str(host): why for host, why in reasons.items()}), "retry is not due yet"),
@@ -82,9 +75,9 @@ def defer(connection: sqlite3.Connection, reasons: Mapping[int, str]) -> int:
     return cursor.rowcount
 
 
-async def wake_times(connection: aiosqlite.Connection) -> list[tuple[int, float]]:
-    """The hosts that have URLs here, with the time of the first and of every retry."""
-    rows = await connection.execute_fetchall(
+async def wake_times(db: Reader) -> list[tuple[int, float]]:
+    """Return the hosts with URLs here, with the time of the first and of every retry."""
+    rows = await db.execute_fetchall(
         "SELECT host_id, min(due_at) FROM frontier GROUP BY host_id "
         "UNION SELECT host_id, due_at FROM frontier WHERE attempt > 0"
     )
@@ -92,7 +85,7 @@ async def wake_times(connection: aiosqlite.Connection) -> list[tuple[int, float]
 
 
 def due_columns(**given: str) -> str:
-    """Return the columns of a :class:`DueUrl` of ``page AS p``; those of the frontier as given."""
+    """Return the columns of a :class:`DueUrl` of ``page AS p``; the frontier's as given."""
     return columns_of(
         DueUrl, "p", page_id="p.id", digests="p.body_digest, p.text_digest, "
         "(SELECT text_version FROM version WHERE id = p.version_id)",
@@ -108,24 +101,19 @@ _DUE = "SELECT " + due_columns(
 )
 
 
-async def of_url(connection: aiosqlite.Connection, url: str) -> DueUrl | None:
-    """A page by its canonical URL as it would be asked for, whether it is due or not."""
-    rows = await connection.execute_fetchall(
-        f"{_DUE} FROM page AS p LEFT JOIN frontier AS f ON f.page_id = p.id WHERE p.url = ?", (url,)
-    )
-    return next(map(row_to(DueUrl), rows), None)
+async def of_url(db: Reader, url: str) -> DueUrl | None:
+    """Return a page by its canonical URL as a due URL, even if it is not due."""
+    sql = f"{_DUE} FROM page AS p LEFT JOIN frontier AS f ON f.page_id = p.id WHERE p.url = ?"
+    return next(map(row_to(DueUrl), await db.execute_fetchall(sql, (url,))), None)
 
 
-async def load(
-    connection: aiosqlite.Connection, host_ids: Collection[int], now: float, limit: int
-) -> list[DueUrl]:
-    """The first ``limit`` due URLs of each of these hosts, in their order."""
-    rows = await connection.execute_fetchall(
+async def load(db: Reader, host_ids: Collection[int], now: float, limit: int) -> list[DueUrl]:
+    """Return the first ``limit`` due URLs of each of these hosts, in their order."""
+    rows = await db.execute_fetchall(
         f"{_DUE} FROM json_each(?) AS h CROSS JOIN frontier AS f "
         "  ON f.page_id IN (SELECT page_id FROM frontier WHERE host_id = h.value AND due_at <= ? "
         "                   ORDER BY priority, page_id LIMIT ?) "
-        "CROSS JOIN page AS p ON p.id = f.page_id "
-        "ORDER BY f.host_id, f.priority, f.page_id",
+        "CROSS JOIN page AS p ON p.id = f.page_id ORDER BY f.host_id, f.priority, f.page_id",
         (json.dumps(list(host_ids)), now, limit),
     )
     return list(map(row_to(DueUrl), rows))

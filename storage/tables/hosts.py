@@ -1,24 +1,24 @@
-"""Tables ``host`` and ``robots``: what politeness remembers across runs."""
+"""Tables ``host``, ``robots``, ``wall``, ``host_signals``: state of hosts across runs."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from sqlite3 import Connection
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
 from freshet.storage.entries import HeaderSigns, Host, HostState, RobotsRecord
 from freshet.storage.records import Visit
 from freshet.storage.words import Kind
 
-#: Observations from which it is told how long exchanges take.
+#: Observations that the mean duration of requests is taken from.
 _LAST = 20_000
 
-#: A host's state is that of its lane: the one saved last, whichever host it was saved for.
+#: A host's state is that of its host queue: the last one saved for any of the queue's hosts.
 _STATE = columns_of(HostState, "s", host_id="iif(s.id, h.id, NULL)")
 _SELECT = f"""
     SELECT {
@@ -31,116 +31,90 @@ _SELECT = f"""
 """
 
 
-def ensure(connection: sqlite3.Connection, origins: Iterable[str]) -> dict[str, int]:
-    """The ids of these origins, each made where it is new."""
+def ensure(db: Connection, origins: Iterable[str]) -> dict[str, int]:
+    """Return the ids of these origins; new ones are made."""
     wanted = json.dumps(sorted(set(origins)))
-    connection.execute(
-        "INSERT OR IGNORE INTO host (origin) SELECT value FROM json_each(?)", (wanted,)
-    )
-    rows = connection.execute(
-        "SELECT origin, id FROM host WHERE origin IN (SELECT value FROM json_each(?))", (wanted,)
-    ).fetchall()
+    db.execute("INSERT OR IGNORE INTO host (origin) SELECT value FROM json_each(?)", (wanted,))
+    sql = "SELECT origin, id FROM host WHERE origin IN (SELECT value FROM json_each(?))"
+    return {row[0]: row[1] for row in db.execute(sql, (wanted,)).fetchall()}
+
+
+async def load(db: Reader, host_ids: Sequence[int]) -> list[Host]:
+    """Return these hosts with their politeness state and robots.txt."""
+    sql = f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?))"
+    return list(map(row_to(Host), await db.execute_fetchall(sql, (json.dumps(list(host_ids)),))))
+
+
+async def origins(db: Reader) -> dict[int, str]:
+    """Return all known hosts by id."""
+    rows = await db.execute_fetchall("SELECT id, origin FROM host ORDER BY id")
     return {row[0]: row[1] for row in rows}
 
 
-async def load(connection: aiosqlite.Connection, host_ids: Sequence[int]) -> list[Host]:
-    """These hosts with their politeness state and robots.txt."""
-    rows = await connection.execute_fetchall(
-        f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(host_ids)),),
-    )
-    return list(map(row_to(Host), rows))
-
-
-async def origins(connection: aiosqlite.Connection) -> dict[int, str]:
-    """All hosts that are known, by id."""
-    rows = await connection.execute_fetchall("SELECT id, origin FROM host ORDER BY id")
-    return {row[0]: row[1] for row in rows}
-
-
-async def last_exchange_at(connection: aiosqlite.Connection) -> float | None:
-    """When the last exchange with any host ended, or None if there was none."""
-    rows = await connection.execute_fetchall("SELECT max(last_exchange_at) FROM host")
+async def last_exchange_at(db: Reader) -> float | None:
+    """Return when the last request to any host ended, or None."""
+    rows = await db.execute_fetchall("SELECT max(last_exchange_at) FROM host")
     return next((row[0] for row in rows), None)
 
 
-async def find(connection: aiosqlite.Connection, origin: str) -> Host | None:
-    """The host with this origin, or None."""
-    rows = await connection.execute_fetchall(f"{_SELECT} WHERE h.origin = ?", (origin,))
+async def find(db: Reader, origin: str) -> Host | None:
+    """Return the host with this origin, or None."""
+    rows = await db.execute_fetchall(f"{_SELECT} WHERE h.origin = ?", (origin,))
     return next(map(row_to(Host), rows), None)
 
 
-async def exchange_s(connection: aiosqlite.Connection) -> dict[int, float]:
-    """The mean seconds of an exchange with each host, by its share in the store's last ones."""
-    rows = await connection.execute_fetchall(
+async def exchange_s(db: Reader) -> dict[int, float]:
+    """Return each host's mean seconds of a request, among the store's last requests."""
+    sql = (
         "SELECT p.host_id, avg(o.duration_s) FROM "
         "(SELECT page_id, duration_s FROM observation WHERE kind <> ? ORDER BY id DESC LIMIT ?) "
-        "AS o JOIN page AS p ON p.id = o.page_id GROUP BY p.host_id",
-        (Kind.REFUSED, _LAST),
+        "AS o JOIN page AS p ON p.id = o.page_id GROUP BY p.host_id"
     )
-    return {row[0]: row[1] for row in rows}
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql, (Kind.REFUSED, _LAST))}
 
 
-def save_states(connection: sqlite3.Connection, exchanged: Sequence[tuple[HostState, int]]) -> None:
-    """Record the states after the given numbers of further exchanges."""
-    connection.executemany(
-        "UPDATE host SET lane = ?, exchanges = exchanges + ?, last_exchange_at = ?, delay_s = ?, "
-        "failures = ?, parked_until = ?, parked_reason = ? WHERE id = ?",
-        [
-            (s.lane, n, s.last_exchange_at, s.delay_s, s.failures, s.parked_until,
-             s.parked_reason, s.host_id)
-            for s, n in exchanged
-        ],
-    )  # fmt: skip
+def save_states(db: Connection, exchanged: Sequence[tuple[HostState, int]]) -> None:
+    """Store these states, and add these numbers of requests."""
+    names = ", ".join(each.name for each in fields(HostState)[1:])
+    db.executemany(
+        f"UPDATE host SET ({names}) = (?2, ?3, ?4, ?5, ?6, ?7), exchanges = exchanges + ?8 "
+        "WHERE id = ?1",
+        [(*values_of(state), requests) for state, requests in exchanged],
+    )
 
 
-def save_robots(
-    connection: sqlite3.Connection, records: Sequence[tuple[int, RobotsRecord]]
-) -> None:
-    """Replace what is known of these hosts' robots.txt."""
-    connection.executemany(
+def save_robots(db: Connection, records: Sequence[tuple[int, RobotsRecord]]) -> None:
+    """Replace the robots.txt of these hosts."""
+    db.executemany(
         f"INSERT OR REPLACE INTO robots (host_id, {columns_of(RobotsRecord)}) "
         "VALUES (?, ?, ?, ?, ?, ?)",
         [(host_id, *values_of(record)) for host_id, record in records],
     )
 
 
-def save_walls(connection: sqlite3.Connection, walls: Sequence[tuple[int, bytes]]) -> None:
-    """Replace what is known of these hosts' walls (versioned bytes)."""
-    connection.executemany("INSERT OR REPLACE INTO wall (host_id, data) VALUES (?, ?)", walls)
+def save_walls(db: Connection, walls: Sequence[tuple[int, bytes]]) -> None:
+    """Replace the known block pages of these hosts (versioned bytes)."""
+    db.executemany("INSERT OR REPLACE INTO wall (host_id, data) VALUES (?, ?)", walls)
 
 
-async def walls(connection: aiosqlite.Connection, host_id: int) -> bytes | None:
-    """What is known of a host's walls, or None."""
-    rows = await connection.execute_fetchall("SELECT data FROM wall WHERE host_id = ?", (host_id,))
+async def walls(db: Reader, host_id: int) -> bytes | None:
+    """Return the known block pages of a host (versioned bytes), or None."""
+    rows = await db.execute_fetchall("SELECT data FROM wall WHERE host_id = ?", (host_id,))
     return next((row[0] for row in rows), None)
 
 
-# -- host signals ------------------------------------------------------------
-#
-# Table ``host_signals``: what the headers of each host are worth, by what they showed so far.
-
-_COUNT = (
-    "INSERT INTO host_signals VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (host_id) DO UPDATE SET "
-    "skew_s = coalesce(excluded.skew_s, skew_s), "
-    + ", ".join(
-        f"{name} = {name} + excluded.{name}"
-        for name in (
-            "dated", "modified_now", "modified_past", "etag_right", "etag_idle", "etag_missed"
-        )
-    )
-)  # fmt: skip
+# -- host signals: the worth of headers as evidence --------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class HostSignals:
-    """What the headers of a host (``origin``) showed so far.
+    """Evidence from the headers of a host (``origin``).
 
-    ``dated`` answers had a Date, by which its clock is ``skew_s`` ahead of ours (median of the
-    last ones). Last-Modified was the time of the answer ``modified_now`` times, else an earlier
-    one. At second looks the ETag was ``etag_right`` (another one where the page had changed, the
-    same where it had not), ``etag_idle`` (another one for nothing) or ``etag_missed`` (the same
-    although the page had changed).
+    ``dated`` responses had a Date, by which the host's clock is ``skew_s`` ahead of ours (median of
+    the last ones). Last-Modified was the time of the response ``modified_now`` times, else an
+    earlier one. At second visits the ETag was ``etag_right`` (it changed with the page or not at
+    all), ``etag_idle`` (it changed without the page) or ``etag_missed`` (the page changed without
+    it).
     """
 
     origin: str
@@ -153,26 +127,33 @@ class HostSignals:
     etag_missed: int
 
 
-def count(connection: sqlite3.Connection, visits: Sequence[Visit]) -> None:
-    """Add what the answers of these visits showed."""
+_COUNT = (
+    "INSERT INTO host_signals VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (host_id) DO UPDATE SET "
+    "skew_s = coalesce(excluded.skew_s, skew_s), "
+) + ", ".join(
+    f"{each.name} = {each.name} + excluded.{each.name}"
+    for each in fields(HostSignals)
+    if each.name not in {"origin", "skew_s"}
+)
+
+
+def count(db: Connection, visits: Sequence[Visit]) -> None:
+    """Add the evidence of these visits."""
     by_host: dict[int, list[HeaderSigns]] = {}
     for visit in visits:
         if visit.signs is not None:
             by_host.setdefault(visit.due.host_id, []).append(visit.signs)
-    connection.executemany(_COUNT, [_row(*each) for each in by_host.items()])
+    db.executemany(_COUNT, [_row(*each) for each in by_host.items()])
 
 
-async def load_signals(
-    connection: aiosqlite.Connection, host_id: int | None = None
-) -> list[HostSignals]:
-    """Of all hosts, or of one, by origin."""
-    rows = await connection.execute_fetchall(
+async def load_signals(db: Reader, host_id: int | None = None) -> list[HostSignals]:
+    """Return the evidence of all hosts, or of one, by origin."""
+    sql = (
         f"SELECT {columns_of(HostSignals, 's', origin='h.origin')} "
         "FROM host_signals AS s JOIN host AS h ON h.id = s.host_id "
-        "WHERE ?1 IS NULL OR h.id = ?1 ORDER BY h.origin",
-        (host_id,),
+        "WHERE ?1 IS NULL OR h.id = ?1 ORDER BY h.origin"
     )
-    return list(map(row_to(HostSignals), rows))
+    return list(map(row_to(HostSignals), await db.execute_fetchall(sql, (host_id,))))
 
 
 def _row(host_id: int, signs: Sequence[HeaderSigns]) -> tuple[int | float | None, ...]:

@@ -1,19 +1,19 @@
 """Tables ``link`` and ``offsite_link``: which page linked where, and between which times.
 
-``last_seen_at`` is the last parse that saw the link. A page whose bytes did not change is
-not parsed again: its links with ``gone_at IS NULL`` stand as of ``page.checked_at``.
+``last_seen_at`` is the last parse that saw the link. A page with the same bytes is not parsed
+again: its links with ``gone_at IS NULL`` hold at ``page.checked_at``.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from sqlite3 import Connection
 
-import aiosqlite
 import numpy as np
+from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import columns_of, load_columns
@@ -36,7 +36,7 @@ _OFFSITE = f"""
 """
 
 
-def record(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
+def record(db: Connection, visits: Iterable[Visit]) -> None:
     """Replace the current out-links of the visits that parsed a page."""
     inside, offsite, parses = [], [], []
     for visit in visits:
@@ -46,10 +46,10 @@ def record(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
             inside.append((*parse, _rows(visit.links, is_inside)))
             offsite.append((*parse, _rows(visit.links, [not i for i in is_inside])))
             parses.append(parse)
-    connection.executemany(_INSIDE, inside)
-    connection.executemany(_OFFSITE, offsite)
+    db.executemany(_INSIDE, inside)
+    db.executemany(_OFFSITE, offsite)
     for table in ("link", "offsite_link"):
-        _retire(connection, table, parses)
+        _retire(db, table, parses)
 
 
 def _rows(links: Links, chosen: list[bool]) -> str:
@@ -57,32 +57,26 @@ def _rows(links: Links, chosen: list[bool]) -> str:
     return json.dumps(list(compress(columns, chosen)))
 
 
-def _retire(
-    connection: sqlite3.Connection, table: str, parses: Iterable[tuple[int, float]]
-) -> None:
+def _retire(db: Connection, table: str, parses: Iterable[tuple[int, float]]) -> None:
     """Mark the links that these parses did not see."""
-    connection.executemany(
+    db.executemany(
         f"UPDATE {table} SET gone_at = ?2 "
         "WHERE src_id = ?1 AND last_seen_at <> ?2 AND gone_at IS NULL",
         parses,
     )
 
 
-def forget(connection: sqlite3.Connection, page_id: int, parses: Iterable[float]) -> None:
-    """Undo what parses of a page at these times said of its links: it was no content."""
+def forget(db: Connection, page_id: int, parses: Iterable[float]) -> None:
+    """Undo the effect on links of parses of a page at these times: they saw no content."""
     times = [(page_id, at) for at in sorted(parses, reverse=True)]
     for table in ("link", "offsite_link"):
-        connection.executemany(f"DELETE FROM {table} WHERE src_id = ? AND first_seen_at = ?", times)
-        connection.executemany(
-            f"UPDATE {table} SET gone_at = NULL WHERE src_id = ? AND gone_at = ?", times
-        )
+        db.executemany(f"DELETE FROM {table} WHERE src_id = ? AND first_seen_at = ?", times)
+        db.executemany(f"UPDATE {table} SET gone_at = NULL WHERE src_id = ? AND gone_at = ?", times)
 
 
-async def offsite_at(
-    connection: aiosqlite.Connection, src_url: str, origin: str
-) -> list[tuple[str, int]]:
-    """The URLs at an origin to which this page leads out of scope, and the page's depth."""
-    rows = await connection.execute_fetchall(
+async def offsite_at(db: Reader, src_url: str, origin: str) -> list[tuple[str, int]]:
+    """Return the URLs at an origin to which this page leads out of scope, and its depth."""
+    rows = await db.execute_fetchall(
         "SELECT l.url, p.depth FROM page AS p JOIN offsite_link AS l ON l.src_id = p.id "
         "WHERE p.url = ? AND l.gone_at IS NULL AND l.url >= ? AND l.url < ? ORDER BY l.position",
         # '0' comes right after '/': everything that starts with the origin and a slash.
@@ -91,16 +85,12 @@ async def offsite_at(
     return [(row[0], row[1]) for row in rows]
 
 
-# -- churn -------------------------------------------------------------------
-#
-# Table ``churn``: looks at a page that showed links to pages which were new since the last one.
-#
-# A link has *appeared* if it was not there at the look before, when the page that it leads to was
-# not known either: what is new on a site, not what is listed anew. Of links that come and go it is
-# told beside that how many *dropped* off, and how many *stayed* of those that came since the first
-# look: where none did, more may have come and gone unseen. A first look says nothing of churn.
+# -- churn: links that a visit saw and the one before did not ----------------
+# A link has *appeared* if it was not there at the visit before and its target was unknown: new on
+# the site, not newly listed. ``dropped`` counts the links that disappeared, ``stayed`` those still
+# there of all that came since the first visit: if none stayed, more may have come and gone.
 
-#: The page itself has the time of the look before until it takes in this one.
+#: ``checked_at`` is the visit before until ``page`` is updated.
 _APPEARED = f"""
     SELECT p.id, w.value ->> 1, p.checked_at, count(*)
     FROM json_each(?) AS w CROSS JOIN page AS p ON p.id = w.value ->> 0
@@ -109,19 +99,19 @@ _APPEARED = f"""
     WHERE d.found_at > p.checked_at AND d.held_back IS NULL AND d.role = '{Role.PAGE}'
     GROUP BY p.id
 """
-#: Materialized: a busy page has thousands of links, which are gone through once for that.
+#: Materialized: the thousands of links of a busy page are scanned once.
 _FIRST = "(SELECT min(first_seen_at) FROM link WHERE src_id = value ->> 0) AS first"
 _APPEND = f"""
-    WITH look AS MATERIALIZED (
+    WITH visit AS MATERIALIZED (
         SELECT value ->> 0 AS id, value ->> 1 AS at, value ->> 2 AS since, value ->> 3 AS appeared,
             {_FIRST}
         FROM json_each(?)
     )
     INSERT OR REPLACE INTO churn (page_id, at, since, appeared, dropped, stayed)
-    SELECT look.id, look.at, since, appeared, total(l.gone_at IS look.at),
-        total(l.gone_at IS NULL AND l.first_seen_at < look.at AND l.first_seen_at > first)
-    FROM look CROSS JOIN link AS l ON l.src_id = look.id
-    GROUP BY look.id RETURNING page_id, since, appeared, dropped, stayed
+    SELECT visit.id, visit.at, since, appeared, total(l.gone_at IS visit.at),
+        total(l.gone_at IS NULL AND l.first_seen_at < visit.at AND l.first_seen_at > first)
+    FROM visit CROSS JOIN link AS l ON l.src_id = visit.id
+    GROUP BY visit.id RETURNING page_id, since, appeared, dropped, stayed
 """
 _SHOWN = f"""
     WITH source AS MATERIALIZED (SELECT value ->> 0 AS id, {_FIRST} FROM json_each(?))
@@ -130,35 +120,34 @@ _SHOWN = f"""
 """
 
 
-def append(connection: sqlite3.Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
-    """Note what these visits showed, after their links and before their pages; by page."""
+def append(db: Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
+    """Store the churn seen by these visits, and return it by page."""
     parses = [
         (visit.due.page_id, visit.observation.at) for visit in visits if visit.links is not None
     ]
     if not parses:
         return {}
-    found = connection.execute(_APPEARED, (json.dumps(parses),)).fetchall()
+    found = db.execute(_APPEARED, (json.dumps(parses),)).fetchall()
     if not (rows := [tuple(row) for row in found]):
         return {}
-    noted = connection.execute(_APPEND, (json.dumps(rows),)).fetchall()
+    noted = db.execute(_APPEND, (json.dumps(rows),)).fetchall()
     return {row[0]: Churn(*row[1:]) for row in noted}
 
 
-def forget_churn(connection: sqlite3.Connection, page_id: int, parses: Iterable[float]) -> None:
-    """Undo what parses of a page at these times said: it was no content."""
-    connection.executemany(
-        "DELETE FROM churn WHERE page_id = ? AND at = ?", [(page_id, at) for at in parses]
-    )
+def forget_churn(db: Connection, page_id: int, parses: Iterable[float]) -> None:
+    """Undo the effect on churn of parses of a page at these times."""
+    sql = "DELETE FROM churn WHERE page_id = ? AND at = ?"
+    db.executemany(sql, [(page_id, at) for at in parses])
 
 
 @dataclass(frozen=True, slots=True)
 class StoredChurn:
-    """m looks in the order of their times; every column has length m.
+    """m visits in the order of their times; every column has length m.
 
     Attributes:
         page_id: as stored.
-        at, since: Unix seconds of the look, and of the one before.
-        appeared, dropped, stayed: links; see the module's text.
+        at, since: Unix seconds of the visit, and of the one before.
+        appeared, dropped, stayed: links; see the section's comment.
     """
 
     page_id: NDArray[np.int64]
@@ -172,14 +161,14 @@ class StoredChurn:
         return len(self.page_id)
 
 
-async def shown(connection: aiosqlite.Connection, page_ids: Sequence[int]) -> NDArray[np.int64]:
-    """(m, 2), which of these pages has shown a link to which since its first look."""
+async def shown(db: Reader, page_ids: Sequence[int]) -> NDArray[np.int64]:
+    """Return (m, 2), page and target of each link new on these pages since the first visit."""
     wanted = json.dumps([[page_id] for page_id in page_ids])
-    rows = await connection.execute_fetchall(_SHOWN, (wanted,))
+    rows = await db.execute_fetchall(_SHOWN, (wanted,))
     return np.array([tuple(row) for row in rows], np.int64).reshape(-1, 2)
 
 
-async def load(connection: aiosqlite.Connection) -> StoredChurn:
-    """All that is known."""
+async def load(db: Reader) -> StoredChurn:
+    """Return all churn."""
     sql = f"SELECT {columns_of(StoredChurn)} FROM churn ORDER BY at, page_id"
-    return await load_columns(connection, StoredChurn, sql)
+    return await load_columns(db, StoredChurn, sql)

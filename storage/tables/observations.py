@@ -1,15 +1,15 @@
-"""Table ``observation``: what every visit found, append-only and kept for ever."""
+"""Tables of the results of visits: observations, amendments, audits, versions, bodies."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from math import inf, log1p
+from sqlite3 import Connection
 from typing import NamedTuple
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, values_of
 from freshet.storage.entries import Amendment, Retraction
@@ -23,31 +23,28 @@ _SAW_CONTENT = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
 _AT = "SELECT count(*) FROM observation WHERE page_id = ? AND at = ?"
 
 
-async def count_at(connection: aiosqlite.Connection, page_id: int, at: float) -> int:
-    """How many observations there are of a page of that time."""
-    rows = await connection.execute_fetchall(_AT, (page_id, at))
-    return int(next(iter(rows))[0])
+async def count_at(db: Reader, page_id: int, at: float) -> int:
+    """Count the observations of a page at that time."""
+    return int(next(iter(await db.execute_fetchall(_AT, (page_id, at))))[0])
 
 
-def any_at(connection: sqlite3.Connection, page_id: int, at: float) -> bool:
-    """Return whether there is an observation of a page of that time."""
-    return bool(connection.execute(_AT, (page_id, at)).fetchone()[0])
+def any_at(db: Connection, page_id: int, at: float) -> bool:
+    """Return whether a page has an observation at that time."""
+    return bool(db.execute(_AT, (page_id, at)).fetchone()[0])
 
 
-async def last_at(connection: aiosqlite.Connection, run_id: int) -> float:
-    """Of when the last observation of a run is, in Unix seconds; -inf: there is none."""
-    rows = await connection.execute_fetchall(
-        "SELECT max(at) FROM observation WHERE run_id = ?", (run_id,)
-    )
+async def last_at(db: Reader, run_id: int) -> float:
+    """Return the time of the last observation of a run in Unix seconds, -inf without one."""
+    rows = await db.execute_fetchall("SELECT max(at) FROM observation WHERE run_id = ?", (run_id,))
     found = next(iter(rows))[0]
     return -inf if found is None else float(found)
 
 
-def append(connection: sqlite3.Connection, run_id: int, visits: Sequence[Visit]) -> None:
+def append(db: Connection, run_id: int, visits: Sequence[Visit]) -> None:
     """Append the observations of these visits, after their versions were written."""
     names = columns_of(Observation)
     marks = ", ".join("?" * len(fields(Observation)))
-    connection.executemany(
+    db.executemany(
         f"INSERT INTO observation ({names}, run_id, version_id) VALUES ({marks}, ?, "
         "(SELECT max(id) FROM version WHERE page_id = ? AND ?))",
         [
@@ -57,16 +54,12 @@ def append(connection: sqlite3.Connection, run_id: int, visits: Sequence[Visit])
     )
 
 
-# -- amendments --------------------------------------------------------------
-#
-# Table ``amendment`` and view ``finding``: observations as later ones show them.
-#
-# Observations are never changed; what is known better by now stands beside them.
+# -- amendments: observations (never changed) as later ones correct them, view ``finding``
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A page that was new at ``at``, and what the URL that redirects to it last was."""
+    """A page that was new at ``at``; an older page redirects to it."""
 
     page_id: int
     at: float
@@ -74,87 +67,78 @@ class Move:
     new_sketch: bytes
 
 
-#: Verdicts that a run's end may still turn: changes by blocks, and changes of the frame.
+#: Verdicts that a run's end may change: changes by blocks, and changes of the frame.
 _OPEN = f"(o.kind = '{Kind.CHANGED}' AND o.rung = '{Rung.BLOCKS}') OR o.rung = '{Rung.FRAME}'"
 
 
-def append_amendment(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
-    """Write what these visits say of earlier observations of their pages."""
+def append_amendment(db: Connection, visits: Iterable[Visit]) -> None:
+    """Write the corrections by these visits of earlier observations of their pages."""
     for visit in visits:
         for amendment in visit.amendments:
-            amend(connection, visit.due.page_id, amendment, visit.observation.at)
+            amend(db, visit.due.page_id, amendment, visit.observation.at)
 
 
-def amend(connection: sqlite3.Connection, page_id: int, amendment: Amendment, now: float) -> None:
-    """See an observation otherwise from ``now`` on; the last word counts."""
-    connection.execute(
+def amend(db: Connection, page_id: int, amendment: Amendment, now: float) -> None:
+    """Correct the verdict of an observation; a later correction replaces it."""
+    db.execute(
         "INSERT OR REPLACE INTO amendment (observation_id, kind, rung, reason, at) "
         "SELECT id, ?, ?, ?, ? FROM observation WHERE page_id = ? AND at = ?",
         (amendment.kind, amendment.rung, amendment.reason, now, page_id, amendment.at),
     )
-    connection.execute(
-        "UPDATE page SET last_kind = ? WHERE id = ? AND last_at = ?",
-        (amendment.kind, page_id, amendment.at),
-    )
+    sql = "UPDATE page SET last_kind = ? WHERE id = ? AND last_at = ?"
+    db.execute(sql, (amendment.kind, page_id, amendment.at))
 
 
 def fail(
-    connection: sqlite3.Connection,
-    observation_ids: Sequence[int],
-    reason: str,
-    detail: str,
-    now: float,
+    db: Connection, observation_ids: Sequence[int], reason: str, detail: str, now: float
 ) -> None:
-    """See observations as failures from ``now`` on: what they saw was no content."""
-    connection.executemany(
+    """Correct observations to failures: they saw no content."""
+    db.executemany(
         "INSERT OR REPLACE INTO amendment (observation_id, kind, reason, detail, at) "
         "VALUES (?, ?, ?, ?, ?)",
         [(each, Kind.FAILED, reason, detail, now) for each in observation_ids],
     )
 
 
-async def open_hosts(connection: aiosqlite.Connection, run_id: int) -> list[tuple[int, int]]:
-    """The hosts with verdicts of a run that its end may turn, and their pages visited."""
-    rows = await connection.execute_fetchall(
+async def open_hosts(db: Reader, run_id: int) -> list[tuple[int, int]]:
+    """Return the hosts with verdicts that a run's end may change, and their visited pages."""
+    sql = (
         "SELECT p.host_id, count(DISTINCT o.page_id) FROM observation AS o "
         "JOIN page AS p ON p.id = o.page_id "
         "WHERE o.run_id = ? AND o.kind IN ('new', 'changed', 'unchanged') AND p.role = 'page' "
         "AND o.id NOT IN (SELECT observation_id FROM amendment WHERE kind = 'failed') "
-        f"GROUP BY p.host_id HAVING max({_OPEN})",
-        (run_id,),
+        f"GROUP BY p.host_id HAVING max({_OPEN})"
     )
-    return [(row[0], row[1]) for row in rows]
+    return [(row[0], row[1]) for row in await db.execute_fetchall(sql, (run_id,))]
 
 
 async def open_memories(
-    connection: aiosqlite.Connection, run_id: int, host_id: int
+    db: Reader, run_id: int, host_id: int
 ) -> list[tuple[int, bytes | None, bytes]]:
-    """The pages of a host with such verdicts: id, digest of the text now, and memory."""
-    rows = await connection.execute_fetchall(
+    """Return the pages of a host with such verdicts: id, digest of the text, memory."""
+    sql = (
         "SELECT m.page_id, p.text_digest, m.data "
         "FROM memory AS m JOIN page AS p ON p.id = m.page_id "
         "WHERE p.host_id = ? AND p.role = 'page' AND EXISTS (SELECT 1 FROM observation AS o "
-        f"  WHERE o.page_id = m.page_id AND o.run_id = ? AND ({_OPEN}))",
-        (host_id, run_id),
+        f"  WHERE o.page_id = m.page_id AND o.run_id = ? AND ({_OPEN}))"
     )
-    return [(row[0], row[1], row[2]) for row in rows]
+    return [(row[0], row[1], row[2]) for row in await db.execute_fetchall(sql, (host_id, run_id))]
 
 
-async def moves(connection: aiosqlite.Connection, run_id: int) -> list[Move]:
-    """The pages that were new in a run and to which an older page now redirects for good.
+async def moves(db: Reader, run_id: int) -> list[Move]:
+    """Return the pages that were new in a run and to which an older page redirects for good.
 
-    Those whose verdict has been amended since are left out.
+    Amended verdicts are left out.
     """
     sketch = (
         "(SELECT sketch FROM version WHERE page_id = {} AND sketch IS NOT NULL "
         " ORDER BY at DESC, id DESC LIMIT 1)"
     )
-    rows = await connection.execute_fetchall(
+    rows = await db.execute_fetchall(
         f"SELECT o.page_id, o.at, {sketch.format('x.id')}, {sketch.format('o.page_id')} "
         "FROM observation AS o JOIN page AS x ON x.alias_of = o.page_id "
         "WHERE o.run_id = ? AND o.kind = 'new' AND x.alias_kind = 'permanent' "
-        f"AND o.reason IS NOT '{REBASED}' "
-        "AND x.version_id IS NOT NULL "
+        f"AND o.reason IS NOT '{REBASED}' AND x.version_id IS NOT NULL "
         "AND NOT EXISTS (SELECT 1 FROM amendment WHERE observation_id = o.id) "
         "GROUP BY o.page_id HAVING max(x.checked_at)",
         (run_id,),
@@ -162,15 +146,13 @@ async def moves(connection: aiosqlite.Connection, run_id: int) -> list[Move]:
     return [Move(*row) for row in rows if row[2] is not None and row[3] is not None]
 
 
-async def any_since(connection: aiosqlite.Connection, at: float) -> bool:
-    """Whether a verdict was amended from this time on."""
-    rows = await connection.execute_fetchall("SELECT 1 FROM amendment WHERE at >= ? LIMIT 1", (at,))
+async def any_since(db: Reader, at: float) -> bool:
+    """Return whether a verdict was amended at or after this time."""
+    rows = await db.execute_fetchall("SELECT 1 FROM amendment WHERE at >= ? LIMIT 1", (at,))
     return bool(list(rows))
 
 
-# -- audits ------------------------------------------------------------------
-#
-# Table ``audit``: looks at pages that were drawn at random, by which freshness is measured.
+# -- audits: visits to random samples, which measure freshness ----------------
 
 _ALMOST_ONE = 1 - 1e-15
 _SEEN = f"'{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}'"
@@ -178,9 +160,9 @@ _SEEN = f"'{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}'"
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """An audit as judged today: whether the copy was stale, and how likely that had been taken.
+    """An audit as judged today: whether the copy was stale, and the chance expected of that.
 
-    ``hazard`` is how many changes were expected since the look before.
+    ``hazard`` is the number of changes expected since the visit before.
     """
 
     at: float
@@ -190,9 +172,9 @@ class AuditResult:
     stale: bool
 
 
-def append_audit(connection: sqlite3.Connection, visits: Sequence[Visit]) -> None:
-    """Mark the observations of these visits that are audits, after they were appended."""
-    connection.executemany(
+def append_audit(db: Connection, visits: Sequence[Visit]) -> None:
+    """Mark the observations of these visits that are audits."""
+    db.executemany(
         "INSERT OR REPLACE INTO audit (observation_id, importance, since, expected, hazard) "
         "SELECT max(id), ?, ?, ?, ? FROM observation WHERE page_id = ? AND at = ? HAVING max(id)",
         [
@@ -203,9 +185,9 @@ def append_audit(connection: sqlite3.Connection, visits: Sequence[Visit]) -> Non
     )
 
 
-async def results(connection: aiosqlite.Connection, since: float) -> list[AuditResult]:
-    """The audits from a time on that were answered, in their order."""
-    rows = await connection.execute_fetchall(
+async def results(db: Reader, since: float) -> list[AuditResult]:
+    """Return the audits since a time that were answered, in their order."""
+    rows = await db.execute_fetchall(
         "SELECT f.at, a.importance, a.expected, a.hazard, f.kind <> ? FROM audit AS a "
         "JOIN finding AS f ON f.id = a.observation_id "
         f"WHERE f.at >= ? AND f.kind IN ({_SEEN}) ORDER BY f.id",
@@ -217,31 +199,25 @@ async def results(connection: aiosqlite.Connection, since: float) -> list[AuditR
     ]
 
 
-async def was_drawn(connection: aiosqlite.Connection, page_id: int) -> bool:
-    """Whether the last visit of a page was an audit."""
-    rows = await connection.execute_fetchall(
+async def was_drawn(db: Reader, page_id: int) -> bool:
+    """Return whether the last visit of a page was an audit."""
+    sql = (
         "SELECT 1 FROM audit WHERE observation_id = "
-        "(SELECT max(id) FROM observation WHERE page_id = ?)",
-        (page_id,),
+        "(SELECT max(id) FROM observation WHERE page_id = ?)"
     )
-    return bool(list(rows))
+    return bool(list(await db.execute_fetchall(sql, (page_id,))))
 
 
 def _hazard(hazard: float | None, expected: float) -> float:
-    """As noted, or, of audits before it was, the one by which a copy is as likely to be stale."""
+    """Return the hazard; of an old audit without one, that which gives the expected chance."""
     return -log1p(-min(expected, _ALMOST_ONE)) if hazard is None else hazard
 
 
-# -- bodies ------------------------------------------------------------------
-#
-# Tables ``version`` and ``body``: what pages contained, content-addressed.
-#
-# Versions (digests and sketches) are kept for ever, but for those that are taken back
-# (:mod:`storage.tables.observations`); bodies and sketches as :mod:`storage.maintenance` says.
+# -- versions and bodies: contents of pages, content-addressed ---------------
 
 
 class RereadText(NamedTuple):
-    """What a page's newest content is reduced to by the extraction ``text_version``.
+    """A page's newest content as reduced by the extraction ``text_version``.
 
     ``memory`` (versioned bytes) replaces the page's when not None.
     """
@@ -254,52 +230,36 @@ class RereadText(NamedTuple):
     memory: bytes | None
 
 
-def append_bodies(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
+def append_bodies(db: Connection, visits: Iterable[Visit]) -> None:
     """Add a version for each visit with a capture, and its body where one is kept."""
     captured = [(v.due.page_id, v.observation.at, v.capture) for v in visits if v.capture]
-    connection.executemany(
-        "INSERT INTO version (page_id, at, body_digest, text_digest, content_type, encoding, "
-        "sketch, text_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    db.executemany(
+        "INSERT INTO version (page_id, at, body_digest, text_digest, text_version, content_type, "
+        "encoding, sketch) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (
-                page_id,
-                at,
-                c.digests.body,
-                c.digests.text,
-                c.content_type,
-                c.encoding,
-                c.sketch,
-                c.digests.text_version,
-            )
+            (page_id, at, *values_of(c.digests), c.content_type, c.encoding, c.sketch)
             for page_id, at, c in captured
         ],
     )
-    connection.executemany(
+    db.executemany(
         "INSERT OR IGNORE INTO body VALUES (?, ?, ?, ?)",
         [(c.digests.body, at, c.size_bytes, c.body) for _, at, c in captured if c.body is not None],
     )
 
 
-def reread(connection: sqlite3.Connection, texts: Sequence[RereadText]) -> None:
-    """Let the newest contents of pages have these texts; the visits that found them stay."""
-    connection.executemany(
-        "UPDATE version SET text_digest = ?, sketch = ?, text_version = ? WHERE id = ?",
-        [(t.text_digest, t.sketch, t.text_version, t.version_id) for t in texts],
-    )
-    connection.executemany(
-        "UPDATE page SET text_digest = ? WHERE id = ?", [(t.text_digest, t.page_id) for t in texts]
-    )
-    connection.executemany(
-        "INSERT OR REPLACE INTO memory VALUES (?, ?)",
-        [(t.page_id, t.memory) for t in texts if t.memory is not None],
-    )
-    # The index of near-duplicates stands on sketches that are there no longer: it is built anew.
-    near_duplicates.begin_anew(connection)
+def reread(db: Connection, texts: Sequence[RereadText]) -> None:
+    """Replace the texts of the newest contents of pages; observations stay."""
+    sql = "UPDATE version SET text_digest = ?, sketch = ?, text_version = ? WHERE id = ?"
+    db.executemany(sql, [(t.text_digest, t.sketch, t.text_version, t.version_id) for t in texts])
+    sql = "UPDATE page SET text_digest = ? WHERE id = ?"
+    db.executemany(sql, [(t.text_digest, t.page_id) for t in texts])
+    sql = "INSERT OR REPLACE INTO memory VALUES (?, ?)"
+    db.executemany(sql, [(t.page_id, t.memory) for t in texts if t.memory is not None])
+    # The index of near-duplicates rests on the old sketches.
+    near_duplicates.begin_anew(db)
 
 
-# -- memories ----------------------------------------------------------------
-#
-# Table ``memory``: what change detection remembers of a page beside its last sketch.
+# -- memories: change detection beside the last sketch -----------------------
 
 #: The version with the sketch of a page's last text, in the row of ``page AS p``.
 _SKETCHED = (
@@ -308,16 +268,16 @@ _SKETCHED = (
 )
 
 
-async def load(connection: aiosqlite.Connection, page_id: int) -> PageHistory | None:
-    """What a page's next text is to be compared with; None where it has had no text."""
-    histories = await _histories(connection, "p.id = ?", (page_id,))
+async def load(db: Reader, page_id: int) -> PageHistory | None:
+    """Return the stored state to compare a page's next text with; None without a text."""
+    histories = await _histories(db, "p.id = ?", (page_id,))
     return next(iter(histories), None)
 
 
-async def predecessor(connection: aiosqlite.Connection, page_id: int) -> PageHistory | None:
-    """What a page was before it moved here: under the last URL that redirects permanently."""
+async def predecessor(db: Reader, page_id: int) -> PageHistory | None:
+    """Return the history of the last page that redirects permanently to this one."""
     histories = await _histories(
-        connection,
+        db,
         "p.id = (SELECT id FROM page WHERE alias_of = ? AND alias_kind = 'permanent' "
         "AND version_id IS NOT NULL ORDER BY checked_at DESC LIMIT 1)",
         (page_id,),
@@ -325,10 +285,10 @@ async def predecessor(connection: aiosqlite.Connection, page_id: int) -> PageHis
     return next(iter(histories), None)
 
 
-async def sample(connection: aiosqlite.Connection, host_id: int, limit: int) -> list[PageHistory]:
-    """The histories of up to ``limit`` pages of a host, spread over all of them."""
+async def sample(db: Reader, host_id: int, limit: int) -> list[PageHistory]:
+    """Return the histories of up to ``limit`` pages of a host, spread over all of them."""
     return await _histories(
-        connection,
+        db,
         "p.id IN (SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS n, "
         "         count(*) OVER () AS total FROM page "
         "         WHERE host_id = ?1 AND role = 'page' AND text_digest IS NOT NULL) "
@@ -337,13 +297,11 @@ async def sample(connection: aiosqlite.Connection, host_id: int, limit: int) -> 
     )
 
 
-def record(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
+def record(db: Connection, visits: Iterable[Visit]) -> None:
     """Keep the new memories, and count the visits at which nothing differed."""
-    connection.executemany(
-        "INSERT OR REPLACE INTO memory VALUES (?, ?)",
-        [(v.due.page_id, v.memory) for v in visits if v.memory is not None],
-    )
-    connection.executemany(
+    sql = "INSERT OR REPLACE INTO memory VALUES (?, ?)"
+    db.executemany(sql, [(v.due.page_id, v.memory) for v in visits if v.memory is not None])
+    db.executemany(
         "UPDATE page SET still = iif(?, 0, still + 1) WHERE id = ?",
         [
             (v.memory is not None, v.due.page_id)
@@ -353,10 +311,8 @@ def record(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
     )
 
 
-async def _histories(
-    connection: aiosqlite.Connection, condition: str, parameters: tuple[int, ...]
-) -> list[PageHistory]:
-    rows = await connection.execute_fetchall(
+async def _histories(db: Reader, condition: str, parameters: tuple[int, ...]) -> list[PageHistory]:
+    rows = await db.execute_fetchall(
         "SELECT v.sketch, m.data, p.still, v.text_version FROM page AS p "
         f"JOIN version AS v ON v.id = {_SKETCHED} "
         f"LEFT JOIN memory AS m ON m.page_id = p.id WHERE {condition}",
@@ -365,17 +321,13 @@ async def _histories(
     return [PageHistory(*row) for row in rows]
 
 
-# -- retractions -------------------------------------------------------------
-#
-# Taking captures back: a page was taken for content, and proves to have been a wall.
-#
-# Invariant: afterwards everything but table ``observation`` is as though the wall had been
-# recognised at once: its visits are failures, and what they captured is no version of the page.
-# Consequence: who reads versions, memories or sketches need not know that walls exist.
+# -- retractions: captures that prove to be block pages ----------------------
+# Invariant: afterwards everything but table ``observation`` is as if the block page had been
+# recognised at once: its visits are failures, and no version of the page holds what they captured.
 
-#: Verdicts by which a page is the same as at the visit before, but for what differs at each.
+#: Verdicts for a page that has not changed since the visit before.
 _SAME = (Rung.NOT_MODIFIED, Rung.BODY, Rung.TEXT, Rung.VOLATILE)
-#: A page's visits that saw content since it last looked otherwise, the oldest first.
+#: A page's visits that saw its last content, the oldest first.
 _LAST_CONTENT = (
     "SELECT id, at, kind, version_id FROM finding AS f "
     "WHERE page_id = ?1 AND kind IN ('new', 'changed', 'unchanged') AND id >= coalesce("
@@ -386,7 +338,7 @@ _LAST_CONTENT = (
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
-    """A visit that saw what is taken back."""
+    """A visit that saw the retracted content."""
 
     observation_id: int
     at: float
@@ -394,32 +346,28 @@ class _Visit:
     version_id: int | None
 
 
-def take_back(connection: sqlite3.Connection, retraction: Retraction, now: float) -> Kind | None:
-    """Take a page's last capture back; as what its last visit had counted.
+def take_back(db: Connection, retraction: Retraction, now: float) -> Kind | None:
+    """Retract a page's last capture and amend all visits that saw it; return the last one's kind.
 
-    All visits are amended that saw the same. None: the capture that is meant is not the
-    page's last one, and nothing is done.
+    Return None and do nothing if the retraction means another capture.
     """
     page_id = retraction.page_id
-    rows = connection.execute(_LAST_CONTENT, (page_id,)).fetchall()
-    visits = [_Visit(*row) for row in rows]
+    visits = [_Visit(*row) for row in db.execute(_LAST_CONTENT, (page_id,))]
     if not visits or retraction.at not in {None, visits[-1].at}:
         return None
     ids = [visit.observation_id for visit in visits]
-    fail(connection, ids, retraction.reason, retraction.detail, now)
-    captured = _forget_versions(connection, visits)
-    links.forget(connection, page_id, captured)
-    links.forget_churn(connection, page_id, captured)
-    connection.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
-    pages.take_back(connection, page_id, visits[-1].at)
-    near_duplicates.revise(connection, page_id)
+    fail(db, ids, retraction.reason, retraction.detail, now)
+    captured = _forget_versions(db, visits)
+    links.forget(db, page_id, captured)
+    links.forget_churn(db, page_id, captured)
+    db.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
+    pages.take_back(db, page_id, visits[-1].at)
+    near_duplicates.revise(db, page_id)
     return Kind(visits[-1].kind)
 
 
-def _forget_versions(connection: sqlite3.Connection, visits: Sequence[_Visit]) -> list[float]:
-    """Delete what these visits captured; when that was."""
-    rows = connection.execute(
-        "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at",
-        (json.dumps([visit.version_id for visit in visits]),),
-    ).fetchall()
+def _forget_versions(db: Connection, visits: Sequence[_Visit]) -> list[float]:
+    """Delete the versions that these visits captured; return their times."""
+    sql = "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at"
+    rows = db.execute(sql, (json.dumps([visit.version_id for visit in visits]),)).fetchall()
     return [row[0] for row in rows]

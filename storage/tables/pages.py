@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from sqlite3 import Connection
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.records import Alias, Targets, Visit
 from freshet.storage.words import Kind
@@ -24,7 +24,7 @@ _SILENT = (Kind.FAILED, Kind.REFUSED)
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A URL that has just become due; the pattern that bounds it, if it falls under one."""
+    """A URL that has just become due."""
 
     page_id: int
     url: str
@@ -32,7 +32,7 @@ class Admitted:
 
 
 def admit(
-    connection: sqlite3.Connection,
+    db: Connection,
     targets: Targets,
     host_ids: Mapping[str, int],
     run_id: int,
@@ -40,20 +40,17 @@ def admit(
     *,
     known: Collection[str] = frozenset(),
 ) -> list[Admitted]:
-    """Make the pages that are new; those that are to be crawled and were not before.
+    """Make the pages that are new, except ``known`` ones; return those to be crawled from now on.
 
-    What is ``known`` to be admitted is passed over.
-
-    This upsert is the seen-set: of all links to a URL, in this run or before, exactly one
-    returns it.
+    This upsert is the seen-set: of all links to a URL, in this run or before, exactly one returns
+    it.
     """
     hosts = [host_ids[origin] for origin in targets.origins]
-    columns = zip(
-        targets.urls, targets.fetch_urls, hosts, targets.roles, targets.depths,
-        targets.redirects, targets.held_back, strict=True,
-    )  # fmt: skip
-    rows = json.dumps([row for row in columns if row[0] not in known])
-    admitted = connection.execute(
+    places = zip(targets.urls, targets.fetch_urls, hosts, targets.roles, strict=True)
+    others = zip(targets.depths, targets.redirects, targets.held_back, strict=True)
+    columns = zip(places, others, strict=True)
+    rows = json.dumps([(*place, *other) for place, other in columns if place[0] not in known])
+    admitted = db.execute(
         "INSERT INTO page (url, fetch_url, host_id, role, depth, redirects, held_back, "
         "                  found_at, found_run_id) "
         "SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, "
@@ -67,41 +64,36 @@ def admit(
     return [Admitted(r[0], r[1], r[2]) for r in admitted if r[3] is None]
 
 
-def lift_depth(connection: sqlite3.Connection, max_depth: int) -> None:
-    """Let the pages in that were held back by a smaller ``max_depth`` (0: no limit)."""
-    connection.execute(
-        "UPDATE page SET held_back = NULL WHERE held_back = 'depth' AND (?1 = 0 OR depth <= ?1)",
-        (max_depth,),
-    )
+def lift_depth(db: Connection, max_depth: int) -> None:
+    """Admit pages that a smaller ``max_depth`` held back (0: no limit)."""
+    sql = "UPDATE page SET held_back = NULL WHERE held_back = 'depth' AND (?1 = 0 OR depth <= ?1)"
+    db.execute(sql, (max_depth,))
 
 
-def hold_back(connection: sqlite3.Connection, page_ids: Sequence[int], why: str) -> None:
+def hold_back(db: Connection, page_ids: Sequence[int], why: str) -> None:
     """Keep known pages out of the frontier, with the reason."""
-    connection.execute(
-        "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))",
-        (why, json.dumps(list(page_ids))),
-    )
+    sql = "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))"
+    db.execute(sql, (why, json.dumps(list(page_ids))))
 
 
-def record(connection: sqlite3.Connection, visits: Sequence[Visit]) -> None:
-    """Bring the pages up to date with what these visits found."""
-    _record_outcomes(connection, visits)
-    _record_validators(connection, visits)
-    _record_captures(connection, visits)
-    _record_aliases(connection, visits)
+def record(db: Connection, visits: Sequence[Visit]) -> None:
+    """Update the pages with the results of these visits."""
+    _record_outcomes(db, visits)
+    _record_validators(db, visits)
+    _record_captures(db, visits)
+    _record_aliases(db, visits)
 
 
-def take_back(connection: sqlite3.Connection, page_id: int, at: float) -> None:
-    """Let a page stand as before captures that are taken back, the last one of ``at``.
+def take_back(db: Connection, page_id: int, at: float) -> None:
+    """Restore a page's state before the retracted captures, the last one at ``at``.
 
-    What is not kept of older versions (title, language, validators …) its next answer tells:
-    no bytes have the digest 0, so that it is read again whatever it is.
+    Its next response gives what older versions do not keep (title, language, validators …): no
+    bytes have the digest 0, so that the page is parsed again.
     """
-    connection.execute(
+    db.execute(
         "UPDATE page SET last_kind = iif(last_at = ?2, ?3, last_kind), (version_id, text_digest, "
         "  body_digest) = (SELECT id, text_digest, zeroblob(16) FROM version "
-        "  WHERE page_id = ?1 ORDER BY id DESC LIMIT 1), "
-        "checked_at = (SELECT max(at) FROM finding "
+        "  WHERE page_id = ?1 ORDER BY id DESC LIMIT 1), checked_at = (SELECT max(at) FROM finding "
         "  WHERE page_id = ?1 AND kind IN ('new', 'changed', 'unchanged')), "
         "etag = NULL, last_modified = NULL, title = NULL, language = NULL, canonical_url = NULL, "
         "noindex = 0, noarchive = 0, nofollow = 0, still = 0 WHERE id = ?1",
@@ -109,8 +101,8 @@ def take_back(connection: sqlite3.Connection, page_id: int, at: float) -> None:
     )
 
 
-def _record_outcomes(connection: sqlite3.Connection, visits: Sequence[Visit]) -> None:
-    connection.executemany(
+def _record_outcomes(db: Connection, visits: Sequence[Visit]) -> None:
+    db.executemany(
         "UPDATE page SET last_kind = ?, last_at = ?, status = ?, role = ?, "
         "fetch_url = coalesce(?, fetch_url), checked_at = coalesce(?, checked_at), "
         "wish_s = iif(?, ?, wish_s) WHERE id = ?",
@@ -125,8 +117,8 @@ def _record_outcomes(connection: sqlite3.Connection, visits: Sequence[Visit]) ->
     )  # fmt: skip
 
 
-def _record_validators(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
-    connection.executemany(
+def _record_validators(db: Connection, visits: Iterable[Visit]) -> None:
+    db.executemany(
         "UPDATE page SET etag = ?, last_modified = ? WHERE id = ?",
         [
             (v.validators.etag, v.validators.last_modified, v.due.page_id)
@@ -136,8 +128,8 @@ def _record_validators(connection: sqlite3.Connection, visits: Iterable[Visit]) 
     )
 
 
-def _record_captures(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
-    connection.executemany(
+def _record_captures(db: Connection, visits: Iterable[Visit]) -> None:
+    db.executemany(
         "UPDATE page SET body_digest = ?, text_digest = ?, title = ?, language = ?, "
         "canonical_url = ?, noindex = ?, noarchive = ?, nofollow = ?, "
         "version_id = (SELECT max(id) FROM version WHERE page_id = page.id) WHERE id = ?",
@@ -152,60 +144,51 @@ def _record_captures(connection: sqlite3.Connection, visits: Iterable[Visit]) ->
     )  # fmt: skip
 
 
-def _record_aliases(connection: sqlite3.Connection, visits: Iterable[Visit]) -> None:
+def _record_aliases(db: Connection, visits: Iterable[Visit]) -> None:
     """Point redirecting URLs at their final page: an alias of an alias is resolved."""
-    connection.executemany(
+    db.executemany(
         "UPDATE page SET alias_of = NULL, alias_kind = NULL, alias_at = NULL "
         "WHERE id = ? AND alias_kind IS NOT NULL",
         [(v.due.page_id,) for v in visits if v.alias is None and v.observation.kind not in _SILENT],
     )
     for visit in visits:
         if visit.alias is not None:
-            _point(connection, visit.due.page_id, visit.alias, visit.observation.at)
+            _point(db, visit.due.page_id, visit.alias, visit.observation.at)
 
 
-def _point(connection: sqlite3.Connection, page_id: int, alias: Alias, at: float) -> None:
-    """Make a page an alias, and its own aliases with it; of a loop none is left."""
-    connection.execute(
+def _point(db: Connection, page_id: int, alias: Alias, at: float) -> None:
+    """Make a page an alias, and its own aliases with it; a loop leaves none."""
+    db.execute(
         "UPDATE page SET alias_kind = ?, alias_at = ?, alias_of = nullif("
         "  (SELECT coalesce(t.alias_of, t.id) FROM page AS t WHERE t.url = ?), page.id) "
         "WHERE id = ?",
         (alias.kind, at, alias.url, page_id),
     )
-    connection.execute(
-        "UPDATE page SET alias_of = (SELECT alias_of FROM page WHERE id = ?1) WHERE alias_of = ?1",
-        (page_id,),
-    )
+    sql = "UPDATE page SET alias_of = (SELECT alias_of FROM page WHERE id = ?1) WHERE alias_of = ?1"
+    db.execute(sql, (page_id,))
 
 
-def turned_round(
-    connection: sqlite3.Connection, page_id: int, url: str, run_id: int
-) -> list[Admitted]:
-    """The page at ``url`` if it was an alias of the one that now redirects to it.
+def turned_round(db: Connection, page_id: int, url: str, run_id: int) -> list[Admitted]:
+    """Return the page at ``url`` if it was an alias of the page that now redirects to it.
 
-    That redirect was taken as still standing, so that the page is not due in this run: now
-    it must be asked.
+    Such a page is not due in this run, because its redirect was assumed to hold.
     """
-    rows = connection.execute(
+    sql = (
         "SELECT id, url, host_id FROM page WHERE url = ? AND alias_of = ? AND held_back IS NULL "
         "AND NOT EXISTS (SELECT 1 FROM frontier WHERE page_id = page.id) "
-        "AND NOT EXISTS (SELECT 1 FROM observation WHERE page_id = page.id AND run_id = ?)",
-        (url, page_id, run_id),
-    ).fetchall()
-    return [Admitted(*row) for row in rows]
-
-
-async def alias_target(
-    connection: aiosqlite.Connection, url: str, since: float = -inf
-) -> int | None:
-    """The id of the page that the current run found ``url`` to be another name of.
-
-    Its own id if it is none, or was seen to be one in an earlier run only, or before ``since``;
-    None for an unknown URL.
-    """
-    rows = await connection.execute_fetchall(
-        "SELECT iif(alias_at >= max(?, (SELECT max(started_at) FROM crawl_run)), "
-        "           coalesce(alias_of, id), id) FROM page WHERE url = ?",
-        (since, url),
+        "AND NOT EXISTS (SELECT 1 FROM observation WHERE page_id = page.id AND run_id = ?)"
     )
-    return next((int(r[0]) for r in rows), None)
+    return [Admitted(*row) for row in db.execute(sql, (url, page_id, run_id)).fetchall()]
+
+
+async def alias_target(db: Reader, url: str, since: float = -inf) -> int | None:
+    """Return the id of the page of which the current run found ``url`` to be another name.
+
+    It is the URL's own id if the URL is a page, or was seen to be an alias in an earlier run only,
+    or before ``since``; None for an unknown URL.
+    """
+    sql = (
+        "SELECT iif(alias_at >= max(?, (SELECT max(started_at) FROM crawl_run)), "
+        "           coalesce(alias_of, id), id) FROM page WHERE url = ?"
+    )
+    return next((int(r[0]) for r in await db.execute_fetchall(sql, (since, url))), None)

@@ -1,22 +1,22 @@
-"""Table ``crawl_run``: one row a crawl, however many invocations it took."""
+"""Tables ``crawl_run`` (one row a crawl, over all its invocations), ``seed`` and ``outlook``."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from sqlite3 import Connection
 from typing import Final
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
-from freshet.storage.database import columns_of, row_to
+from freshet.storage.database import columns_of, row_to, values_of
 from freshet.storage.entries import CappedLane, Discovered, Outlook
 from freshet.storage.records import SeedLine, StoredSeed
 
 
 class RunState(StrEnum):
-    """How a run stands; all but ``ENDED`` are finished by the next invocation."""
+    """State of a run; the next invocation finishes all but ``ENDED`` ones."""
 
     RUNNING = "running"
     ENDED = "ended"
@@ -35,90 +35,69 @@ class CrawlRun:
     fetches: int
 
 
-async def latest(connection: aiosqlite.Connection) -> CrawlRun | None:
-    """The run that was started last, or None in a new store."""
-    rows = await connection.execute_fetchall(
-        f"SELECT {columns_of(CrawlRun, run_id='id')} FROM crawl_run ORDER BY id DESC LIMIT 1"
-    )
-    return next(map(row_to(CrawlRun), rows), None)
+async def latest(db: Reader) -> CrawlRun | None:
+    """Return the run that was started last, or None in a new store."""
+    sql = f"SELECT {columns_of(CrawlRun, run_id='id')} FROM crawl_run ORDER BY id DESC LIMIT 1"
+    return next(map(row_to(CrawlRun), await db.execute_fetchall(sql)), None)
 
 
-async def began_at(connection: aiosqlite.Connection, run_id: int) -> float:
-    """When a run began, in Unix seconds.
-
-    Raises:
-        LookupError: there is no such run.
-    """
-    rows = await connection.execute_fetchall(
-        "SELECT started_at FROM crawl_run WHERE id = ?", (run_id,)
-    )
+async def began_at(db: Reader, run_id: int) -> float:
+    """Return when a run began, in Unix seconds. Raises LookupError for an unknown run."""
+    rows = await db.execute_fetchall("SELECT started_at FROM crawl_run WHERE id = ?", (run_id,))
     for row in rows:
         return float(row[0])
     raise LookupError(run_id)
 
 
-async def settings_of_latest(connection: aiosqlite.Connection) -> str | None:
-    """The settings (JSON) of the run that was started last, or None in a new store."""
-    rows = await connection.execute_fetchall(
-        "SELECT settings FROM crawl_run ORDER BY id DESC LIMIT 1"
-    )
+async def settings_of_latest(db: Reader) -> str | None:
+    """Return the settings (JSON) of the run started last, or None in a new store."""
+    rows = await db.execute_fetchall("SELECT settings FROM crawl_run ORDER BY id DESC LIMIT 1")
     return next((str(row[0]) for row in rows), None)
 
 
-def start(connection: sqlite3.Connection, now: float, settings: str) -> int:
-    """Begin a run; its id. ``settings`` is a JSON object, kept as a record."""
-    rows = connection.execute(
-        "INSERT INTO crawl_run (started_at, state, settings) VALUES (?, ?, ?) RETURNING id",
-        (now, RunState.RUNNING, settings),
-    ).fetchall()
-    return int(next(iter(rows))[0])
+def start(db: Connection, now: float, settings: str) -> int:
+    """Begin a run and return its id. ``settings`` is a JSON object, kept as a record."""
+    sql = "INSERT INTO crawl_run (started_at, state, settings) VALUES (?, ?, ?) RETURNING id"
+    return int(db.execute(sql, (now, RunState.RUNNING, settings)).fetchone()[0])
 
 
-def record_settings(connection: sqlite3.Connection, run_id: int, settings: str) -> None:
-    """Keep other settings (a JSON object) as the record of a run."""
-    connection.execute("UPDATE crawl_run SET settings = ? WHERE id = ?", (settings, run_id))
+def record_settings(db: Connection, run_id: int, settings: str) -> None:
+    """Replace the recorded settings (a JSON object) of a run."""
+    db.execute("UPDATE crawl_run SET settings = ? WHERE id = ?", (settings, run_id))
 
 
-def reopen(connection: sqlite3.Connection, run_id: int) -> None:
-    """Go on with a run that did not end (or, when forced, with one that did)."""
-    connection.execute(
-        "UPDATE crawl_run SET state = ?, ended_at = NULL WHERE id = ?", (RunState.RUNNING, run_id)
-    )
+def reopen(db: Connection, run_id: int) -> None:
+    """Resume a run that did not end (or, when forced, one that did)."""
+    sql = "UPDATE crawl_run SET state = ?, ended_at = NULL WHERE id = ?"
+    db.execute(sql, (RunState.RUNNING, run_id))
 
 
-def close(connection: sqlite3.Connection, run_id: int, state: RunState, now: float) -> None:
-    """Record how a run was left; only ``ENDED`` sets ``ended_at``."""
+def close(db: Connection, run_id: int, state: RunState, now: float) -> None:
+    """Record a run's state; only ``ENDED`` sets ``ended_at``."""
     ended_at = now if state is RunState.ENDED else None
-    connection.execute(
-        "UPDATE crawl_run SET state = ?, ended_at = ? WHERE id = ?", (state, ended_at, run_id)
-    )
+    sql = "UPDATE crawl_run SET state = ?, ended_at = ? WHERE id = ?"
+    db.execute(sql, (state, ended_at, run_id))
 
 
-def count_fetches(connection: sqlite3.Connection, run_id: int, fetches: int) -> None:
+def count_fetches(db: Connection, run_id: int, fetches: int) -> None:
     """Add requests to a run's total."""
-    connection.execute("UPDATE crawl_run SET fetches = fetches + ? WHERE id = ?", (fetches, run_id))
+    db.execute("UPDATE crawl_run SET fetches = fetches + ? WHERE id = ?", (fetches, run_id))
 
 
-async def is_first(connection: aiosqlite.Connection, run_id: int) -> bool:
-    """Whether no run came before this one."""
-    rows = await connection.execute_fetchall(
-        "SELECT count(*) FROM crawl_run WHERE id < ?", (run_id,)
-    )
+async def is_first(db: Reader, run_id: int) -> bool:
+    """Return whether a run is the first one."""
+    rows = await db.execute_fetchall("SELECT count(*) FROM crawl_run WHERE id < ?", (run_id,))
     return not next(iter(rows))[0]
 
 
-# -- seeds -------------------------------------------------------------------
-#
-# Table ``seed``: the site list as given, and where each seed's scope has moved.
+# -- seeds: the site list, and where the scope of each seed has moved --------
+
+_MOVE: Final = "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1)"
 
 
-def add(
-    connection: sqlite3.Connection,
-    seeds: Sequence[SeedLine],
-    now: float,
-) -> None:
-    """Add seeds; one whose URL is known takes what the line says now."""
-    connection.executemany(
+def add(db: Connection, seeds: Sequence[SeedLine], now: float) -> None:
+    """Add seeds; a known one takes the values of its new line."""
+    db.executemany(
         f"INSERT INTO seed ({', '.join(SeedLine._fields)}, added_at) "
         "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET text = excluded.text, "
         "importance = excluded.importance, half_life_hours = excluded.half_life_hours",
@@ -126,50 +105,37 @@ def add(
     )
 
 
-async def load(connection: aiosqlite.Connection) -> list[StoredSeed]:
-    """All seeds of the store, in the order of the list."""
-    rows = await connection.execute_fetchall(
-        f"SELECT {columns_of(StoredSeed, seed_id='id')} FROM seed ORDER BY id"
-    )
-    return list(map(row_to(StoredSeed), rows))
+async def load(db: Reader) -> list[StoredSeed]:
+    """Return all seeds of the store, in the order of the list."""
+    sql = f"SELECT {columns_of(StoredSeed, seed_id='id')} FROM seed ORDER BY id"
+    return list(map(row_to(StoredSeed), await db.execute_fetchall(sql)))
 
 
-def settle(connection: sqlite3.Connection, seed_id: int, url: str) -> None:
-    """A seed is crawled at this URL from now on."""
-    connection.execute(
-        "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1) "
-        "WHERE id = ?2",
-        (url, seed_id),
-    )
+def settle(db: Connection, seed_id: int, url: str) -> None:
+    """Record the URL at which a seed is crawled from now on."""
+    db.execute(f"{_MOVE} WHERE id = ?2", (url, seed_id))
 
 
-def move(connection: sqlite3.Connection, page_id: int, url: str) -> None:
-    """A page has redirected: all seeds that stand at it stand at this URL from now on."""
-    connection.execute(
-        "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1) "
-        "WHERE page_id = ?2",
-        (url, page_id),
-    )
+def move(db: Connection, page_id: int, url: str) -> None:
+    """Move all seeds that stand at a page that redirected to its new URL."""
+    db.execute(f"{_MOVE} WHERE page_id = ?2", (url, page_id))
 
 
-# -- outlooks ----------------------------------------------------------------
-#
-# Tables ``outlook`` and ``capped_lane``: what a daemon expected, from time to time.
+# -- outlooks and capped host queues: forecasts of a daemon ------------------
 
 _DAY_S: Final = 86_400.0
 #: Outlooks that are older are thinned to the last of each day.
 _ALL_S: Final = 31 * _DAY_S
-_PLAIN: Final = (
-    "at", "began_at", "budget", "policy", "flowed", "forgone", "watched", "captured", "waiting",
-    "gone", "stale", "harmonic", "price", "clocked", "next_at", "next_page_id",
-)  # fmt: skip
+_APART: Final = {"changing", "capped", "discovered"}
+_PLAIN: Final = tuple(each.name for each in fields(Outlook) if each.name not in _APART)
 _DISCOVERED: Final = tuple(field.name for field in fields(Discovered))
-_VALUES: Final = ", ".join((*_PLAIN, "daily", "weekly", "monthly", "yearly", "rarer", *_DISCOVERED))
+_CLASSES: Final = ("daily", "weekly", "monthly", "yearly", "rarer")
+_VALUES: Final = ", ".join((*_PLAIN, *_CLASSES, *_DISCOVERED))
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
-    """How far a run had come: ``fetches`` of all its invocations, ``flowed`` in this one."""
+class RunProgress:
+    """Progress of a run: ``fetches`` of all its invocations, ``flowed`` in this one."""
 
     at: float
     run_id: int
@@ -178,11 +144,11 @@ class Spending:
     flowed: float
 
 
-def append(connection: sqlite3.Connection, run_id: int, outlooks: Sequence[Outlook]) -> None:
-    """Note outlooks of a run, after its requests have been counted, and thin the old ones."""
+def append(db: Connection, run_id: int, outlooks: Sequence[Outlook]) -> None:
+    """Store outlooks of a run, after its requests have been counted, and thin old ones."""
     for it in outlooks:
-        connection.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
-        connection.execute(
+        db.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
+        db.execute(
             f"INSERT OR REPLACE INTO outlook (run_id, fetches, {_VALUES}) VALUES "
             f"(?1, (SELECT fetches FROM crawl_run WHERE id = ?1){', ?' * _VALUES.count(',')}, ?)",
             (
@@ -192,57 +158,48 @@ def append(connection: sqlite3.Connection, run_id: int, outlooks: Sequence[Outlo
                 *(getattr(it.discovered, name) for name in _DISCOVERED),
             ),
         )
-        connection.executemany(
+        db.executemany(
             "INSERT INTO capped_lane VALUES (?, ?, ?, ?, ?)",
-            [(it.at, lane.lane, lane.most, lane.wanted, lane.pages) for lane in it.capped],
+            [(it.at, *values_of(lane)) for lane in it.capped],
         )
-        _thin(connection, it.at - _ALL_S)
+        _thin(db, it.at - _ALL_S)
 
 
-def _thin(connection: sqlite3.Connection, before: float) -> None:
+def _thin(db: Connection, before: float) -> None:
     """Keep the last outlook of each day that ended before a time."""
     ended = before // _DAY_S * _DAY_S
     old = (
         "SELECT at FROM outlook AS early WHERE at < ?1 AND EXISTS (SELECT 1 FROM outlook AS late "
         f"WHERE late.at > early.at AND late.at < (CAST(early.at / {_DAY_S} AS INT) + 1) * {_DAY_S})"
     )
-    connection.execute(f"DELETE FROM capped_lane WHERE outlook_at IN ({old})", (ended,))
-    connection.execute(f"DELETE FROM outlook WHERE at IN ({old})", (ended,))
+    db.execute(f"DELETE FROM capped_lane WHERE outlook_at IN ({old})", (ended,))
+    db.execute(f"DELETE FROM outlook WHERE at IN ({old})", (ended,))
 
 
-async def latest_outlook(connection: aiosqlite.Connection, run_id: int) -> Outlook | None:
-    """The last outlook of a run, or None."""
-    rows = await connection.execute_fetchall(
-        f"SELECT {_VALUES} FROM outlook WHERE run_id = ? ORDER BY at DESC LIMIT 1", (run_id,)
+async def latest_outlook(db: Reader, run_id: int) -> Outlook | None:
+    """Return the last outlook of a run, or None."""
+    sql = f"SELECT {_VALUES} FROM outlook WHERE run_id = ? ORDER BY at DESC LIMIT 1"
+    lanes = (
+        f"SELECT {columns_of(CappedLane)} FROM capped_lane WHERE outlook_at = ? "
+        "ORDER BY wanted - most DESC, lane"
     )
-    for row in rows:
-        lanes = await connection.execute_fetchall(
-            "SELECT lane, most, wanted, pages FROM capped_lane WHERE outlook_at = ? "
-            "ORDER BY wanted - most DESC, lane",
-            (row[0],),
-        )
-        plain = dict(zip(_PLAIN, row, strict=False))
-        rest = tuple(row)[len(_PLAIN) :]
-        changing, discovered = rest[: -len(_DISCOVERED)], rest[-len(_DISCOVERED) :]
-        capped = tuple(CappedLane(**lane) for lane in lanes)
+    for row in await db.execute_fetchall(sql, (run_id,)):
         return Outlook(
-            **plain, changing=changing, capped=capped, discovered=Discovered(*discovered)
+            **{name: row[name] for name in _PLAIN},
+            changing=tuple(row[name] for name in _CLASSES),
+            capped=tuple(map(row_to(CappedLane), await db.execute_fetchall(lanes, (row["at"],)))),
+            discovered=Discovered(**{name: row[name] for name in _DISCOVERED}),
         )
     return None
 
 
-async def spendings(connection: aiosqlite.Connection, since: float) -> list[Spending]:
-    """How far runs had come at all outlooks from a time on, the earliest first."""
-    rows = await connection.execute_fetchall(
-        "SELECT at, run_id, began_at, fetches, flowed FROM outlook WHERE at >= ? ORDER BY at",
-        (since,),
-    )
-    return [Spending(**row) for row in rows]
+async def spendings(db: Reader, since: float) -> list[RunProgress]:
+    """Return the progress of runs at all outlooks since a time, the earliest first."""
+    sql = "SELECT at, run_id, began_at, fetches, flowed FROM outlook WHERE at >= ? ORDER BY at"
+    return [RunProgress(**row) for row in await db.execute_fetchall(sql, (since,))]
 
 
-async def upcoming(connection: aiosqlite.Connection, outlook: Outlook) -> str | None:
-    """The URL of the page that was to come next, or None."""
-    rows = await connection.execute_fetchall(
-        "SELECT url FROM page WHERE id = ?", (outlook.next_page_id,)
-    )
+async def upcoming(db: Reader, outlook: Outlook) -> str | None:
+    """Return the URL of the page to be visited next, or None."""
+    rows = await db.execute_fetchall("SELECT url FROM page WHERE id = ?", (outlook.next_page_id,))
     return next((str(row[0]) for row in rows), None)

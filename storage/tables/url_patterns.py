@@ -1,15 +1,15 @@
-"""Table ``trap``: per host, how many URLs of a bounded pattern were crawled and refused."""
+"""Table ``trap``: URL patterns of hosts that are bounded or closed, and what they yield."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from sqlite3 import Connection
 from typing import Final, NamedTuple
 
-import aiosqlite
+from aiosqlite import Connection as Reader
 
 from freshet.storage.entries import CopyFinding
 from freshet.storage.records import Targets, Visit
@@ -17,29 +17,24 @@ from freshet.storage.tables import frontier
 from freshet.storage.tables.pages import Admitted
 from freshet.storage.words import Reason
 
-# -- copies ------------------------------------------------------------------
-#
-# Copies in table ``trap``: patterns whose URLs keep giving pages that are known already.
-#
-# A pattern gathers URLs that differ in the values of their parameters, or are made of values that
-# recur. ``page.copy_of`` says of each of its pages that was read whether it is a copy, and of
-# which page (its own id: of none); ``trap`` sums that up. A *barren* page, which shows nothing but
-# what others show, is a copy unless it led to new pages. Where nearly all are copies the pattern
-# is *closed*: its URLs that nobody has asked for are held back, but for a sample that goes on
-# being asked for.
+# -- copies: patterns whose URLs keep giving known pages ---------------------
+# A pattern gathers URLs that differ in the values of their parameters, or consist of recurring
+# values. ``page.copy_of`` is the page of which a read page is a copy (its own id: of none); a
+# *barren* page, which shows only what others show, is a copy unless it led to new pages. If nearly
+# all are copies the pattern is *closed*: its unvisited URLs are held back, except a sample.
 #
 # Invariant: in a row of kind :data:`KIND`, ``admitted`` counts the pages of the pattern with a
-# ``copy_of``, ``copies`` those of them that are copies, and ``closed_at`` is set if and only if
-# the rule says so of these two. Each function here keeps it inside the transaction that the
-# caller holds. Consequence: whatever is learnt survives a restart, and a pattern whose pages turn
-# out to differ after all is opened again, with all that was held back.
+# ``copy_of``, ``copies`` those that are copies, and ``closed_at`` is set if and only if the rule
+# closes these counts; each function keeps it within the caller's transaction. Consequence: counts
+# survive a restart, and a pattern whose pages prove to differ is opened again, with all URLs held
+# back.
 
 #: Why a URL of a closed pattern is held back.
 KIND = "trap: copies"
-#: One in so many URLs of a closed pattern is asked for all the same: the evidence goes on.
+#: One of this number of URLs of a closed pattern is requested anyway: evidence continues.
 SAMPLED = 20
-#: Held back so many URLs, a pattern is sampled half as often, and again at twice as many: each page
-#: of filters leads to a hundred others, so that one in twenty of them had no end either.
+#: URLs held back at which the sample is halved, and again at twice that number: each filter page
+#: leads to a hundred others, so that one in twenty has no end either.
 THINNED = 600
 #: A multiplier that scatters consecutive ids (D. Knuth's multiplicative hashing).
 _SCATTER = 2_654_435_761
@@ -49,19 +44,19 @@ _Key = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class CopyRule:
-    """From how many pages of a pattern (0: never), and what share of copies, it is closed."""
+    """Number of pages of a pattern (0: never) and share of copies that close it."""
 
     urls: int = 30
     share: float = 0.9
 
     def closes(self, read: int, copies: int) -> bool:
-        """Whether a pattern is closed of which so many pages were read."""
+        """Return whether the rule closes a pattern with these counts."""
         return 0 < self.urls <= read and copies >= self.share * read
 
 
 @dataclass(frozen=True, slots=True)
 class CopyPattern:
-    """What is known of a pattern: pages ``read``, and ``copies`` among them."""
+    """Counts of a pattern: pages ``read``, and ``copies`` among them."""
 
     shape: str
     read: int
@@ -71,7 +66,7 @@ class CopyPattern:
 
 @dataclass(frozen=True, slots=True)
 class KnownText:
-    """What a page of a host said when it was last read: its URL, and its sketch as bytes."""
+    """A page's URL, and its last sketch as bytes."""
 
     page_id: int
     url: str
@@ -79,10 +74,10 @@ class KnownText:
 
 
 @dataclass(slots=True)
-class Weighed:
-    """What patterns that were closed and opened did to the frontier, by host id.
+class FrontierEffect:
+    """Effect of closed and opened patterns on the frontier, by host id.
 
-    ``released`` are the pages that are due again, ``withdrawn`` those that no longer are.
+    The pages ``released`` are due again, those ``withdrawn`` no longer.
     """
 
     released: dict[int, frozenset[int]] = field(default_factory=dict)
@@ -91,28 +86,28 @@ class Weighed:
 
 @dataclass(slots=True)
 class _Change:
-    """What a batch adds to the counts of a pattern."""
+    """Additions of a batch to the counts of a pattern."""
 
     read: int = 0
     copies: int = 0
 
 
 def is_sampled(page_id: int, refused: int = 0) -> bool:
-    """Whether this URL is asked for although its pattern is closed, and has ``refused`` so many.
+    """Return whether this URL of a closed pattern, with ``refused`` others, is requested anyway.
 
-    Of n URLs that come these are some 30 + 15 log2(n / 600), where n is above 600.
+    Of n URLs these are about 30 + 15 log2(n / 600), if n is above 600.
     """
     return (page_id * _SCATTER >> 16) % sampling(refused) == 0
 
 
 def sampling(refused: int) -> int:
-    """Of how many URLs one is asked for, where a closed pattern has ``refused`` so many."""
+    """Return n: one of n URLs is requested if a closed pattern has refused that number."""
     return SAMPLED << (max(refused, 0) // THINNED).bit_length()
 
 
-def closed_copies(connection: sqlite3.Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
-    """Which of these patterns (host id and shape) are closed; how many URLs of each are held."""
-    rows = connection.execute(
+def closed_copies(db: Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
+    """Return the closed ones of these patterns (host id and shape) with their URLs held back."""
+    rows = db.execute(
         "SELECT host_id, shape, refused FROM json_each(?) AS k CROSS JOIN trap "
         "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = ? "
         "WHERE closed_at IS NOT NULL",
@@ -121,58 +116,53 @@ def closed_copies(connection: sqlite3.Connection, keys: Iterable[_Key]) -> dict[
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-def refuse(connection: sqlite3.Connection, keys: Sequence[_Key]) -> None:
-    """Count URLs of closed patterns that are held back, by their patterns."""
-    connection.executemany(
-        "UPDATE trap SET refused = refused + 1 WHERE host_id = ? AND shape = ? AND kind = ?",
-        [(*key, KIND) for key in keys],
-    )
+def refuse(db: Connection, keys: Sequence[_Key]) -> None:
+    """Count URLs of closed patterns that are held back."""
+    sql = "UPDATE trap SET refused = refused + 1 WHERE host_id = ? AND shape = ? AND kind = ?"
+    db.executemany(sql, [(*key, KIND) for key in keys])
 
 
 def weigh(
-    connection: sqlite3.Connection,
+    db: Connection,
     visits: Sequence[Visit],
     run_id: int,
     rule: CopyRule,
     revealed: Mapping[int, Sequence[int]],
-) -> Weighed:
-    """Learn from these visits, which are recorded already and settled.
+) -> FrontierEffect:
+    """Learn from these visits, which are recorded and settled.
 
-    ``revealed`` are the pages that each page visited led to and that have become due.
+    ``revealed`` are the pages that have become due by links of each visited page.
     """
-    _let_pass(connection, [v.due.page_id for v in visits])
+    _let_pass(db, [v.due.page_id for v in visits])
     findings = [finding for visit in visits for finding in visit.copies]
-    findings = _without_leads(connection, findings, revealed)
-    weighed = Weighed()
+    findings = _without_leads(db, findings, revealed)
+    effect = FrontierEffect()
     if not findings:
-        return weighed
+        return effect
     at = max(visit.observation.at for visit in visits)
-    changes = _changes(connection, findings, {v.due.page_id for v in visits}, run_id)
+    changes = _changes(db, findings, {v.due.page_id for v in visits}, run_id)
     for (host_id, shape), change in changes.items():
-        rows = connection.execute(
+        row = db.execute(
             "INSERT INTO trap (host_id, shape, kind, admitted, copies) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET admitted = admitted + excluded.admitted, "
             "copies = copies + excluded.copies RETURNING admitted, copies, closed_at",
             (host_id, shape, KIND, change.read, change.copies),
-        ).fetchall()
-        for read, copies, closed_at in rows:
-            found = CopyPattern(shape, read, copies, closed_at)
-            _decide(connection, host_id, found, rule, at, weighed)
-    return weighed
+        ).fetchone()
+        _decide(db, host_id, CopyPattern(shape, *row), rule, at=at, effect=effect)
+    return effect
 
 
-def reconsider(connection: sqlite3.Connection, rule: CopyRule, at: float) -> None:
-    """Close and open patterns as this rule has it; the rule may not be the last run's."""
-    rows = connection.execute(
-        "SELECT host_id, shape, admitted, copies, closed_at FROM trap WHERE kind = ?", (KIND,)
-    ).fetchall()
+def reconsider(db: Connection, rule: CopyRule, at: float) -> None:
+    """Close and open patterns by this rule, which may differ from the last run's."""
+    sql = "SELECT host_id, shape, admitted, copies, closed_at FROM trap WHERE kind = ?"
+    rows = db.execute(sql, (KIND,)).fetchall()
     for host_id, *found in rows:
-        _decide(connection, host_id, CopyPattern(*found), rule, at, Weighed())
+        _decide(db, host_id, CopyPattern(*found), rule, at=at, effect=FrontierEffect())
 
 
-async def pattern_of(connection: aiosqlite.Connection, page_id: int) -> CopyPattern | None:
-    """What is known of the pattern of a URL, or None."""
-    rows = await connection.execute_fetchall(
+async def pattern_of(db: Reader, page_id: int) -> CopyPattern | None:
+    """Return the counts of the pattern of a URL, or None."""
+    rows = await db.execute_fetchall(
         "SELECT t.shape, t.admitted AS read, t.copies, t.closed_at FROM page AS p JOIN trap AS t "
         "ON t.host_id = p.host_id AND t.shape = p.pattern AND t.kind = ? WHERE p.id = ?",
         (KIND, page_id),
@@ -180,49 +170,46 @@ async def pattern_of(connection: aiosqlite.Connection, page_id: int) -> CopyPatt
     return next((CopyPattern(**row) for row in rows), None)
 
 
-async def original_of(connection: aiosqlite.Connection, page_id: int) -> str | None:
-    """The URL of the page that a page of a pattern was a copy of when last read, or None."""
-    rows = await connection.execute_fetchall(
+async def original_of(db: Reader, page_id: int) -> str | None:
+    """Return the URL of the page of which a page was a copy when last read, or None."""
+    sql = (
         "SELECT o.url FROM page AS p JOIN page AS o ON o.id = p.copy_of "
-        "WHERE p.id = ? AND o.id <> p.id",
-        (page_id,),
+        "WHERE p.id = ? AND o.id <> p.id"
     )
-    return next((str(row[0]) for row in rows), None)
+    return next((str(row[0]) for row in await db.execute_fetchall(sql, (page_id,))), None)
 
 
-async def texts(connection: aiosqlite.Connection, host_id: int, limit: int) -> list[KnownText]:
-    """What the first ``limit`` pages of a host say, in the order in which they were found."""
-    rows = await connection.execute_fetchall(
+async def texts(db: Reader, host_id: int, limit: int) -> list[KnownText]:
+    """Return the texts of the first ``limit`` pages of a host, in the order of discovery."""
+    sql = (
         "SELECT id AS page_id, url, (SELECT sketch FROM version WHERE page_id = page.id "
         "  AND sketch IS NOT NULL ORDER BY id DESC LIMIT 1) AS sketch FROM page "
         "WHERE host_id = ? AND role = 'page' AND text_digest IS NOT NULL "
-        "AND last_kind <> 'gone' AND sketch IS NOT NULL ORDER BY id LIMIT ?",
-        (host_id, limit),
+        "AND last_kind <> 'gone' AND sketch IS NOT NULL ORDER BY id LIMIT ?"
     )
-    return [KnownText(**row) for row in rows]
+    return [KnownText(**row) for row in await db.execute_fetchall(sql, (host_id, limit))]
 
 
-def _let_pass(connection: sqlite3.Connection, page_ids: Collection[int]) -> None:
-    """What was under way when its pattern was closed has been asked for, and is held no more."""
-    rows = connection.execute(
+def _let_pass(db: Connection, page_ids: Collection[int]) -> None:
+    """Release the visited URLs that were in flight when their pattern was closed."""
+    rows = db.execute(
         "UPDATE page SET held_back = NULL WHERE id IN (SELECT value FROM json_each(?)) "
         "AND held_back = ? RETURNING host_id, pattern",
         (json.dumps(list(page_ids)), KIND),
     ).fetchall()
-    _count_refused(connection, [(row[0], row[1], -1) for row in rows])
+    _count_refused(db, [(row[0], row[1], -1) for row in rows])
 
 
 def _without_leads(
-    connection: sqlite3.Connection,
-    findings: Sequence[CopyFinding],
-    revealed: Mapping[int, Sequence[int]],
+    db: Connection, findings: Sequence[CopyFinding], revealed: Mapping[int, Sequence[int]]
 ) -> list[CopyFinding]:
-    """The same; barren pages that led to pages worth finding are pages of their own.
+    """Return the findings, where barren pages that led to pages worth finding are no copies.
 
-    Worth finding is what is in no pattern, or in another one most of whose pages are their own.
+    A page is worth finding if its pattern is another one, most of whose pages are no copies, or
+    None.
     """
     new = {f.page_id: revealed.get(f.page_id, ()) for f in findings if f.is_barren}
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT p.id, p.pattern FROM json_each(?) AS k CROSS JOIN page AS p ON p.id = k.value "
         "LEFT JOIN trap AS t ON t.host_id = p.host_id AND t.shape = p.pattern AND t.kind = ? "
         "WHERE p.role = 'page' AND (p.pattern IS NULL OR 2 * t.copies < t.admitted)",
@@ -238,13 +225,10 @@ def _without_leads(
 
 
 def _changes(
-    connection: sqlite3.Connection,
-    findings: Sequence[CopyFinding],
-    visited: Collection[int],
-    run_id: int,
+    db: Connection, findings: Sequence[CopyFinding], visited: Collection[int], run_id: int
 ) -> Mapping[_Key, _Change]:
-    """Record of each page whether it is a copy; what that adds to the counts of its pattern."""
-    known = _known(connection, {f.page_id for f in findings}, run_id)
+    """Record for each page whether it is a copy; return the additions to pattern counts."""
+    known = _known(db, {f.page_id for f in findings}, run_id)
     changes: defaultdict[_Key, _Change] = defaultdict(_Change)
     shapes = {}
     for finding in findings:
@@ -261,21 +245,19 @@ def _changes(
         change.read += before is None
         change.copies += is_copy - was_copy
         known[finding.page_id] = host_id, now, may_have_changed, shape
-    connection.executemany(
-        "UPDATE page SET copy_of = ?, pattern = ? WHERE id = ?",
-        [(known[page_id][1], shape, page_id) for page_id, shape in shapes.items()],
-    )
+    sql = "UPDATE page SET copy_of = ?, pattern = ? WHERE id = ?"
+    db.executemany(sql, [(known[page_id][1], shape, page_id) for page_id, shape in shapes.items()])
     return changes
 
 
 def _known(
-    connection: sqlite3.Connection, page_ids: Collection[int], run_id: int
+    db: Connection, page_ids: Collection[int], run_id: int
 ) -> dict[int, tuple[int, int | None, bool, str | None]]:
-    """Of these pages: host, ``copy_of``, whether that one was not asked in this run, and pattern.
+    """Return of these pages: host, ``copy_of``, whether the original was not visited, pattern.
 
-    Then it may have changed in the same way, and a page that has left it may be a copy still.
+    An original not visited in this run may have changed in the same way as its copy.
     """
-    rows = connection.execute(
+    rows = db.execute(
         "SELECT p.id, p.host_id, p.copy_of, "
         "coalesce(o.last_at < (SELECT started_at FROM crawl_run WHERE id = ?), 0), p.pattern "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.id = k.value "
@@ -286,33 +268,32 @@ def _known(
 
 
 def _decide(
-    connection: sqlite3.Connection,
+    db: Connection,
     host_id: int,
     found: CopyPattern,
     rule: CopyRule,
+    *,
     at: float,
-    weighed: Weighed,
+    effect: FrontierEffect,
 ) -> None:
     """Close or open a pattern where its counts say so."""
     closes = rule.closes(found.read, found.copies)
     if closes == (found.closed_at is not None):
         return
-    connection.execute(
-        "UPDATE trap SET closed_at = ? WHERE host_id = ? AND shape = ? AND kind = ?",
-        (at if closes else None, host_id, found.shape, KIND),
-    )
+    sql = "UPDATE trap SET closed_at = ? WHERE host_id = ? AND shape = ? AND kind = ?"
+    db.execute(sql, (at if closes else None, host_id, found.shape, KIND))
     if closes:
-        before = weighed.withdrawn.get(host_id, frozenset())
-        withdrawn = _withdraw(connection, host_id, found.shape)
-        weighed.withdrawn[host_id] = before.union(withdrawn)
-    elif released := _release(connection, host_id, found.shape, at):
-        before = weighed.released.get(host_id, frozenset())
-        weighed.released[host_id] = before.union(released)
+        before = effect.withdrawn.get(host_id, frozenset())
+        withdrawn = _withdraw(db, host_id, found.shape)
+        effect.withdrawn[host_id] = before.union(withdrawn)
+    elif released := _release(db, host_id, found.shape, at):
+        before = effect.released.get(host_id, frozenset())
+        effect.released[host_id] = before.union(released)
 
 
-def _withdraw(connection: sqlite3.Connection, host_id: int, shape: str) -> list[int]:
-    """Take what nobody has asked for out of the frontier; not what the user named (depth 0)."""
-    rows = connection.execute(
+def _withdraw(db: Connection, host_id: int, shape: str) -> list[int]:
+    """Remove unvisited URLs from the frontier, except those that the user named (depth 0)."""
+    rows = db.execute(
         "SELECT id FROM page WHERE host_id = ? AND pattern = ? AND last_at IS NULL "
         "AND held_back IS NULL AND depth > 0 AND id IN (SELECT page_id FROM frontier)",
         (host_id, shape),
@@ -322,73 +303,63 @@ def _withdraw(connection: sqlite3.Connection, host_id: int, shape: str) -> list[
         if not is_sampled(page_id, len(page_ids)):
             page_ids.append(page_id)
     chosen = json.dumps(page_ids)
-    connection.execute(
-        "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))", (KIND, chosen)
-    )
-    connection.execute(
-        "DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(?))", (chosen,)
-    )
-    _count_refused(connection, [(host_id, shape, len(page_ids))])
+    sql = "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))"
+    db.execute(sql, (KIND, chosen))
+    db.execute("DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(?))", (chosen,))
+    _count_refused(db, [(host_id, shape, len(page_ids))])
     return page_ids
 
 
-def _release(connection: sqlite3.Connection, host_id: int, shape: str, at: float) -> list[int]:
-    rows = connection.execute(
+def _release(db: Connection, host_id: int, shape: str, at: float) -> list[int]:
+    rows = db.execute(
         "UPDATE page SET held_back = NULL WHERE host_id = ? AND pattern = ? AND held_back = ? "
         "RETURNING id",
         (host_id, shape, KIND),
     ).fetchall()
     page_ids = [row[0] for row in rows]
-    frontier.add(connection, page_ids, at, Reason.DISCOVERY)
-    _count_refused(connection, [(host_id, shape, -len(page_ids))])
+    frontier.add(db, page_ids, at, Reason.DISCOVERY)
+    _count_refused(db, [(host_id, shape, -len(page_ids))])
     return page_ids
 
 
-def _count_refused(connection: sqlite3.Connection, counts: Sequence[tuple[int, str, int]]) -> None:
-    connection.executemany(
-        "UPDATE trap SET refused = refused + ?3 WHERE host_id = ?1 AND shape = ?2 AND kind = ?4",
-        [(*count, KIND) for count in counts],
-    )
+def _count_refused(db: Connection, counts: Sequence[tuple[int, str, int]]) -> None:
+    sql = "UPDATE trap SET refused = refused + ?3 WHERE host_id = ?1 AND shape = ?2 AND kind = ?4"
+    db.executemany(sql, [(*count, KIND) for count in counts])
 
 
 class _Sign(NamedTuple):
-    """The pattern that a target falls under, and how many of its URLs are crawled."""
+    """The pattern of a target, and the number of its URLs that are crawled."""
 
     shape: str
     kind: str
     cap: int
 
 
-def bound(
-    connection: sqlite3.Connection, admitted: Sequence[Admitted], targets: Targets
-) -> dict[int, str]:
-    """Count these pages; the ids of those beyond their pattern's cap, with its kind.
+def bound(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dict[int, str]:
+    """Count these pages; return those to be held back, with the kind of their pattern.
 
-    Before it is counted, a URL of a pattern that gave nothing but copies is held back.
+    They are copies by a closed pattern, or beyond the cap of a bounded one.
     """
-    copied = _copies(connection, admitted, targets)
+    copied = _copies(db, admitted, targets)
     signs = _signs(targets)
     bounded = [
         (page, signs[page.url])
         for page in admitted
         if page.url in signs and page.page_id not in copied
     ]
-    return copied | _beyond_caps(connection, bounded)
+    return copied | _beyond_caps(db, bounded)
 
 
-def _copies(
-    connection: sqlite3.Connection, admitted: Sequence[Admitted], targets: Targets
-) -> dict[int, str]:
-    """Name the patterns of these pages; those of them that are held back as copies."""
+def _copies(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dict[int, str]:
+    """Store the patterns of these pages; return those held back as copies."""
     columns = zip(targets.urls, targets.patterns, targets.depths, strict=True)
     patterns = {url: (shape, depth) for url, shape, depth in columns if shape is not None}
     found = [(page, *patterns[page.url]) for page in admitted if page.url in patterns]
     if not found:
         return {}
-    connection.executemany(
-        "UPDATE page SET pattern = ? WHERE id = ?", [(shape, p.page_id) for p, shape, _ in found]
-    )
-    closed = closed_copies(connection, {(page.host_id, shape) for page, shape, _ in found})
+    sql = "UPDATE page SET pattern = ? WHERE id = ?"
+    db.executemany(sql, [(shape, p.page_id) for p, shape, _ in found])
+    closed = closed_copies(db, {(page.host_id, shape) for page, shape, _ in found})
     held: list[tuple[int, str]] = []
     refused: dict[int, str] = {}
     for page, shape, depth in found:
@@ -398,16 +369,14 @@ def _copies(
         closed[key] += 1
         held.append(key)
         refused[page.page_id] = KIND
-    refuse(connection, held)
+    refuse(db, held)
     return refused
 
 
-def _beyond_caps(
-    connection: sqlite3.Connection, bounded: Sequence[tuple[Admitted, _Sign]]
-) -> dict[int, str]:
+def _beyond_caps(db: Connection, bounded: Sequence[tuple[Admitted, _Sign]]) -> dict[int, str]:
     if not bounded:
         return {}
-    counts = _counts(connection, {(page.host_id, sign.shape, sign.kind) for page, sign in bounded})
+    counts = _counts(db, {(page.host_id, sign.shape, sign.kind) for page, sign in bounded})
     refused: dict[int, str] = {}
     for page, sign in bounded:
         key = page.host_id, sign.shape, sign.kind
@@ -415,7 +384,7 @@ def _beyond_caps(
             refused[page.page_id] = sign.kind
         else:
             counts[key] += 1
-    connection.executemany(
+    db.executemany(
         "INSERT INTO trap (host_id, shape, kind, admitted, refused) "
         "VALUES (?1, ?2, ?3, NOT ?4, ?4) ON CONFLICT DO UPDATE SET "
         "admitted = admitted + excluded.admitted, refused = refused + excluded.refused",
@@ -434,11 +403,9 @@ def _signs(targets: Targets) -> Mapping[str, _Sign]:
     }
 
 
-def _counts(
-    connection: sqlite3.Connection, keys: Iterable[tuple[int, str, str]]
-) -> Counter[tuple[int, str, str]]:
-    """How many URLs of these patterns were crawled, by host, shape and kind."""
-    rows = connection.execute(
+def _counts(db: Connection, keys: Iterable[tuple[int, str, str]]) -> Counter[tuple[int, str, str]]:
+    """Return the crawled URLs of these patterns, by host, shape and kind."""
+    rows = db.execute(
         "SELECT host_id, shape, kind, admitted FROM json_each(?) AS k CROSS JOIN trap "
         "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = k.value ->> 2",
         (json.dumps(list(keys)),),
@@ -446,23 +413,19 @@ def _counts(
     return Counter({(row[0], row[1], row[2]): row[3] for row in rows})
 
 
-# -- yields ------------------------------------------------------------------
-#
-# What the patterns of URLs yield: how many of those read were pages of their own. Read-only.
-#
-# A pattern's yield is the share of its URLs that were asked for and gave a page of their own: no
-# copy, no barren page, not gone, no failure. Of few URLs it says little; :attr:`Yield.shrunk`
-# draws it to that of its host, as if so many of the host's had been read with them.
+# -- yields: share of own pages among the requested URLs of a pattern --------
+# Own pages are no copies, not barren, not gone, no failures. :attr:`Yield.shrunk` shrinks the share
+# of few URLs to that of the host.
 
-#: So many URLs of a pattern weigh as much as all others of its host: half of those that close it.
+#: URLs of a pattern that weigh as much as all others of its host: half of those that close it.
 STRENGTH: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Yield:
-    """Of the URLs of a pattern (None: those in none) ``read`` were asked for, ``own`` were pages.
+    """Yield of a pattern (None: of URLs without one): of ``read`` URLs ``own`` were own pages.
 
-    ``of_host`` is the share of pages of their own among all URLs of the host that were asked for.
+    ``of_host`` is the share of own pages among all requested URLs of the host.
     """
 
     host_id: int
@@ -473,13 +436,13 @@ class Yield:
 
     @property
     def shrunk(self) -> float:
-        """The share of ``own``, drawn to that of the host; from 0 to 1."""
+        """Return the share of ``own``, shrunk to that of the host; from 0 to 1."""
         return (self.own + STRENGTH * self.of_host) / (self.read + STRENGTH)
 
 
-async def yields(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Yield]:
-    """Of these hosts all patterns of which a URL was asked for; None among them."""
-    rows = await connection.execute_fetchall(
+async def yields(db: Reader, host_ids: Collection[int]) -> list[Yield]:
+    """Return all patterns of these hosts with requested URLs, None among them."""
+    rows = await db.execute_fetchall(
         "SELECT p.host_id, p.pattern, count(*), "
         "  sum(p.last_kind IN ('new', 'changed', 'unchanged') AND coalesce(p.copy_of, p.id) = p.id)"
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value "
@@ -497,28 +460,25 @@ async def yields(connection: aiosqlite.Connection, host_ids: Collection[int]) ->
     ]
 
 
-async def representatives(connection: aiosqlite.Connection) -> dict[int, int]:
-    """The copies in closed patterns; of each the first of its pattern, which stands for all.
+async def representatives(db: Reader) -> dict[int, int]:
+    """Return for the copies in closed patterns the first copy, which represents all.
 
-    What is endless counts for one page, however many of its pages were read before it was closed.
+    An endless pattern counts as one page, however many were read before it was closed.
     """
-    rows = await connection.execute_fetchall(
+    sql = (
         "SELECT p.id, min(p.id) OVER (PARTITION BY t.host_id, t.shape) FROM trap AS t "
         "JOIN page AS p ON p.host_id = t.host_id AND p.pattern = t.shape "
-        "WHERE t.kind = ? AND t.closed_at IS NOT NULL AND p.copy_of <> p.id AND p.depth > 0",
-        (KIND,),
+        "WHERE t.kind = ? AND t.closed_at IS NOT NULL AND p.copy_of <> p.id AND p.depth > 0"
     )
-    return {row[0]: row[1] for row in rows}
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql, (KIND,))}
 
 
-# -- throttles ---------------------------------------------------------------
-#
-# Which URLs of a site are known and not crawled, by what they have in common. Read-only.
+# -- throttles: known URLs that are not crawled, by reason -------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How many pages of a site are ``known``: ``asked`` for, ``waiting`` to be, ``held`` back."""
+    """Pages of a site: ``known``, ``asked`` (visited), ``waiting`` for that, ``held`` back."""
 
     known: int
     asked: int
@@ -528,12 +488,12 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """URLs of a host that are ``held`` back for one reason, ``kind`` (``trap: …``, ``nofollow`` …).
+    """URLs of a host ``held`` back for one reason, ``kind`` (``trap: …``, ``nofollow`` …).
 
-    ``shape`` is what they have in common, None for what is no trap. Of those with it ``crawled``
-    were let through; of a closed pattern they were read, ``copies`` is how many of them showed
-    nothing of their own, and ``sampled`` how many were asked for since ``closed_at``. ``example``
-    is one of those held back, None where the store alone cannot say.
+    ``shape`` is their pattern, None without one; ``crawled`` of its URLs were admitted. Of a closed
+    pattern they were read, ``copies`` of them had no content of their own, and ``sampled`` were
+    requested since ``closed_at``. ``example`` is a URL held back, None if the store does not have
+    it.
     """
 
     host_id: int
@@ -547,9 +507,9 @@ class Throttle:
     example: str | None = None
 
 
-async def reach(connection: aiosqlite.Connection, host_ids: Collection[int]) -> Reach:
-    """How far the pages of these hosts were crawled."""
-    rows = await connection.execute_fetchall(
+async def reach(db: Reader, host_ids: Collection[int]) -> Reach:
+    """Count the pages of these hosts by their progress."""
+    rows = await db.execute_fetchall(
         "SELECT count(*), sum(held_back IS NULL AND last_at IS NOT NULL), "
         "  sum(held_back IS NULL AND last_at IS NULL), sum(held_back IS NOT NULL) "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value WHERE role = 'page'",
@@ -559,51 +519,46 @@ async def reach(connection: aiosqlite.Connection, host_ids: Collection[int]) -> 
     return Reach(known, *(count or 0 for count in others))
 
 
-async def throttles(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
-    """What holds URLs of these hosts back, that which holds most of them first."""
+async def throttles(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
+    """Return the reasons that hold URLs of these hosts back, the largest first."""
     found = [
-        *await _closed(connection, host_ids),
-        *await _capped(connection, host_ids),
-        *await _others(connection, host_ids),
+        *await _closed(db, host_ids),
+        *await _capped(db, host_ids),
+        *await _others(db, host_ids),
     ]
     return sorted(found, key=lambda each: (-each.held, each.kind, each.shape or ""))
 
 
-async def held(connection: aiosqlite.Connection, host_id: int, kind: str, limit: int) -> list[str]:
-    """The first URLs of a host that are held back for a reason."""
-    rows = await connection.execute_fetchall(
-        "SELECT url FROM page WHERE host_id = ? AND held_back = ? ORDER BY id LIMIT ?",
-        (host_id, kind, limit),
-    )
-    return [row[0] for row in rows]
+async def held(db: Reader, host_id: int, kind: str, limit: int) -> list[str]:
+    """Return the first URLs of a host that are held back for a reason."""
+    sql = "SELECT url FROM page WHERE host_id = ? AND held_back = ? ORDER BY id LIMIT ?"
+    return [row[0] for row in await db.execute_fetchall(sql, (host_id, kind, limit))]
 
 
-async def _closed(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
-    rows = await connection.execute_fetchall(
+async def _closed(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
+    sql = (
         "SELECT t.host_id, t.kind, t.shape, t.admitted AS crawled, t.refused AS held, t.copies, "
         "  (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id AND p.pattern = t.shape "
         "     AND p.last_at > t.closed_at AND p.found_at > t.closed_at) AS sampled, t.closed_at, "
         "  (SELECT url FROM page AS p WHERE p.host_id = t.host_id AND p.pattern = t.shape "
         "     AND p.held_back = t.kind ORDER BY p.id LIMIT 1) AS example "
         "FROM json_each(?) AS k CROSS JOIN trap AS t ON t.host_id = k.value "
-        "WHERE t.kind = ? AND t.closed_at IS NOT NULL",
-        (_list(host_ids), KIND),
+        "WHERE t.kind = ? AND t.closed_at IS NOT NULL"
     )
-    return [Throttle(**row) for row in rows]
+    return [Throttle(**row) for row in await db.execute_fetchall(sql, (_list(host_ids), KIND))]
 
 
-async def _capped(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
-    rows = await connection.execute_fetchall(
+async def _capped(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
+    sql = (
         "SELECT t.host_id, t.kind, t.shape, t.admitted AS crawled, t.refused AS held "
         "FROM json_each(?) AS k CROSS JOIN trap AS t ON t.host_id = k.value "
-        "WHERE t.kind <> ? AND t.refused > 0",
-        (_list(host_ids), KIND),
+        "WHERE t.kind <> ? AND t.refused > 0"
     )
-    return [Throttle(**row) for row in rows]
+    return [Throttle(**row) for row in await db.execute_fetchall(sql, (_list(host_ids), KIND))]
 
 
-async def _others(connection: aiosqlite.Connection, host_ids: Collection[int]) -> list[Throttle]:
-    rows = await connection.execute_fetchall(
+async def _others(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
+    rows = await db.execute_fetchall(
         # Beside min() SQLite takes the other columns from the row that has it.
         "SELECT p.host_id, p.held_back, count(*) AS held, p.url, min(p.id) "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value "

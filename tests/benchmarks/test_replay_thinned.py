@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.scheduler.evaluate.bounds import BINARY, HARMONIC, Looked, bill
+from freshet.scheduler.evaluate.bounds import BINARY, HARMONIC, PageVisits, bill
 from freshet.scheduler.evaluate.captures import Timeline
 from freshet.scheduler.evaluate.verdicts import Bounded
 from scripts.benchmarks.daemon_sites import Page, Run, load, recorded
@@ -32,12 +32,12 @@ class _Noted(Run):
         self.looks.append((self.pages[row], now))
 
 
-def looked(run: _Noted, pages: list[Page]) -> Looked:
+def looked(run: _Noted, pages: list[Page]) -> PageVisits:
     row_of = {id(page): row for row, page in enumerate(pages)}
     looks = sorted((row_of[id(page)], at) for page, at in run.looks)
     number = np.bincount([row for row, _ in looks], minlength=len(pages))
     copy = np.array([max(page.birth, 0.0) for page in pages])
-    return Looked(np.append(0, np.cumsum(number)), np.array([at for _, at in looks]), copy)
+    return PageVisits(np.append(0, np.cumsum(number)), np.array([at for _, at in looks]), copy)
 
 
 def agrees(pages: list[Page], every: float) -> None:

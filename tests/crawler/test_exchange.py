@@ -6,7 +6,7 @@ import pytest
 
 from freshet.config.loading import ConfigError, load
 from freshet.crawler.capacities import costs_of, exchange_of, relative_delays
-from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.agenda.ephemeral import SourceTerms
 from freshet.storage.entries import Host, HostState
 
 
@@ -21,14 +21,14 @@ def test_the_terms_are_those_of_the_settings() -> None:
         "ephemeral.cost": "delay", "ephemeral.recognise": False, "daemon.new_page_worth": 2.0,
     }  # fmt: skip
     settings, _ = load(None, said)
-    assert exchange_of(settings.ephemeral, settings.daemon) == Exchange(
+    assert exchange_of(settings.ephemeral, settings.daemon) == SourceTerms(
         item_worth=30.0, missing=2.0, half_life=0.5, recognise=False, by_delay=True
     )
 
 
 def test_without_settings_it_is_what_the_code_says() -> None:
     settings, _ = load(None, {})
-    assert exchange_of(settings.ephemeral, settings.daemon) == Exchange()
+    assert exchange_of(settings.ephemeral, settings.daemon) == SourceTerms()
 
 
 def test_a_look_costs_as_many_delays_as_its_host_wants() -> None:

@@ -18,7 +18,7 @@ from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.storage.database import reading
 from freshet.storage.maintenance import back_up, restore
 from freshet.storage.queries import columns
-from freshet.storage.queries.columns import Looks
+from freshet.storage.queries.columns import VisitColumns
 from freshet.storage.records import FetchResult
 from scripts.benchmarks.daemon_replay import differences, learnt_at_once
 from tests.integration.quick import assert_consistent
@@ -54,14 +54,14 @@ def count(db: Path, where: str = "true") -> int:
         return int(rows[0])
 
 
-async def looks_of(db: Path) -> Looks:
+async def looks_of(db: Path) -> VisitColumns:
     async with reading(db) as connection:
         return await columns.looks(connection)
 
 
-def early(looks: Looks, many: int) -> Looks:
+def early(looks: VisitColumns, many: int) -> VisitColumns:
     first = slice(many)
-    return Looks(
+    return VisitColumns(
         looks.page_id[first], looks.at[first], looks.compared[first], looks.changed[first],
         looks.gone[first], looks.moved[first],
     )  # fmt: skip

@@ -23,7 +23,7 @@ from freshet.crawler.alerts.rules import Channel, Rhythm, RuleMode
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.network import parser_of
 from freshet.storage.tables import alerts
-from freshet.storage.tables.alerts import AlertRule
+from freshet.storage.tables.alerts import AlertFilter
 from freshet.storage.words import Kind
 from tests.integration.quick import quick
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit, writing
@@ -109,9 +109,9 @@ async def desk(path: Path, *channels: Channel, **changes: object) -> AsyncIterat
             await parser.close()
 
 
-def rules(channels: Sequence[Channel]) -> list[AlertRule]:
+def rules(channels: Sequence[Channel]) -> list[AlertFilter]:
     kinds = frozenset({Kind.NEW, Kind.GONE})
-    return [AlertRule(each.name, kinds, re.compile(".*")) for each in channels]
+    return [AlertFilter(each.name, kinds, re.compile(".*")) for each in channels]
 
 
 async def test_what_was_found_is_told_once_in_its_order(tmp_path: Path) -> None:
@@ -241,7 +241,9 @@ async def test_a_change_whose_bytes_are_damaged_is_told_without_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with desk(tmp_path / "db", channel("a")) as it:
-        it.store.tables.alert_rules = [AlertRule("a", frozenset({Kind.CHANGED}), re.compile(".*"))]
+        it.store.tables.alert_rules = [
+            AlertFilter("a", frozenset({Kind.CHANGED}), re.compile(".*"))
+        ]
         await it.see("/1")
         first = captured(await taken(it.store, "/1"), "two", at=START + 5)
         await it.store.apply(first)

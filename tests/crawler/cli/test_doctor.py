@@ -74,7 +74,7 @@ def test_rows_that_point_nowhere_are_a_problem(store: SmallStore) -> None:
         )
     result = doctor(store.path)
     assert result.exit_code == 1
-    assert "1 rows of frontier point to a page that is not there" in result.stdout
+    assert "1 rows of frontier refer to a missing page" in result.stdout
 
 
 def test_what_is_no_store_is_a_problem(tmp_path: Path) -> None:

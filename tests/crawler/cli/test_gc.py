@@ -78,7 +78,7 @@ def test_without_room_for_writing_it_anew_the_rows_are_gone_all_the_same(
     monkeypatch.setattr(maintenance, "_SPARE_BYTES", 10**18)
     result = collect(store)
     assert result.exit_code == 1
-    assert "what was thrown away leaves room for what comes" in result.stderr
+    assert "let new rows fill the free pages" in result.stderr
     assert bodies(store) == 0
 
 

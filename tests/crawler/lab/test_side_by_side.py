@@ -13,14 +13,14 @@ from freshet.crawler.lab.counterfactual import judging, side_by_side
 from freshet.crawler.tally import CrawlError
 from freshet.scheduler.evaluate.captures import Captures, Timeline
 from freshet.scheduler.evaluate.changes import ChangeTimes
-from freshet.scheduler.evaluate.counterfactual import Terms
+from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.verdicts import Bench, compare, in_turn, rates
 from freshet.scheduler.policy import PolicyError
 from tests.scheduler.evaluate.archives import sampled
 
 DAYS = 40.0
 NAMES = ("uniform", "greedy_index", "nutch_adaptive", "lambda_crawl")
-TERMS = (Terms(3.0, 10.0, 38.0), Terms(9.0, 10.0, 38.0))
+TERMS = (ReplayTerms(3.0, 10.0, 38.0), ReplayTerms(9.0, 10.0, 38.0))
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from freshet.crawler.run.status import spent
-from freshet.storage.tables.runs import Spending
+from freshet.storage.tables.runs import RunProgress
 
 
-def moments(*columns: tuple[float, int, float, int, float]) -> list[Spending]:
-    return [Spending(*each) for each in columns]
+def moments(*columns: tuple[float, int, float, int, float]) -> list[RunProgress]:
+    return [RunProgress(*each) for each in columns]
 
 
 def test_it_counts_evenly_between_the_moments_around_the_beginning() -> None:

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.ephemeral import Exchange
+from freshet.scheduler.agenda.ephemeral import SourceTerms
 from freshet.scheduler.agenda.rankers import IndexRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms
@@ -142,7 +142,7 @@ async def test_a_new_item_of_a_source_comes_before_what_has_waited_long(
     store.link(front, item, 20.0 * day)
     async with reading(store.path) as connection:
         agenda = RecrawlAgenda(connection, IndexRanker(GreedyIndex()), Said(), Random(0))
-        agenda.exchange = Exchange(recognise=recognise)
+        agenda.exchange = SourceTerms(recognise=recognise)
         agenda.budget = 10.0
         await agenda.open()
         _, urls = await supplied(agenda, 20.1 * day)

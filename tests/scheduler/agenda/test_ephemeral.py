@@ -8,7 +8,7 @@ from math import exp, inf, log, nan
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.ephemeral import Exchange, fading
+from freshet.scheduler.agenda.ephemeral import SourceTerms, fading
 from freshet.scheduler.agenda.new_pages import Appearing, Discovering
 from freshet.scheduler.agenda.pages import Watchlist
 from freshet.scheduler.arrays import Bools, Floats
@@ -16,7 +16,7 @@ from freshet.scheduler.arrays import Bools, Floats
 NOW = 10.0
 #: An item loses half of its worth in a quarter of a day.
 DECAY = log(2) / 0.25
-ON = Exchange(item_worth=7.0)
+ON = SourceTerms(item_worth=7.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Site:
         known.watch(rows, np.zeros(len(rows), np.intp), urls, np.array(self.found[watched:]))
         return known
 
-    def fading(self, on: Exchange = ON, now: float = NOW, cost: float = 1.0) -> Columns:
+    def fading(self, on: SourceTerms = ON, now: float = NOW, cost: float = 1.0) -> Columns:
         n = len(self.found)
         since = np.array(self.since)
         self.pages.add(
@@ -114,12 +114,12 @@ def test_declared_sources_have_their_own_half_life_or_the_usual_one() -> None:
 
 def test_what_is_said_to_be_none_is_none_and_recognising_can_be_turned_off() -> None:
     assert not Site((0.0, nan)).churns(0).fading().source.any()
-    assert not Site().churns(0).fading(Exchange(recognise=False)).source.any()
+    assert not Site().churns(0).fading(SourceTerms(recognise=False)).source.any()
 
 
 def test_a_look_costs_by_the_delay_where_that_is_asked_for() -> None:
-    by_request = Site((inf, nan)).fading(Exchange(), cost=5.0).worth[0]
-    by_delay = Site((inf, nan)).fading(Exchange(by_delay=True), cost=5.0).worth[0]
+    by_request = Site((inf, nan)).fading(SourceTerms(), cost=5.0).worth[0]
+    by_delay = Site((inf, nan)).fading(SourceTerms(by_delay=True), cost=5.0).worth[0]
     assert by_request == pytest.approx(5 * by_delay)
 
 
@@ -144,7 +144,7 @@ def test_new_items_of_a_source_come_at_once_while_there_is_something_to_lose() -
 
 def test_where_missing_pages_cost_more_items_wait_their_turn() -> None:
     site = Site((inf, 0.0)).items(1, (0,), NOW - 0.01, captured=False)
-    assert not site.fading(Exchange(item_worth=0.3)).urgency.any()
+    assert not site.fading(SourceTerms(item_worth=0.3)).urgency.any()
 
 
 def test_without_sources_there_is_nothing() -> None:

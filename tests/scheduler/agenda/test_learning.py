@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.rankers import Learning
+from freshet.scheduler.agenda.rankers import PageLearner
 from freshet.scheduler.estimate.observations import VisitResults
 
 
@@ -20,7 +20,7 @@ def looks(*, pages: int, days: int) -> VisitResults:
     return VisitResults(row, at, compared, changed, none, changed)
 
 
-def learnt(learning: Learning, told: VisitResults, batch: int) -> Learning:
+def learnt(learning: PageLearner, told: VisitResults, batch: int) -> PageLearner:
     learning.add(np.zeros(10, np.intp), np.ones(10), np.zeros(10))
     for first in range(0, len(told), batch):
         learning.learn(told.take(slice(first, first + batch)))
@@ -29,9 +29,9 @@ def learnt(learning: Learning, told: VisitResults, batch: int) -> Learning:
 
 def test_looks_tell_the_same_together_as_one_by_one() -> None:
     told = looks(pages=10, days=40)
-    one_by_one = learnt(Learning(), told, 1).table()
+    one_by_one = learnt(PageLearner(), told, 1).table()
     # A batch may have a page more than once.
-    together = learnt(Learning(together=True), told, 100).table()
+    together = learnt(PageLearner(together=True), told, 100).table()
     assert together.last_crawl.tolist() == one_by_one.last_crawl.tolist()
     # Only the day on which the prior was fitted is another one.
     assert together.change_rate == pytest.approx(one_by_one.change_rate, rel=0.1)

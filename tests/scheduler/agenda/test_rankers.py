@@ -20,7 +20,7 @@ from freshet.scheduler.agenda.rankers import (
     Guard,
     IndexRanker,
     IntervalRanker,
-    Learning,
+    PageLearner,
     RateRanker,
     ranker_of,
 )
@@ -40,9 +40,9 @@ LOOKS = st.lists(
 )
 
 
-def pages(ranker: Ranker | Learning, n: int = 4, at: float = 0.0) -> None:
+def pages(ranker: Ranker | PageLearner, n: int = 4, at: float = 0.0) -> None:
     columns = np.arange(n) % 2, np.ones(n), np.full(n, at)
-    if isinstance(ranker, Learning):
+    if isinstance(ranker, PageLearner):
         ranker.add(*columns)
     else:
         ranker.add(columns[0], np.zeros(n, np.intp), *columns[1:])
@@ -50,7 +50,7 @@ def pages(ranker: Ranker | Learning, n: int = 4, at: float = 0.0) -> None:
     ranker.learn(VisitResults(np.arange(n), np.full(n, at), none, none, none, none))
 
 
-def look(ranker: Ranker | Learning, row: int, at: float, *, changed: bool | None) -> None:
+def look(ranker: Ranker | PageLearner, row: int, at: float, *, changed: bool | None) -> None:
     ranker.learn(VisitResults.one(row, at, changed=changed))
 
 
@@ -58,7 +58,7 @@ def look(ranker: Ranker | Learning, row: int, at: float, *, changed: bool | None
 def test_in_which_batches_looks_come_does_not_show(
     looks: list[tuple[int, float, bool | None]], size: int
 ) -> None:
-    told, recalled = Learning(), Learning()
+    told, recalled = PageLearner(), PageLearner()
     pages(told)
     pages(recalled)
     now, batch = 0.0, []
@@ -82,7 +82,7 @@ def test_in_which_batches_looks_come_does_not_show(
 
 
 def test_pages_that_come_later_are_like_those_of_their_site() -> None:
-    learning = Learning()
+    learning = PageLearner()
     pages(learning, 40)
     for day in range(1, 9):
         for row in range(40):

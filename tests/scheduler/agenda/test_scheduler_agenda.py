@@ -79,7 +79,7 @@ class Crawl:
         return everything
 
     def in_memory(self) -> int:
-        return sum(map(len, self.agenda._windows.values()))
+        return sum(map(len, self.agenda._queues.values()))
 
 
 @asynccontextmanager
@@ -190,7 +190,7 @@ async def test_a_host_with_many_under_way_does_not_widen_the_windows_of_others(
             await crawl.agenda.replenish(START)
         crawl.take(1, 2)
         await crawl.agenda.replenish(START)
-        assert {host: len(window) for host, window in crawl.agenda._windows.items()} == {
+        assert {host: len(queue) for host, queue in crawl.agenda._queues.items()} == {
             1: 64,
             2: 64,
         }
@@ -277,7 +277,7 @@ async def test_urls_found_while_a_read_is_under_way_are_not_forgotten(
         await crawl.replenish()
         first = crawl.agenda.next([1], START)
         assert first is not None
-        # A retry makes the agenda read although the window is far from empty.
+        # A retry makes the agenda read although the queue is far from empty.
         await crawl.retry(first, START)
         meanwhile(monkeypatch, lambda: crawl.find_on(1, range(1_000, 1_010)))
         await crawl.agenda.replenish(START)
@@ -317,7 +317,7 @@ async def test_nothing_is_kept_of_hosts_that_are_finished(tmp_path: Path) -> Non
             await crawl.find_on(host_id, range(3))
         await crawl.take_all(*range(1, 11))
         agenda = crawl.agenda
-        assert (agenda._windows, agenda._taken, agenda._held) == ({}, {}, 0)
+        assert (agenda._queues, agenda._taken, agenda._held) == ({}, {}, 0)
         assert (agenda._more, agenda._hungry, agenda._later) == (set(), {}, [])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.agenda.queue import NewPages, Sharing, Window
+from freshet.scheduler.agenda.queue import NewPages, ReadyQueue, Sharing
 from freshet.storage.records import DueUrl
 from freshet.storage.words import Reason
 
@@ -37,21 +37,21 @@ def due(number: int, reason: Reason, host: int = 1) -> DueUrl:
 
 
 def test_the_favoured_kind_leaves_the_window_first_and_audits_always() -> None:
-    window = Window()
-    window.add(5.0, due(1, Reason.REFRESH))
-    window.add(3.0, due(2, Reason.DISCOVERY))
-    window.add(1.0, due(3, Reason.REFRESH, host=2))
-    taken = window.best({1, 2}, favoured=True)
+    queue = ReadyQueue()
+    queue.add(5.0, due(1, Reason.REFRESH))
+    queue.add(3.0, due(2, Reason.DISCOVERY))
+    queue.add(1.0, due(3, Reason.REFRESH, host=2))
+    taken = queue.best({1, 2}, favoured=True)
     assert taken is not None
     assert taken.page_id == 2
-    assert list(window.paid) == [3.0]
+    assert list(queue.paid) == [3.0]
     # There is nothing left to discover: the next best goes.
-    taken = window.best({1, 2}, favoured=True)
+    taken = queue.best({1, 2}, favoured=True)
     assert taken is not None
     assert taken.page_id == 1
     audit = due(4, Reason.AUDIT, host=2)
-    window.add(9.0, audit)
-    window.add(99.0, due(5, Reason.DISCOVERY))
-    taken = window.best({1, 2}, favoured=False)
+    queue.add(9.0, audit)
+    queue.add(99.0, due(5, Reason.DISCOVERY))
+    taken = queue.best({1, 2}, favoured=False)
     assert taken is not None
     assert taken.page_id == 4

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.evaluate.bounds import AGE, BINARY, COUNTED, HARMONIC, Looked, bill
+from freshet.scheduler.evaluate.bounds import AGE, BINARY, COUNTED, HARMONIC, PageVisits, bill
 from freshet.scheduler.evaluate.captures import GONE, Captures, Timeline
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.evaluate.judging import Crawls, realised_costs
@@ -18,7 +18,7 @@ from tests.scheduler.evaluate.archives import complete, one_page
 
 
 def costs(captures: Captures, looks: list[float], copy: float, start: float, end: float):  # type: ignore[no-untyped-def]
-    looked = Looked(np.array([0, len(looks)]), np.array(looks), np.array([copy]))
+    looked = PageVisits(np.array([0, len(looks)]), np.array(looks), np.array([copy]))
     return bill(Timeline.of(captures), looked, captures.importance, start, end).pages[0]
 
 
@@ -71,7 +71,9 @@ def test_the_bounds_of_a_complete_history_close_at_the_truth(
     )
     captures = complete(changes, 10.0)
     n, sorted_looks = len(pages), sorted(looks)
-    looked = Looked(np.arange(n + 1) * len(looks), np.tile(np.array(sorted_looks), n), np.zeros(n))
+    looked = PageVisits(
+        np.arange(n + 1) * len(looks), np.tile(np.array(sorted_looks), n), np.zeros(n)
+    )
     found = bill(Timeline.of(captures), looked, captures.importance, 0.0, 10.0)
     crawls = Crawls(np.repeat(np.arange(n), len(looks)), looked.at)
     table = SourceTable.of(np.ones(n), np.ones(n))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.evaluate.bounds import Looked, bill, least_cost
+from freshet.scheduler.evaluate.bounds import PageVisits, bill, least_cost
 from freshet.scheduler.evaluate.captures import Captures, Timeline
 
 DAYS = 4
@@ -38,7 +38,7 @@ def tried(captures: Captures, copy: float, looks: int, column: int) -> float:
     for chosen in combinations(places, min(looks, len(places))):
         number = np.bincount([row for row, _ in chosen], minlength=n)
         at = np.array([at for _, at in sorted(chosen)], np.float64)
-        looked = Looked(np.append(0, np.cumsum(number)), at, np.full(n, copy))
+        looked = PageVisits(np.append(0, np.cumsum(number)), at, np.full(n, copy))
         found = bill(timeline, looked, captures.importance, 0.0, float(DAYS))
         least = min(least, float(captures.importance @ found.pages[:, column]))
     return least

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.evaluate.changes import ChangeTimes
-from freshet.scheduler.evaluate.counterfactual import Terms
+from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.verdicts import compare
 from freshet.scheduler.policy import PolicyError
 from tests.scheduler.evaluate.archives import complete, sampled
@@ -24,7 +24,7 @@ def changes() -> ChangeTimes:
 
 
 def test_a_complete_history_closes_and_a_sampled_one_does_not(changes: ChangeTimes) -> None:
-    terms = [Terms(3.0, 30.0, 118.0), Terms(12.0, 30.0, 118.0)]
+    terms = [ReplayTerms(3.0, 30.0, 118.0), ReplayTerms(12.0, 30.0, 118.0)]
     names = ("greedy_index", "uniform")
     whole = compare(complete(changes, DAYS), names, terms)
     assert [(verdict.policy, verdict.budget) for verdict in whole.verdicts] == [
@@ -54,7 +54,7 @@ def test_a_complete_history_closes_and_a_sampled_one_does_not(changes: ChangeTim
 
 
 def test_what_is_spent_and_foretold_adds_up(changes: ChangeTimes) -> None:
-    found = compare(complete(changes, DAYS), ("site_clock",), [Terms(6.0, 30.0, 118.0)])
+    found = compare(complete(changes, DAYS), ("site_clock",), [ReplayTerms(6.0, 30.0, 118.0)])
     (verdict,) = found.verdicts
     assert (
         verdict.by_page.sum()
@@ -71,4 +71,4 @@ def test_what_is_spent_and_foretold_adds_up(changes: ChangeTimes) -> None:
 
 def test_a_policy_that_is_not_known_is_said_so(changes: ChangeTimes) -> None:
     with pytest.raises(PolicyError, match="'nothing' is not known"):
-        compare(complete(changes, DAYS), ("nothing",), [Terms(1.0, 0.0, DAYS)])
+        compare(complete(changes, DAYS), ("nothing",), [ReplayTerms(1.0, 0.0, DAYS)])

@@ -11,7 +11,7 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures
 from freshet.scheduler.evaluate.changes import ChangeTimes
-from freshet.scheduler.evaluate.counterfactual import Asks, Terms, run
+from freshet.scheduler.evaluate.counterfactual import Asks, ReplayTerms, run
 from freshet.scheduler.sources import Rows
 from tests.scheduler.evaluate.archives import one_page, sampled
 
@@ -50,7 +50,7 @@ class Turn:
 
 def asked(captures: Captures, ranker: Ranker, *, budget: float = 1.0, start: float = 0.0,
           end: float = 10.0, step: float | None = 1.0, given: bool = False) -> Asks:  # fmt: skip
-    terms = Terms(budget, start, end, step, given)
+    terms = ReplayTerms(budget, start, end, step, given)
     return run(captures, ranker, terms, lambda _day: None)
 
 

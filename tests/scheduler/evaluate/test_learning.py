@@ -3,17 +3,17 @@ import pytest
 
 from freshet.scheduler import estimate
 from freshet.scheduler.evaluate.judging import Crawls
-from freshet.scheduler.evaluate.learning import Learner, gaps_of
+from freshet.scheduler.evaluate.learning import RateLearner, gaps_of
 from freshet.scheduler.sources import SourceTable
 
 
-def learner_of(name: str) -> Learner:
+def learner_of(name: str) -> RateLearner:
     """The first of two sources is watched by crawls, the second tells of its changes."""
     table = SourceTable.of([1.0, 1.0], [1.0, 1.0], complete_observations=[False, True])
-    return Learner(table, estimate.load(name, table.host))
+    return RateLearner(table, estimate.load(name, table.host))
 
 
-def see(learner: Learner, row: int, *days: float) -> None:
+def see(learner: RateLearner, row: int, *days: float) -> None:
     """Each of these crawls, day after day, finds a change."""
     crawls = Crawls(np.full(len(days), row), np.array(days))
     source, at, before = gaps_of(crawls, np.zeros(2))

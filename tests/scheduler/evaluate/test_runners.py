@@ -13,7 +13,7 @@ from freshet.scheduler import estimate
 from freshet.scheduler.evaluate import runners
 from freshet.scheduler.evaluate.changes import ChangeTimes, Poisson
 from freshet.scheduler.evaluate.judging import Crawls
-from freshet.scheduler.evaluate.learning import Learner
+from freshet.scheduler.evaluate.learning import RateLearner
 from freshet.scheduler.evaluate.runners import (
     OverBudget,
     WaitingSources,
@@ -77,7 +77,7 @@ def test_a_learner_sees_crawls_and_signals_only() -> None:
     """The world has no rates to look up: they are NaN."""
     world = signalling(n=200, days=8.0).blind()
     start = runners.round_robin(world, 60.0, np.random.default_rng(2)).table
-    learner = Learner(start, estimate.load("empirical_bayes", start.host))
+    learner = RateLearner(start, estimate.load("empirical_bayes", start.host))
     crawls = run_index(GreedyIndex(), world, start, 60.0, learner)
     assert len(crawls) == 60 * 8
     learner.refresh()

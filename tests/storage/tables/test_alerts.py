@@ -20,7 +20,7 @@ from freshet.storage.entries import Amendment, Retraction
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import Visit
 from freshet.storage.tables import alerts, observations
-from freshet.storage.tables.alerts import AlertRule, Message
+from freshet.storage.tables.alerts import AlertFilter, Message
 from freshet.storage.words import REBASED, Kind, Rung
 from tests.storage.crawl_store import (
     SITE,
@@ -33,8 +33,8 @@ from tests.storage.crawl_store import (
     writing,
 )
 
-ALL = AlertRule("all", frozenset({Kind.NEW, Kind.CHANGED, Kind.GONE}), re.compile(".*"))
-CHANGES = AlertRule("changes", frozenset({Kind.CHANGED}), re.compile(f"{SITE}/a.*"))
+ALL = AlertFilter("all", frozenset({Kind.NEW, Kind.CHANGED, Kind.GONE}), re.compile(".*"))
+CHANGES = AlertFilter("changes", frozenset({Kind.CHANGED}), re.compile(f"{SITE}/a.*"))
 
 
 def changed(before: Visit, at: float) -> Visit:
@@ -75,7 +75,7 @@ async def amend(
     store: CrawlStore,
     seen: Visit,
     kind: Kind,
-    rules: Sequence[AlertRule] = (ALL, CHANGES),
+    rules: Sequence[AlertFilter] = (ALL, CHANGES),
     now: float = START + 9,
 ) -> None:
     amendment = Amendment(seen.observation.at, kind, Rung.FRAME, "known better")
@@ -109,7 +109,7 @@ async def test_a_batch_that_fails_leaves_no_alert(tmp_path: Path) -> None:
 
 async def test_a_page_is_gone_once_until_it_is_back(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (AlertRule("all", frozenset({Kind.GONE}), re.compile(".*")),)
+        store.tables.alert_rules = (AlertFilter("all", frozenset({Kind.GONE}), re.compile(".*")),)
         seen = await changed_once(store)
         for at in (2, 3):
             await store.apply(visit(seen.due, Kind.GONE, START + at))

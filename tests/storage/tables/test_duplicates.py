@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from freshet.storage.tables import near_duplicates
-from freshet.storage.tables.near_duplicates import Duplicate, DuplicateGroup, Parameters, Placement
+from freshet.storage.tables.near_duplicates import (
+    Duplicate,
+    DuplicateGroup,
+    LeaderChoice,
+    Parameters,
+)
 from tests.storage.crawl_store import writing
 from tests.storage.sketched_store import SketchedStore, sketched_store
 from tests.storage.small_store import HOST
@@ -26,12 +31,12 @@ async def store(tmp_path: Path) -> AsyncIterator[SketchedStore]:
             near_duplicates.begin(connection, Parameters(0.9, 9, 14))
             near_duplicates.survey(connection, 100)
             placements = [
-                Placement(1, 1, keys=(1,)),
-                Placement(2, 1, 0.9, 0.03),
-                Placement(3, 1, 0.95, 0.02),
-                Placement(4, 4, keys=(2,)),
-                Placement(5, 4, 1.0, 0.0),
-                Placement(6, 6, keys=(3,)),
+                LeaderChoice(1, 1, keys=(1,)),
+                LeaderChoice(2, 1, 0.9, 0.03),
+                LeaderChoice(3, 1, 0.95, 0.02),
+                LeaderChoice(4, 4, keys=(2,)),
+                LeaderChoice(5, 4, 1.0, 0.0),
+                LeaderChoice(6, 6, keys=(3,)),
             ]
             near_duplicates.place(connection, placements, AT)
         yield store

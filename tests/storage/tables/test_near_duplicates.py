@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from freshet.storage.tables import near_duplicates
-from freshet.storage.tables.near_duplicates import Parameters, Placement
+from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
 from tests.storage.crawl_store import writing
 from tests.storage.sketched_store import SketchedStore, sketched_store
 from tests.storage.small_store import HOST
@@ -35,7 +35,7 @@ async def waiting(store: SketchedStore) -> dict[int, bytes]:
         return near_duplicates.waiting(connection, 0, 100)
 
 
-async def place(store: SketchedStore, *placements: Placement) -> None:
+async def place(store: SketchedStore, *placements: LeaderChoice) -> None:
     with writing(store.database) as connection:
         near_duplicates.place(connection, placements, AT)
 
@@ -49,8 +49,8 @@ async def group(store: SketchedStore, paths: Iterable[str], **columns: object) -
     """Pages of which the first leads and the others are its copies."""
     ids = [store.page(path, b"sketch", **columns) for path in paths]
     await survey(store)
-    copies = [Placement(i, ids[0], 0.95, 0.02) for i in ids[1:]]
-    await place(store, Placement(ids[0], ids[0], keys=(1, -2, 1 << 62)), *copies)
+    copies = [LeaderChoice(i, ids[0], 0.95, 0.02) for i in ids[1:]]
+    await place(store, LeaderChoice(ids[0], ids[0], keys=(1, -2, 1 << 62)), *copies)
     return ids
 
 
@@ -141,7 +141,7 @@ async def test_only_leaders_stand_in_the_buckets(store: SketchedStore) -> None:
 async def test_of_a_full_bucket_the_oldest_leaders_are_read(store: SketchedStore) -> None:
     ids = [store.page(f"/{n}", b"") for n in range(5)]
     await survey(store)
-    await place(store, *[Placement(i, i, keys=(3,)) for i in ids])
+    await place(store, *[LeaderChoice(i, i, keys=(3,)) for i in ids])
     assert await buckets(store, [3]) == {3: ids[:3]}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from freshet.storage.entries import CappedLane, Outlook
 from freshet.storage.records import SeedsSettled
 from freshet.storage.tables import runs
-from freshet.storage.tables.runs import Spending
+from freshet.storage.tables.runs import RunProgress
 from tests.storage.crawl_store import DAY_S, START, crawl_store, targets
 
 LOOK = Outlook(
@@ -47,8 +47,8 @@ async def test_an_outlook_counts_the_requests_of_its_batch(tmp_path: Path) -> No
         await store.apply(SeedsSettled((), START, targets("/"), fetches=2))
         await store.apply(replace(LOOK, at=START + 5))
         assert await runs.spendings(store.database.reader, START) == [
-            Spending(START, store.run_id, START - 60, 3, 3.5),
-            Spending(START + 5, store.run_id, START - 60, 5, 3.5),
+            RunProgress(START, store.run_id, START - 60, 3, 3.5),
+            RunProgress(START + 5, store.run_id, START - 60, 5, 3.5),
         ]
         assert len(await runs.spendings(store.database.reader, START + 1)) == 1
 

@@ -12,7 +12,7 @@ from freshet.storage.entries import Retraction
 from freshet.storage.queries import columns, overview, page
 from freshet.storage.records import Acknowledged, DueUrl, Validators, Visit
 from freshet.storage.tables import near_duplicates, observations
-from freshet.storage.tables.near_duplicates import Parameters, Placement
+from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
 from freshet.storage.words import KINDS, Kind, Rung
 from tests.storage.crawl_store import (
     DAY_S,
@@ -228,7 +228,7 @@ async def test_copies_of_a_wall_are_no_duplicates(tmp_path: Path) -> None:
         with writing(store.database) as connection:
             near_duplicates.begin(connection, Parameters(0.9, 9, 14))
             near_duplicates.survey(connection, 99)
-            found = [Placement(leader, leader, keys=(7,)), Placement(copy, leader, 1.0, 0.0)]
+            found = [LeaderChoice(leader, leader, keys=(7,)), LeaderChoice(copy, leader, 1.0, 0.0)]
             near_duplicates.place(connection, found, START + 5)
         assert await store.value("SELECT count(*) FROM duplicate") == 1
         await store.apply(taken_back(pages[2], leader, START, START + 9))
