@@ -33,7 +33,7 @@ DELAY_S = 900.0
 #: A week in which politeness binds (5 requests an hour, 4 are allowed), and two of one an hour.
 FAST, SLOW = 120.0, 24.0
 
-pytestmark = pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)
+pytestmark = [pytest.mark.long, pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)]
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ SITES = ("flink", "lean", "ada", "httpwg")
 #: Pages answer after some time as the server reads a time after it has begun to.
 CLOCK_ERROR_S = 0.001
 
-pytestmark = pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)
+pytestmark = [pytest.mark.long, pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)]
 
 
 @pytest.fixture

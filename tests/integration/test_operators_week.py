@@ -172,6 +172,7 @@ def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Week:
     return Week(stage, world, inbox, settings())
 
 
+@pytest.mark.long
 async def test_a_week_of_an_operator(
     week: Week, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

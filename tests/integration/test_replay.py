@@ -118,6 +118,7 @@ def assert_equal(live: Path, again: Path, *, refused: bool = False) -> None:
     assert_consistent(again)
 
 
+@pytest.mark.long
 async def test_a_replay_of_a_daemon_gives_what_the_daemon_found(tmp_path: Path) -> None:
     live, again = tmp_path / "live.db", tmp_path / "again.db"
     web = showcase(seed=7, traps=False)
