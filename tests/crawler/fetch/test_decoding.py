@@ -80,15 +80,6 @@ def test_a_large_incompressible_body_passes_whole(coding: str) -> None:
     assert decode(decoder, [encode(body)]) == body
 
 
-@every_coding
-def test_bytes_one_by_one_decode_the_same(coding: str) -> None:
-    name, encode = ENCODERS[coding]
-    body = os.urandom(300) + b"again and again " * 500
-    decoder = BoundedDecoder(name, MIB)
-    assert decode(decoder, (bytes([byte]) for byte in encode(body))) == body
-    assert decoder.is_complete
-
-
 @every_compression
 def test_a_bomb_ends_at_the_limit_with_bounded_memory(coding: str) -> None:
     name, encode = ENCODERS[coding]

@@ -9,14 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.robots.parser import (
-    DAY_S,
     LIMIT_BYTES,
     Verdict,
-    after_fetch,
     allowed,
     cut_at_line_end,
     in_force,
-    is_fresh,
     parse,
     standing,
 )
@@ -283,54 +280,6 @@ def test_the_answer_decides_what_is_known_of_a_robots_txt(
 
 
 PARSED = RobotsRecord(RobotsStanding.PARSED, 1_000.0, CLOSED)
-FAILED = RobotsRecord(RobotsStanding.UNREACHABLE, 2_000.0, reason="timeout")
-
-
-def test_a_record_is_fresh_for_a_day() -> None:
-    assert is_fresh(PARSED, PARSED.fetched_at + DAY_S - 1.0)
-    assert not is_fresh(PARSED, PARSED.fetched_at + DAY_S)
-
-
-def test_neither_an_unreachable_file_nor_its_stand_in_is_fresh() -> None:
-    assert not is_fresh(FAILED, FAILED.fetched_at)
-    assert not is_fresh(after_fetch(PARSED, FAILED, 2_000.0), 2_000.0)
-
-
-def test_a_reachable_file_replaces_whatever_was_known() -> None:
-    gone = RobotsRecord(RobotsStanding.ALLOW_ALL, 2_000.0)
-    stale = after_fetch(PARSED, FAILED, 2_000.0)
-    assert after_fetch(PARSED, gone, 2_000.0) is gone
-    assert after_fetch(stale, PARSED, 3_000.0) is PARSED
-
-
-def test_while_the_file_is_unreachable_the_copy_stands_in_and_says_since_when() -> None:
-    first = after_fetch(PARSED, FAILED, 2_000.0)
-    again = after_fetch(first, FAILED, 3_000.0)
-    assert first == again
-    assert (again.body, again.fetched_at) == (CLOSED, 1_000.0)
-    assert (again.stale_since, again.reason) == (2_000.0, "timeout")
-
-
-def test_after_thirty_days_the_copy_is_given_up_for_complete_disallow() -> None:
-    last = PARSED.fetched_at + 30 * DAY_S
-    assert after_fetch(PARSED, FAILED, last).standing is RobotsStanding.PARSED
-    assert after_fetch(PARSED, FAILED, last + 1.0) is FAILED
-
-
-@pytest.mark.parametrize("previous", [None, FAILED])
-def test_without_a_copy_an_unreachable_file_is_just_that(previous: RobotsRecord | None) -> None:
-    new = RobotsRecord(RobotsStanding.UNREACHABLE, 3_000.0, reason="http_500")
-    assert after_fetch(previous, new, 3_000.0) is new
-
-
-def test_an_unreachable_file_closes_the_host_but_for_the_file_itself() -> None:
-    robots = in_force(FAILED)
-    assert robots.verdict("freshet", f"{HOST}/") == Verdict(False)
-    assert robots.allows("freshet", f"{HOST}/robots.txt")
-
-
-def test_an_unavailable_file_opens_the_host() -> None:
-    assert in_force(RobotsRecord(RobotsStanding.ALLOW_ALL, 0.0, CLOSED)).allows("freshet", HOST)
 
 
 def test_a_parsed_file_is_in_force_in_full_whatever_limit_it_was_cut_at() -> None:
