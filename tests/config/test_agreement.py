@@ -18,16 +18,10 @@ from freshet.crawler.robots.book import RobotsRules
 
 @pytest.mark.parametrize(
     ("group", "rules"),
-    [
-        ("crawl", PoolRules),
-        ("politeness", PolitenessRules),
-        ("fetch", FetchLimits),
-        ("network", DnsLimits),
-        ("robots", RobotsRules),
-        ("sitemaps", SitemapLimits),
-        ("traps", TrapLimits),
-    ],
-)
+    [("crawl", PoolRules), ("politeness", PolitenessRules), ("fetch", FetchLimits),
+     ("network", DnsLimits), ("robots", RobotsRules), ("sitemaps", SitemapLimits),
+     ("traps", TrapLimits)],
+)  # fmt: skip
 def test_a_default_in_code_is_the_one_that_users_read_about(
     group: str, rules: type[PoolRules]
 ) -> None:

@@ -36,33 +36,18 @@ def end(
 
 @pytest.mark.parametrize(
     ("status", "reason", "answer"),
-    [
-        (200, None, Answer.FINE),
-        (301, "http_301", Answer.FINE),
-        (404, "http_404", Answer.FINE),
-        (403, "http_403", Answer.FORBIDDEN),
-        (429, "http_429", Answer.THROTTLED),
-        (503, "http_503", Answer.THROTTLED),
-        (500, "http_500", Answer.FAILED),
-        (None, "dns", Answer.DOWN),
-        (None, "connect", Answer.DOWN),
-        (None, "tls", Answer.DOWN),
-        (None, "not_tls", Answer.DOWN),
-        (None, "timeout_connect", Answer.DOWN),
-        (None, "timeout_headers", Answer.FAILED),
-        (None, "protocol", Answer.FAILED),
-        (None, "internal", Answer.FAILED),
-        (200, "timeout_body", Answer.FAILED),
-        (200, "too_slow", Answer.FAILED),
-        (200, "cut_short", Answer.FAILED),
-        (200, "too_large", Answer.FINE),
-        (200, "encoding", Answer.FINE),
-        (200, "content_type", Answer.FINE),
-        (None, "address", Answer.FINE),
-        (None, "no_such_host", Answer.FINE),
-        (None, "url", Answer.FINE),
-    ],
-)
+    [(200, None, Answer.FINE), (301, "http_301", Answer.FINE), (404, "http_404", Answer.FINE),
+     (403, "http_403", Answer.FORBIDDEN), (429, "http_429", Answer.THROTTLED),
+     (503, "http_503", Answer.THROTTLED), (500, "http_500", Answer.FAILED),
+     (None, "dns", Answer.DOWN), (None, "connect", Answer.DOWN), (None, "tls", Answer.DOWN),
+     (None, "not_tls", Answer.DOWN), (None, "timeout_connect", Answer.DOWN),
+     (None, "timeout_headers", Answer.FAILED), (None, "protocol", Answer.FAILED),
+     (None, "internal", Answer.FAILED), (200, "timeout_body", Answer.FAILED),
+     (200, "too_slow", Answer.FAILED), (200, "cut_short", Answer.FAILED),
+     (200, "too_large", Answer.FINE), (200, "encoding", Answer.FINE),
+     (200, "content_type", Answer.FINE), (None, "address", Answer.FINE),
+     (None, "no_such_host", Answer.FINE), (None, "url", Answer.FINE)],
+)  # fmt: skip
 def test_an_exchange_is_classified_by_its_status_and_failure(
     status: int | None, reason: str | None, answer: Answer
 ) -> None:

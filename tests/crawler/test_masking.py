@@ -53,16 +53,11 @@ def test_a_secret_is_masked_wherever_it_stands(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "https://example.org/a@b?page=2&monkey=1&author=me&keyboard=x#top",
-        "mail me@example.org about https://example.org/",
-        "robots token: freshet",
-        "the key of politeness is example.org",
-        "example.org cannot be asked (connect, 3 times in a row)",
-        "C:\\keys = none",
-        "",
-    ],
-)
+    ["https://example.org/a@b?page=2&monkey=1&author=me&keyboard=x#top",
+     "mail me@example.org about https://example.org/", "robots token: freshet",
+     "the key of politeness is example.org",
+     "example.org cannot be asked (connect, 3 times in a row)", "C:\\keys = none", ""],
+)  # fmt: skip
 def test_what_is_no_secret_stays(text: str) -> None:
     assert masked(text) == text
 

@@ -83,15 +83,9 @@ async def test_a_message_is_named_signed_and_sent_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
-    [
-        (200, Outcome.TAKEN),
-        (400, Outcome.REFUSED),
-        (410, Outcome.REFUSED),
-        (401, Outcome.FAILED),
-        (404, Outcome.FAILED),
-        (500, Outcome.FAILED),
-    ],
-)
+    [(200, Outcome.TAKEN), (400, Outcome.REFUSED), (410, Outcome.REFUSED), (401, Outcome.FAILED),
+     (404, Outcome.FAILED), (500, Outcome.FAILED)],
+)  # fmt: skip
 async def test_the_status_says_what_became_of_it(status: int, outcome: Outcome) -> None:
     async with serving(answering(status)) as url:
         assert (await post(url)).outcome is outcome

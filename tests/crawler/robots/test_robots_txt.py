@@ -68,20 +68,13 @@ User-Agent: quxbot
 
 @pytest.mark.parametrize(
     ("agent", "path", "expected"),
-    [
-        ("freshet", "/a/b.gif", False),
-        ("freshet", "/a/b.gif?size=2", True),
-        ("freshet", "/example/", False),
-        ("freshet", "/publications/x", True),
-        ("foobot", "/publications/x", False),
-        ("foobot", "/example/page.html", True),
-        ("foobot", "/example/allowed.gif", True),
-        ("barbot", "/example/page.html", False),
-        ("bazbot", "/example/page.html", False),
-        ("bazbot", "/b.gif", True),
-        ("quxbot", "/example/page.html", True),
-    ],
-)
+    [("freshet", "/a/b.gif", False), ("freshet", "/a/b.gif?size=2", True),
+     ("freshet", "/example/", False), ("freshet", "/publications/x", True),
+     ("foobot", "/publications/x", False), ("foobot", "/example/page.html", True),
+     ("foobot", "/example/allowed.gif", True), ("barbot", "/example/page.html", False),
+     ("bazbot", "/example/page.html", False), ("bazbot", "/b.gif", True),
+     ("quxbot", "/example/page.html", True)],
+)  # fmt: skip
 def test_the_example_of_the_rfc_reads_as_the_rfc_says(
     agent: str, path: str, expected: bool
 ) -> None:
@@ -143,13 +136,10 @@ def test_a_byte_order_mark_even_a_torn_one_does_not_hide_the_first_line(mark: by
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "User-agent *\nDisallow /\n",
-        "useragent: *\nDisalow: /\n",
-        "  USER-AGENT\t:\t*  # all\n\tdisallow :/#x\n",
-        "User-agent: *\nDisallow: /caf\x00\nDisallow: /\n",
-    ],
-)
+    ["User-agent *\nDisallow /\n", "useragent: *\nDisalow: /\n",
+     "  USER-AGENT\t:\t*  # all\n\tdisallow :/#x\n",
+     "User-agent: *\nDisallow: /caf\x00\nDisallow: /\n"],
+)  # fmt: skip
 def test_a_clumsy_refusal_is_a_refusal(text: str) -> None:
     assert not allows(text, "/")
 
@@ -257,22 +247,14 @@ def test_sitemap_lines_are_kept_in_order_wherever_they_stand() -> None:
 
 @pytest.mark.parametrize(
     ("status", "failure", "expected"),
-    [
-        (200, None, RobotsStanding.PARSED),
-        (204, None, RobotsStanding.PARSED),
-        (301, None, RobotsStanding.ALLOW_ALL),
-        (401, None, RobotsStanding.ALLOW_ALL),
-        (404, None, RobotsStanding.ALLOW_ALL),
-        (410, None, RobotsStanding.ALLOW_ALL),
-        (429, None, RobotsStanding.UNREACHABLE),
-        (500, None, RobotsStanding.UNREACHABLE),
-        (503, None, RobotsStanding.UNREACHABLE),
-        (999, None, RobotsStanding.UNREACHABLE),
-        (200, "cut short", RobotsStanding.UNREACHABLE),
-        (None, "timeout", RobotsStanding.UNREACHABLE),
-        (None, None, RobotsStanding.UNREACHABLE),
-    ],
-)
+    [(200, None, RobotsStanding.PARSED), (204, None, RobotsStanding.PARSED),
+     (301, None, RobotsStanding.ALLOW_ALL), (401, None, RobotsStanding.ALLOW_ALL),
+     (404, None, RobotsStanding.ALLOW_ALL), (410, None, RobotsStanding.ALLOW_ALL),
+     (429, None, RobotsStanding.UNREACHABLE), (500, None, RobotsStanding.UNREACHABLE),
+     (503, None, RobotsStanding.UNREACHABLE), (999, None, RobotsStanding.UNREACHABLE),
+     (200, "cut short", RobotsStanding.UNREACHABLE), (None, "timeout", RobotsStanding.UNREACHABLE),
+     (None, None, RobotsStanding.UNREACHABLE)],
+)  # fmt: skip
 def test_the_answer_decides_what_is_known_of_a_robots_txt(
     status: int | None, failure: str | None, expected: RobotsStanding
 ) -> None:

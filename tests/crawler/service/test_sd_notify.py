@@ -74,15 +74,11 @@ def test_without_a_socket_nothing_is_told(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("said", "seconds"),
-    [
-        ({"WATCHDOG_USEC": "30000000"}, 30.0),
-        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "42"}, 30.0),
-        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "43"}, None),
-        ({"WATCHDOG_USEC": "0"}, None),
-        ({"WATCHDOG_USEC": "soon"}, None),
-        ({}, None),
-    ],
-)
+    [({"WATCHDOG_USEC": "30000000"}, 30.0),
+     ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "42"}, 30.0),
+     ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "43"}, None), ({"WATCHDOG_USEC": "0"}, None),
+     ({"WATCHDOG_USEC": "soon"}, None), ({}, None)],
+)  # fmt: skip
 def test_the_watchdog_is_ours_if_it_is_set_for_this_process(
     tmp_path: Path, said: dict[str, str], seconds: float | None
 ) -> None:

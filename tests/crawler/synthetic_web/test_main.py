@@ -51,14 +51,9 @@ def test_it_stops_by_itself_after_its_duration(capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["--preset", "huge"],
-        ["--hosts", "many"],
-        ["--pages", "0"],
-        ["--span-days", "-1"],
-        ["--what"],
-    ],
-)
+    [["--preset", "huge"], ["--hosts", "many"], ["--pages", "0"], ["--span-days", "-1"],
+     ["--what"]],
+)  # fmt: skip
 def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(arguments)

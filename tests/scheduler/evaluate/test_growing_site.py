@@ -114,15 +114,10 @@ def test_sites_of_a_set_differ_and_grow_in_proportion() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [
-        ({"pages": 11}, "11 pages are too few for 4 sections"),
-        ({"sections": 0}, "too few"),
-        ({"steps": 0}, "at least 1"),
-        ({"mirrored": 1.5}, "from 0 to 1"),
-        ({"scattered": 0.6, "orphaned": 0.6}, "together"),
-        ({"parts": -1.0}, "at least 0"),
-    ],
-)
+    [({"pages": 11}, "11 pages are too few for 4 sections"), ({"sections": 0}, "too few"),
+     ({"steps": 0}, "at least 1"), ({"mirrored": 1.5}, "from 0 to 1"),
+     ({"scattered": 0.6, "orphaned": 0.6}, "together"), ({"parts": -1.0}, "at least 0")],
+)  # fmt: skip
 def test_what_makes_no_site_is_refused(wrong: dict[str, float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         replace(SMALL, **wrong)  # type: ignore[arg-type]
