@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from freshet.crawler.run import daemon
+from freshet.crawler.run import state
 from freshet.crawler.run.standing import read_standing
 from freshet.scheduler.agenda.rankers import IndexRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
@@ -60,7 +60,7 @@ def terms(page_id: Any, urls: Any, _origins: Any) -> Terms:
 async def test_after_a_start_it_knows_who_reveals_what_as_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(daemon, "RecrawlAgenda", Watched)
+    monkeypatch.setattr(state, "RecrawlAgenda", Watched)
     stage = Stage(tmp_path / "crawl.db", audit_share=0.05)
     await stage.keep(BUDGET, DAYS, ["news", "shop"])
     before, churned = revealed(Watched.last), churning(Watched.last)

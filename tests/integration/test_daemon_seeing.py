@@ -97,17 +97,17 @@ async def assert_shared_out(stage: Stage) -> None:
 
 async def test_no_page_of_a_full_host_is_forgotten(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db", delay_s=900.0)
-    await stage.keep(300.0, 8.0, ["news"])
+    await stage.keep(300.0, 5.0, ["news"])
     end = stage.clock.now()
     seen: defaultdict[object, list[float]] = defaultdict(list)
     for page, at in stage.rows("SELECT page_id, at FROM observation ORDER BY at"):
         seen[page].append(float(str(at)))
     known = stage.rows("SELECT id FROM page WHERE last_kind IN ('changed', 'unchanged', 'new')")
     assert len(known) > 60
-    assert max(end - seen[page][-1] for (page,) in known) < 6 * DAY_S
+    assert max(end - seen[page][-1] for (page,) in known) < 4 * DAY_S
     outlook = await last_noted(stage)
-    assert outlook.forgone > 0.6 * 8 * 300
-    assert outlook.flowed == pytest.approx(8 * 300)
+    assert outlook.forgone > 0.6 * 5 * 300
+    assert outlook.flowed == pytest.approx(5 * 300)
 
 
 async def test_without_a_page_there_is_an_outlook_all_the_same(tmp_path: Path) -> None:

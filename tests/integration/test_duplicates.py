@@ -64,15 +64,6 @@ async def test_after_a_crawl_its_groups_are_in_report_status_and_export(tmp_path
     }
 
 
-async def test_the_next_crawl_compares_what_changed_alone(tmp_path: Path) -> None:
-    db, pages = tmp_path / "c.db", dict(PAGES)
-    async with scripted({"h": pages}) as web:
-        await crawled(web, db)
-        pages["/1/print"] = Page(article(99))
-        report = await crawled(web, db)
-    assert (report.duplicates.groups, report.duplicates.duplicates) == (2, 2)
-
-
 async def test_a_crawl_that_is_stopped_leaves_the_comparing_to_the_next(tmp_path: Path) -> None:
     db = tmp_path / "c.db"
 

@@ -111,16 +111,15 @@ async def test_a_notification_is_a_claim_on_its_page(stage: Stage) -> None:
     assert claims == [("websub", SITE, SITE, pushed_at[0], pushed_at[0])]
 
 
-@pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512"])
 async def test_forged_notifications_are_answered_and_of_no_effect(
-    stage: Stage, method: str, caplog: pytest.LogCaptureFixture
+    stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.hub.mode = "subscribe"
 
     async def push(hub: Hub) -> None:
         form = hub.asked[0][1]
         for _ in range(3):
-            status, _ = await hub.distribute(form, method=method, secret="guessed")
+            status, _ = await hub.distribute(form, secret="guessed")
             assert status == 202
         unknown = {**form, "hub.callback": f"{stage.url}/websub/guessed"}
         assert (await hub.distribute(unknown))[0] == 404
